@@ -1,0 +1,34 @@
+# make demo: prune a forest on data that ships with scikit-learn.  make test: every check CI runs.
+# Both need only Python 3.11+ and make: they create .venv and install into it on the first call.
+PYTHON ?= python3
+BIN := .venv/bin
+PIP := $(BIN)/pip install --quiet --disable-pip-version-check
+
+.PHONY: demo test check bench clean
+
+demo: .venv/.core
+	$(BIN)/secateur demo --out demo --force
+
+test: check
+	$(BIN)/python -m pytest -n auto
+
+check: .venv/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: .venv/.dev
+	$(BIN)/python -m benchmarks
+
+.venv/.core: pyproject.toml
+	$(PYTHON) -m venv .venv
+	$(PIP) --editable ".[skops]"
+	touch $@
+
+.venv/.dev: .venv/.core
+	$(PIP) --editable ".[dev]"
+	touch $@
+
+clean:
+	rm -rf .venv demo .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,236 @@
+"""The front door: prune(), prune_path() and as_forest()."""
+
+import warnings
+from dataclasses import replace
+from os import PathLike
+from typing import Any, Literal
+
+import numpy as np
+
+from secateur.costs import COSTS, Cost, NodeCost
+from secateur.forest import Forest
+from secateur.io import adapt
+from secateur.io.adapter import Adapter
+from secateur.losses import LOSSES, Loss, default_loss
+from secateur.path import Path, Progress
+from secateur.problem import Problem, Sample, read_sample
+from secateur.solvers import SOLVERS, Solver, WeakestLink
+
+_HELD_OUT = 0.25
+_EVALUATED_POINTS = 256
+
+Validation = float | tuple[Any, ...] | Literal["auto"] | None
+
+
+class TrainingRowsWarning(UserWarning):
+    """The rows passed look like the rows the model was trained on."""
+
+
+class NothingPrunedWarning(UserWarning):
+    """The model came back as it was."""
+
+
+def as_forest(model: Any) -> Forest:
+    """Return any known model, or a model file, in neutral form; a Forest passes through.
+
+    Files that can run code when loaded (.pkl, .joblib) are refused: load them yourself and pass the model.
+    """
+    if isinstance(model, str | PathLike):
+        from secateur.io.files import load_model
+
+        model = load_model(model)
+    return adapt(model).forest
+
+
+def prune_path(
+    model: Any,
+    X: Any,
+    y: Any = None,
+    *,
+    solver: Solver | str = "auto",
+    cost: Cost | str | None = None,
+    loss: Loss | str | None = None,
+    sample_weight: Any = None,
+) -> Path:
+    """Return the whole trade-off between loss and cost for a trained model.
+
+    Parameters
+    ----------
+    model : fitted model or Forest
+    X, y : rows and targets by which nodes are judged
+        `y` is not needed for models that learn without one (IsolationForest).
+    solver : Solver, a name, or "auto"
+    cost : Cost or a name, default nodes
+    loss : Loss or a name, default what the model is usually judged by
+    sample_weight : (n_rows,), optional
+
+    Returns
+    -------
+    Path
+        From the unpruned model to the most pruned. Call `evaluate` on other rows, then `select`.
+
+    Examples
+    --------
+    >>> import secateur as sc
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> path = sc.prune_path(DecisionTreeClassifier(random_state=0).fit(X, y), X, y)
+    >>> path.table["n_leaves"].tolist()
+    [9, 5, 4, 3, 2, 1]
+    """
+    adapter = adapt(model)
+    return _make_path(adapter, read_sample(adapter, X, y, sample_weight), solver, cost, loss)
+
+
+def prune(
+    model: Any,
+    X: Any,
+    y: Any = None,
+    *,
+    solver: Solver | str = "auto",
+    cost: Cost | str | None = None,
+    loss: Loss | str | None = None,
+    validation: Validation = "auto",
+    max_nodes: int | None = None,
+    max_leaves: int | None = None,
+    max_trees: int | None = None,
+    max_depth: int | None = None,
+    max_features: int | None = None,
+    max_cost: float | None = None,
+    max_loss_increase: float | None = None,
+    sample_weight: Any = None,
+    random_state: int | np.random.Generator = 0,
+    progress: Progress | None = None,
+) -> Any:
+    """Return a smaller copy of a trained model, of the same type; the model itself is not changed.
+
+    Parameters
+    ----------
+    model : fitted model or Forest
+    X, y : rows and targets, best not the ones the model was trained on
+    solver, cost, loss, sample_weight
+        As in `prune_path`.
+    validation : float, (X, y), (X, y, sample_weight), "auto" or None
+        The rows on which a point of the path is chosen: a share of the rows given, other rows, "auto" for a share of
+        0.25, or None for the very rows the path is made on.
+    max_nodes, max_leaves, max_trees, max_depth, max_features, max_cost : optional
+        Limits the result must obey. Of the points that do, the one with the lowest loss is taken.
+    max_loss_increase : float, optional
+        Take the cheapest point whose loss exceeds the unpruned model's by at most this share of it.
+        0.01 if no limit at all is given.
+    random_state : int or numpy Generator
+        For the split into rows to prune and rows to choose by.
+    progress : callable, optional
+        Called as `progress(done, total, what)`.
+
+    Raises
+    ------
+    TypeError
+        If the model is of no known kind.
+    ValueError
+        If model and data do not fit, or no pruning satisfies the limits.
+
+    Examples
+    --------
+    >>> import secateur as sc
+    >>> from sklearn.datasets import load_wine
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> X, y = load_wine(return_X_y=True)
+    >>> tree = DecisionTreeClassifier(random_state=0).fit(X[::2], y[::2])
+    >>> small = sc.prune(tree, X[1::2], y[1::2], max_leaves=3)
+    >>> type(small).__name__, tree.get_n_leaves(), small.get_n_leaves()
+    ('DecisionTreeClassifier', 7, 3)
+    """
+    limits = {
+        "max_nodes": max_nodes,
+        "max_leaves": max_leaves,
+        "max_trees": max_trees,
+        "max_depth": max_depth,
+        "max_features": max_features,
+        "max_cost": max_cost,
+    }
+    if max_loss_increase is None and not any(limit is not None for limit in limits.values()):
+        max_loss_increase = 0.01
+    adapter = adapt(model)
+    sample = read_sample(adapter, X, y, sample_weight)
+    making, judging, which = _split(adapter, sample, validation, random_state)
+    path = _make_path(adapter, making, solver, cost, loss)
+    path = path.thin(_EVALUATED_POINTS, **limits).evaluate_sample(judging, rows=which, progress=progress)
+    chosen = path.select(**limits, max_loss_increase=max_loss_increase)  # type: ignore[arg-type]
+    if chosen.row["n_nodes"] == adapter.forest.n_nodes:
+        warnings.warn(
+            f"Nothing was pruned: no smaller model on the path does as well on {which}. Allow a larger "
+            "max_loss_increase, set max_nodes, or pass other rows as validation=(X, y).",
+            NothingPrunedWarning,
+            stacklevel=2,
+        )
+    return chosen.to_model()
+
+
+def _make_path(
+    adapter: Adapter,
+    sample: Sample,
+    solver: Solver | str,
+    cost: Cost | str | None,
+    loss: Loss | str | None,
+) -> Path:
+    problem = Problem(
+        adapter.forest,
+        sample,
+        _from_table(loss, LOSSES, "loss") or default_loss(adapter.forest),
+        _from_table(cost, COSTS, "cost") or NodeCost(),
+    )
+    chosen: Solver = WeakestLink() if solver == "auto" else _from_table(solver, SOLVERS, "solver")
+    reason = chosen.unsupported(problem)
+    if reason:
+        raise ValueError(f"{type(chosen).__name__} cannot prune this: {reason}")
+    return replace(chosen.path(problem), source=adapter)
+
+
+def _from_table(choice: Any, table: dict[str, Any], what: str) -> Any:
+    """Return the object meant by a name; anything but a name passes through."""
+    if not isinstance(choice, str):
+        return choice
+    if choice not in table:
+        raise ValueError(f"{what}={choice!r} is unknown; known are {', '.join(table)}. Use one of these.")
+    return table[choice]()
+
+
+def _split(
+    adapter: Adapter, sample: Sample, validation: Validation, random_state: int | np.random.Generator
+) -> tuple[Sample, Sample, str]:
+    """Return the rows to make the path on, the rows to choose by, and what to call the latter."""
+    if isinstance(validation, tuple):
+        return sample, read_sample(adapter, *validation), "the validation rows"
+    if adapter.supervised and looks_trained_on(adapter.forest, sample):
+        warnings.warn(
+            "X looks like the rows the model was trained on; a model's loss there says little about other rows, so "
+            "the choice may prune too little or too much. Pass rows it has not seen, or validation=(X_val, y_val).",
+            TrainingRowsWarning,
+            stacklevel=3,
+        )
+    if validation is None:
+        return sample, sample, "the rows passed"
+    share = _HELD_OUT if validation == "auto" else validation
+    if not isinstance(share, float) or not 0.0 < share < 1.0:
+        raise ValueError(
+            f"validation={validation!r} is none of: a share between 0 and 1, (X, y), 'auto', None. Use one of these."
+        )
+    n_judging = round(len(sample) * share)
+    if not 0 < n_judging < len(sample):
+        raise ValueError(
+            f"{len(sample)} row(s) cannot be split into rows to prune by and a share of {share:g} to choose by. "
+            "Pass more rows, or validation=(X_val, y_val)."
+        )
+    order = np.random.default_rng(random_state).permutation(len(sample))
+    which = f"a random share of {share:g} of the rows passed"
+    return sample.take(np.sort(order[n_judging:])), sample.take(np.sort(order[:n_judging])), which
+
+
+def looks_trained_on(forest: Forest, sample: Sample) -> bool:
+    """Return whether these are probably the training rows: as many as each tree was grown on, and no leaf empty."""
+    if not np.all(forest.weight[forest.root] == len(sample)):
+        return False
+    nodes = forest.root[:, None] + sample.leaves
+    return len(np.unique(nodes)) == forest.n_leaves

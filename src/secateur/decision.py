@@ -1,0 +1,129 @@
+"""A decision to prune: what stays of a forest and what changes; and `subforest`, which carries it out."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secateur.forest import Categories, Forest
+
+
+@dataclass(frozen=True, eq=False)
+class Decision:
+    """One way to prune a forest: what stays, and what changes on the way.
+
+    Attributes
+    ----------
+    keep : (n_nodes,) bool
+        Which nodes are present. A kept node's parent is kept, siblings are kept together, a kept node without
+        kept children is a leaf, and a dropped root drops its tree.
+    value : (n_nodes, width) float64, or None
+        New values; None keeps the forest's own.
+    tree_weight : (n_trees,) float64, or None
+    base : (n_outputs,) float64, or None
+    """
+
+    keep: NDArray[np.bool_]
+    value: NDArray[np.float64] | None = None
+    tree_weight: NDArray[np.float64] | None = None
+    base: NDArray[np.float64] | None = None
+
+
+def kept_trees(forest: Forest, keep: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return which trees `keep` leaves standing, (n_trees,)."""
+    return keep[forest.root]
+
+
+def apply_decision(forest: Forest, decision: Decision) -> Forest:
+    """Return the forest with its new values, weights and base but all of its nodes.
+
+    The divisor of a mean is that of the trees that stay.
+    """
+    tree_weight = forest.tree_weight if decision.tree_weight is None else decision.tree_weight
+    standing = kept_trees(forest, decision.keep)
+    divisor = forest.divisor
+    if forest.aggregation == "mean" and not (standing.all() and decision.tree_weight is None):
+        divisor = float(tree_weight[standing].sum()) * forest.unit
+    return replace(
+        forest,
+        value=forest.value if decision.value is None else decision.value,
+        tree_weight=tree_weight,
+        base=forest.base if decision.base is None else decision.base,
+        divisor=divisor,
+    )
+
+
+def subforest(forest: Forest, decision: Decision) -> Forest:
+    """Return the pruned forest; the only function that builds one.
+
+    Raises
+    ------
+    ValueError
+        If the mask cuts through siblings, keeps an orphan, or leaves a mean without trees.
+    """
+    keep = decision.keep
+    check_keep(forest, keep)
+    changed = apply_decision(forest, decision)
+    trees = kept_trees(forest, keep)
+    new_id = np.cumsum(keep, dtype=np.int64) - 1
+    split = keep & forest.is_split
+    split[:-1] &= keep[1:]  # a split stays one when its left child, the next node, is kept
+    right = np.full(forest.n_nodes, -1, np.int32)
+    right[split] = new_id[forest.right[split]]
+    sizes = np.add.reduceat(keep, forest.root, dtype=np.int64) if forest.n_trees else np.empty(0, np.int64)
+    return replace(
+        changed,
+        tree_start=np.concatenate([[0], np.cumsum(sizes[trees])]).astype(np.int64),
+        right=right[keep],
+        feature=np.where(split, forest.feature, np.int32(-1))[keep],
+        threshold=forest.threshold[keep],
+        default_left=forest.default_left[keep],
+        value=changed.value[keep],
+        weight=forest.weight[keep],
+        tree_weight=changed.tree_weight[trees],
+        tree_output=forest.tree_output[trees],
+        categories=_subcategories(forest.categories, keep, split),
+    )
+
+
+def _subcategories(categories: Categories, keep: NDArray[np.bool_], split: NDArray[np.bool_]) -> Categories:
+    """Return the category lists of the splits that stay; the lists of the others are dropped."""
+    if not len(categories.row):
+        return categories
+    row = np.where(split, categories.row, -1)[keep]
+    used, renumbered = np.unique(row[row != -1], return_inverse=True)
+    if not len(used):
+        return Categories()
+    new_row = np.full(len(row), -1, np.int32)
+    new_row[row != -1] = renumbered
+    length = np.diff(categories.start)
+    entries = np.repeat(np.isin(np.arange(len(length)), used), length)
+    return Categories(
+        row=new_row,
+        start=np.concatenate([[0], np.cumsum(length[used])]),
+        code=categories.code[entries],
+        left=categories.left[entries],
+        other_left=categories.other_left[used],
+    )
+
+
+def check_keep(forest: Forest, keep: NDArray[np.bool_]) -> None:
+    """Raise ValueError unless `keep` describes a pruning of `forest`."""
+    if keep.shape != (forest.n_nodes,) or keep.dtype != bool:
+        raise ValueError(
+            f"keep has shape {keep.shape} and type {keep.dtype}; it must be one bool per node, "
+            f"shape ({forest.n_nodes},). Build it from np.ones(forest.n_nodes, bool)."
+        )
+    split = np.flatnonzero(forest.is_split)
+    left, right = keep[split + 1], keep[forest.right[split]]
+    broken = split[(left != right) | (left & ~keep[split])]
+    if len(broken):
+        raise ValueError(
+            f"keep is not a pruning at node {broken[0]}: its children are kept without it or without each other. "
+            "Cut below a node v with keep[v + 1 : forest.end[v]] = False."
+        )
+    if forest.aggregation != "sum" and not kept_trees(forest, keep).any():
+        raise ValueError(
+            f"keep drops every tree, but this model is a {forest.aggregation} over trees and needs at least one. "
+            "Keep the root of one tree."
+        )

@@ -1,0 +1,154 @@
+"""What every library must offer: a fitted model seen through a handful of questions."""
+
+from abc import ABC, abstractmethod
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secateur.decision import Decision, subforest
+from secateur.forest import Forest
+
+
+class Adapter(ABC):
+    """A fitted model of some library; the only thing here that knows the library.
+
+    Learning rates, base scores, the order of classes and columns stay behind this class.
+    """
+
+    library: ClassVar[str]
+    supervised: bool = True
+    """Whether the model learned from a target; one that did not is judged by its own unpruned answers."""
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+
+    @cached_property
+    def forest(self) -> Forest:
+        """The model in neutral form."""
+        return self.read()
+
+    @abstractmethod
+    def read(self) -> Forest:
+        """Return the model in neutral form."""
+
+    @abstractmethod
+    def write(self, decision: Decision) -> Any:
+        """Return a pruned copy of the model, of the model's own type."""
+
+    @abstractmethod
+    def rows(self, X: Any) -> NDArray[np.floating]:
+        """Return X as the trees see it: a checked matrix of the forest's `input_dtype`."""
+
+    @abstractmethod
+    def target(self, y: Any) -> NDArray[np.generic]:
+        """Return y as (n_rows, n_targets) class codes or real values, checked."""
+
+    @abstractmethod
+    def decode(self, label: NDArray[np.generic]) -> NDArray[np.generic]:
+        """Return what the model's own `predict` returns, from the link's labels."""
+
+    def offset(self, rows: NDArray[np.floating]) -> NDArray[np.float64] | None:
+        """Return where the sums start for each row, (n_rows, n_outputs), if that differs by row."""
+        return None
+
+
+class ForestAdapter(Adapter):
+    """A Forest passes through: rows are matrices, classes are codes, and pruning gives a Forest."""
+
+    library = "secateur"
+
+    def read(self) -> Forest:
+        """Return the forest itself."""
+        forest: Forest = self.model
+        return forest
+
+    def write(self, decision: Decision) -> Forest:
+        """Return the pruned forest."""
+        return subforest(self.forest, decision)
+
+    def rows(self, X: Any) -> NDArray[np.floating]:
+        """Return X checked."""
+        return as_matrix(X, self.forest)
+
+    def target(self, y: Any) -> NDArray[np.generic]:
+        """Return y as codes or values."""
+        y = np.asarray(y)
+        y = y[:, None] if y.ndim == 1 else y
+        if not self.forest.n_classes:
+            return as_real_target(y)
+        codes = y.astype(np.intp)
+        for k, n_classes in enumerate(self.forest.n_classes):
+            check_known_labels(np.unique(codes[:, k]), np.arange(n_classes))
+        return codes
+
+    def decode(self, label: NDArray[np.generic]) -> NDArray[np.generic]:
+        """Return codes or values; a single target loses its axis."""
+        return label[:, 0] if label.shape[1] == 1 else label
+
+
+def as_matrix(X: Any, forest: Forest) -> NDArray[np.floating]:
+    """Return X as a C-ordered matrix of the forest's input type, or say what is wrong with it."""
+    check_feature_names(X, forest.feature_names)
+    if hasattr(X, "toarray"):
+        X = X.toarray()
+    try:
+        with np.errstate(over="ignore"):  # beyond float32 is infinite, and infinite values can be routed
+            matrix = np.ascontiguousarray(X, dtype=forest.input_dtype)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"X cannot be read as numbers ({error}); this model needs {forest.n_features} numeric features. "
+            "Encode text columns as they were for training, or pass the whole Pipeline."
+        ) from error
+    if matrix.ndim != 2 or matrix.shape[1] != forest.n_features:
+        raise ValueError(
+            f"X has shape {matrix.shape}; the model was trained on {forest.n_features} features and needs "
+            f"(n_rows, {forest.n_features}). Pass the columns the model was trained on, in that order."
+        )
+    if not len(matrix):
+        raise ValueError("X has no rows; pruning needs data to judge by. Pass at least one row.")
+    return matrix
+
+
+def check_feature_names(X: Any, expected: tuple[str, ...] | None) -> None:
+    """Raise ValueError if X has column names and they are not the ones the model was trained with."""
+    columns = getattr(X, "columns", None)
+    if columns is None or expected is None:
+        return
+    names = tuple(str(name) for name in columns)
+    if names == expected:
+        return
+    missing = [name for name in expected if name not in names]
+    extra = [name for name in names if name not in expected]
+    found = f"missing {missing[:5]}, unexpected {extra[:5]}" if missing or extra else "the same names in another order"
+    raise ValueError(
+        f"The columns of X differ from those the model was trained with ({found}). "
+        "Pass X[list(model.feature_names_in_)]."
+    )
+
+
+def as_real_target(y: NDArray[np.generic]) -> NDArray[np.float64]:
+    """Return y (n_rows, n_targets) as float64, or say why it cannot be."""
+    try:
+        values = np.asarray(y, np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"y cannot be read as numbers ({error}); this model predicts a number. Convert y to float."
+        ) from error
+    if not np.isfinite(values).all():
+        raise ValueError(
+            f"y has {int((~np.isfinite(values)).sum())} missing or infinite values; every row needs a target. "
+            "Drop those rows."
+        )
+    return values
+
+
+def check_known_labels(found: NDArray[np.generic], known: NDArray[np.generic]) -> None:
+    """Raise ValueError unless all labels found are known to the model."""
+    unknown = [label for label in found.tolist() if label not in set(known.tolist())]
+    if unknown:
+        raise ValueError(
+            f"y has labels the model does not know: {unknown[:5]}; it knows {known.tolist()[:10]}. "
+            "Drop those rows, or pass y as it was for training."
+        )

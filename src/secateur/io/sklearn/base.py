@@ -1,0 +1,178 @@
+"""What all scikit-learn models share: classes, columns, and a deep copy in which only the trees are new."""
+
+import copy
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import is_classifier
+
+from secateur.decision import Decision, check_keep, kept_trees
+from secateur.forest import Forest, check_forest
+from secateur.io.adapter import Adapter, as_matrix, as_real_target, check_known_labels
+from secateur.io.sklearn.tree import TreeArrays, read_tree, write_tree
+
+Floats = NDArray[np.float64]
+
+
+class SklearnAdapter(Adapter):
+    """Labels and columns, the same for every scikit-learn estimator."""
+
+    library = "sklearn"
+
+    def rows(self, X: Any) -> NDArray[np.floating]:
+        """Return X as a checked matrix."""
+        return as_matrix(X, self.forest)
+
+    def target(self, y: Any) -> NDArray[np.generic]:
+        """Return class codes or values, (n_rows, n_targets)."""
+        y = np.asarray(y)
+        y = y[:, None] if y.ndim == 1 else y
+        n_targets = len(self.classes) or self.forest.n_outputs
+        if y.ndim != 2 or y.shape[1] != n_targets:
+            raise ValueError(
+                f"y has shape {y.shape}; the model predicts {n_targets} target(s). Pass y as it was for training."
+            )
+        if not self.classes:
+            return as_real_target(y)
+        return np.column_stack(
+            [class_codes(column, classes) for column, classes in zip(y.T, self.classes, strict=True)]
+        )
+
+    def decode(self, label: NDArray[np.generic]) -> NDArray[np.generic]:
+        """Return labels or values as `predict` does; a single target loses its axis."""
+        if self.classes:
+            columns = [c.take(codes) for c, codes in zip(self.classes, label.T, strict=True)]
+            label = np.column_stack(columns) if len(columns) > 1 else columns[0][:, None]
+        return label[:, 0] if label.shape[1] == 1 else label
+
+    @property
+    def classes(self) -> list[NDArray[Any]]:
+        """The labels of each target; empty unless the model is a classifier."""
+        if not is_classifier(self.model):
+            return []
+        classes = self.model.classes_
+        return list(classes) if isinstance(classes, list) else [classes]
+
+    @property
+    def n_classes(self) -> tuple[int, ...]:
+        """The number of labels of each target."""
+        return tuple(len(classes) for classes in self.classes)
+
+    @property
+    def feature_names(self) -> tuple[str, ...] | None:
+        """The column names the model was trained with, if it was."""
+        names = getattr(self.model, "feature_names_in_", None)
+        return None if names is None else tuple(str(name) for name in names)
+
+
+class TreesAdapter(SklearnAdapter):
+    """A model that holds estimators with a `tree_`. A kind of model says where they are and what they add up to."""
+
+    @property
+    @abstractmethod
+    def estimators(self) -> Sequence[Any]:
+        """The tree estimators in the order in which the model adds them."""
+
+    @abstractmethod
+    def read(self) -> Forest:
+        """Return the model in neutral form."""
+
+    @abstractmethod
+    def drop_trees(self, model: Any, standing: NDArray[np.bool_]) -> None:
+        """Take the dropped trees out of `model`, a copy in which they are None."""
+
+    def native_value(self, value: Floats) -> Floats:
+        """Return forest values (n, width) as tree values (n, n_outputs, n_classes)."""
+        return value[:, :, None]
+
+    def write(self, decision: Decision) -> Any:
+        """Return a deep copy of the model with pruned trees.
+
+        `copy.deepcopy` is told in advance what the copy of each tree is, so everything else is copied exactly once
+        and no tree is copied in vain.
+        """
+        forest = self.forest
+        check_keep(forest, decision.keep)
+        self.check_decision(decision)
+        standing = kept_trees(forest, decision.keep)
+        memo: dict[int, Any] = {}
+        for tree, estimator in enumerate(self.estimators):
+            nodes = slice(forest.tree_start[tree], forest.tree_start[tree + 1])
+            if standing[tree]:
+                value = None if decision.value is None else self.native_value(decision.value[nodes])
+                memo[id(estimator.tree_)] = write_tree(estimator.tree_, decision.keep[nodes], value)
+            else:
+                memo[id(estimator)] = None
+        model = copy.deepcopy(self.model, memo)
+        if not standing.all():
+            self.drop_trees(model, standing)
+        return model
+
+    def check_decision(self, decision: Decision) -> None:
+        """Raise ValueError if the decision changes something this kind of model cannot hold."""
+        for name in ("tree_weight", "base"):
+            if getattr(decision, name) is not None:
+                raise ValueError(
+                    f"The pruning changes the {name.replace('_', ' ')}, which {type(self.model).__name__} has no "
+                    "place for. Fold it into the leaf values, or use sc.as_forest(model) and prune that."
+                )
+
+    def trees(self) -> list[TreeArrays]:
+        """Return the arrays of every tree."""
+        return [read_tree(estimator.tree_) for estimator in self.estimators]
+
+
+def join_trees(
+    trees: Sequence[TreeArrays],
+    values: Sequence[Floats],
+    features: Sequence[NDArray[Any]] | None = None,
+    **facts: Any,
+) -> Forest:
+    """Return a checked Forest from single trees.
+
+    Parameters
+    ----------
+    trees : sequence of TreeArrays
+    values : sequence of (n_nodes, width) arrays
+        What each tree adds, in place of its native values.
+    features : sequence of arrays, optional
+        The columns each tree was trained on, when it was not trained on all.
+    **facts
+        The remaining fields of Forest.
+    """
+    start = np.concatenate([[0], np.cumsum([len(tree.right) for tree in trees])]).astype(np.int64)
+    own = [tree.feature for tree in trees]
+    if features is not None:
+        own = [
+            np.where(f == -1, -1, np.asarray(columns)[f]).astype(np.int32)
+            for f, columns in zip(own, features, strict=True)
+        ]
+    facts.setdefault("tree_weight", np.ones(len(trees)))
+    facts.setdefault("tree_output", np.full(len(trees), -1, np.int32))
+    forest = Forest(
+        tree_start=start,
+        right=np.concatenate(
+            [np.where(t.right == -1, -1, t.right + s) for t, s in zip(trees, start[:-1], strict=True)]
+        ).astype(np.int32),
+        feature=np.concatenate(own),
+        threshold=np.concatenate([tree.threshold for tree in trees]),
+        default_left=np.concatenate([tree.default_left for tree in trees]),
+        value=np.ascontiguousarray(np.concatenate(values), dtype=np.float64),
+        weight=np.concatenate([tree.weight for tree in trees]),
+        **facts,
+    )
+    check_forest(forest)
+    return forest
+
+
+def class_codes(y: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.intp]:
+    """Return the position of each label of y in the sorted `classes`."""
+    if (y.dtype.kind == "f" and np.isnan(y).any()) or (y.dtype == object and any(label != label for label in y)):
+        raise ValueError("y has missing values; every row needs a label. Drop those rows.")
+    found, inverse = np.unique(y, return_inverse=True)
+    check_known_labels(found, classes)
+    position = {label: code for code, label in enumerate(classes.tolist())}
+    return np.array([position[label] for label in found.tolist()], dtype=np.intp)[inverse]

@@ -1,0 +1,131 @@
+"""One scikit-learn `Tree`: its arrays read into preorder, and a pruned copy written.
+
+A leaf has children -1, feature -2, threshold -2. Trees grown best-first are not in preorder; the order found here
+maps between the two, and a pruned tree keeps the order of the tree it came from.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secateur import kernels
+
+Floats = NDArray[np.float64]
+_UNDEFINED = -2
+
+
+@dataclass(frozen=True, eq=False)
+class TreeArrays:
+    """One tree in preorder; `right` is counted from the root."""
+
+    right: NDArray[np.int32]
+    feature: NDArray[np.int32]
+    threshold: Floats
+    default_left: NDArray[np.bool_]
+    value: Floats
+    weight: Floats
+    n_samples: NDArray[np.int64]
+
+
+def read_tree(tree: Any) -> TreeArrays:
+    """Return the arrays of a `sklearn.tree._tree.Tree`; values are (n_nodes, n_outputs, n_classes)."""
+    state = tree.__getstate__()
+    nodes, values = state["nodes"], state["values"]
+    order = native_order(nodes["left_child"], nodes["right_child"])
+    if order is not None:
+        nodes, values = nodes[order], values[order]
+    leaf = nodes["left_child"] == -1
+    return TreeArrays(
+        right=_preorder_right(nodes["right_child"], leaf, order),
+        feature=np.where(leaf, -1, nodes["feature"]).astype(np.int32),
+        threshold=nodes["threshold"].copy(),
+        default_left=(nodes["missing_go_to_left"] != 0) & ~leaf,
+        value=values,
+        weight=nodes["weighted_n_node_samples"].copy(),
+        n_samples=nodes["n_node_samples"].copy(),
+    )
+
+
+def native_order(left: NDArray[Any], right: NDArray[Any]) -> NDArray[np.int64] | None:
+    """Return the native ids in preorder, or None if the tree is in preorder already."""
+    split = np.flatnonzero(left != -1)
+    if (left[split] == split + 1).all():
+        return None  # the builder numbers nodes as it meets them, so left = next implies preorder
+    order = kernels.preorder(np.ascontiguousarray(left, dtype=np.int64), np.ascontiguousarray(right, dtype=np.int64))
+    if len(order) != len(left):
+        raise ValueError(
+            "The arrays of a tree in this model do not form a tree: a node is reached twice or never. "
+            "The model is damaged; load it again or retrain it."
+        )
+    return order
+
+
+def _preorder_right(right: NDArray[Any], leaf: NDArray[np.bool_], order: NDArray[np.int64] | None) -> NDArray[np.int32]:
+    if order is None:
+        return np.where(leaf, -1, right).astype(np.int32)
+    position = np.empty(len(order), np.int32)
+    position[order] = np.arange(len(order), dtype=np.int32)
+    return np.where(leaf, np.int32(-1), position[right])
+
+
+def write_tree(tree: Any, keep: NDArray[np.bool_], value: Floats | None) -> Any:
+    """Return a new `Tree` with the kept nodes.
+
+    Parameters
+    ----------
+    tree : sklearn.tree._tree.Tree
+    keep : (n_nodes,) bool, in preorder
+    value : (n_nodes, n_outputs, n_classes), in preorder, or None
+        New values for the leaves; None keeps the tree's own. Splits that stay are not touched.
+    """
+    state = tree.__getstate__()
+    nodes, values = state["nodes"], state["values"]
+    order = native_order(nodes["left_child"], nodes["right_child"])
+    if order is not None:
+        keep, preorder_keep = np.empty_like(keep), keep
+        keep[order] = preorder_keep
+        if value is not None:
+            value, preorder_value = np.empty_like(value), value
+            value[order] = preorder_value
+    new_id = np.cumsum(keep) - 1
+    left, right = nodes["left_child"][keep], nodes["right_child"][keep]
+    leaf = (left == -1) | ~keep[left]
+    new_nodes = nodes[keep]
+    new_nodes["left_child"] = np.where(leaf, -1, new_id[left])
+    new_nodes["right_child"] = np.where(leaf, -1, new_id[right])
+    new_nodes["feature"][leaf] = _UNDEFINED
+    new_nodes["threshold"][leaf] = _UNDEFINED
+    new_nodes["missing_go_to_left"][leaf] = 0
+    new_values = np.ascontiguousarray(values[keep])
+    if value is not None:
+        new_values[leaf] = value[keep][leaf]
+    return build_tree(tree, new_nodes, new_values)
+
+
+def build_tree(like: Any, nodes: NDArray[np.void], values: Floats) -> Any:
+    """Return a `Tree` of the same features and classes as `like` with other nodes."""
+    n_classes = np.asarray(like.n_classes, dtype=np.intp)
+    new = type(like)(like.n_features, n_classes, like.n_outputs)
+    new.__setstate__({"max_depth": _depth(nodes), "node_count": len(nodes), "nodes": nodes, "values": values})
+    return new
+
+
+def one_leaf(tree: Any) -> Any:
+    """Return a `Tree` that says 0 to every row: what stays of a dropped tree whose place must be filled."""
+    state = tree.__getstate__()
+    keep = np.zeros(len(state["nodes"]), bool)
+    keep[0] = True
+    return write_tree(tree, keep, np.zeros_like(state["values"]))
+
+
+def _depth(nodes: NDArray[np.void]) -> int:
+    """Return the depth of the deepest node, level by level."""
+    depth, level = 0, np.zeros(1, np.int64)
+    while True:
+        level = level[nodes["left_child"][level] != -1]
+        if not len(level):
+            return depth
+        level = np.concatenate([nodes["left_child"][level], nodes["right_child"][level]])
+        depth += 1

@@ -1,0 +1,58 @@
+"""Models inside models: a Pipeline, or a fitted search, around a tree model."""
+
+import copy
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secateur.decision import Decision
+from secateur.forest import Forest
+from secateur.io.adapter import Adapter
+
+
+class PipelineAdapter(Adapter):
+    """A Pipeline whose last step is a tree model; the steps before it prepare the rows."""
+
+    library = "sklearn"
+
+    def __init__(self, model: Any, inner: Adapter) -> None:
+        super().__init__(model)
+        self.inner = inner
+        self.supervised = inner.supervised
+
+    def read(self) -> Forest:
+        """Return the inner model's forest; its features are those after the steps before it."""
+        return self.inner.forest
+
+    def prepare(self, X: Any) -> Any:
+        """Return X as the last step gets it."""
+        return self.model[:-1].transform(X) if len(self.model.steps) > 1 else X
+
+    def rows(self, X: Any) -> NDArray[np.floating]:
+        """Return the inner model's rows."""
+        return self.inner.rows(self.prepare(X))
+
+    def target(self, y: Any) -> NDArray[np.generic]:
+        """Return the inner model's targets."""
+        return self.inner.target(y)
+
+    def decode(self, label: NDArray[np.generic]) -> NDArray[np.generic]:
+        """Return the inner model's predictions."""
+        return self.inner.decode(label)
+
+    def offset(self, rows: NDArray[np.floating]) -> NDArray[np.float64] | None:
+        """Return the inner model's starting sums."""
+        return self.inner.offset(rows)
+
+    def write(self, decision: Decision) -> Any:
+        """Return a deep copy in which only the inner model is replaced."""
+        return copy.deepcopy(self.model, {id(self.inner.model): self.inner.write(decision)})
+
+
+class SearchAdapter(PipelineAdapter):
+    """A fitted search, such as GridSearchCV, around a tree model or a Pipeline."""
+
+    def prepare(self, X: Any) -> Any:
+        """Return X as it is: the search passes it on."""
+        return X

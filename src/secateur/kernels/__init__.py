@@ -1,0 +1,24 @@
+"""The loops that must be fast: plain arrays in, plain arrays out, and the only place that imports numba.
+
+Every kernel is serial and releases the GIL; whoever wants two at once uses threads. A slow, obvious version of
+each lives in the tests.
+"""
+
+from secateur.kernels.routing import add_trees, lift, route_rows
+from secateur.kernels.statistics import add_rows, count_classes, roll_up
+from secateur.kernels.tree import preorder, subtree_end, tree_depth, tree_parent
+from secateur.kernels.weakest_link import weakest_link
+
+__all__ = [
+    "add_rows",
+    "add_trees",
+    "count_classes",
+    "lift",
+    "preorder",
+    "roll_up",
+    "route_rows",
+    "subtree_end",
+    "tree_depth",
+    "tree_parent",
+    "weakest_link",
+]

@@ -1,0 +1,94 @@
+"""Rows to leaves, and leaves to sums of values."""
+
+import numpy as np
+
+from secateur.kernels._jit import kernel
+
+
+@kernel
+def route_rows(
+    X: np.ndarray,
+    tree_start: np.ndarray,
+    right: np.ndarray,
+    feature: np.ndarray,
+    threshold: np.ndarray,
+    default_left: np.ndarray,
+    strict: bool,
+    category_row: np.ndarray,
+    category_start: np.ndarray,
+    category_code: np.ndarray,
+    category_left: np.ndarray,
+    other_left: np.ndarray,
+    leaves: np.ndarray,
+) -> None:
+    """Write to `leaves[t, i]` the node, counted from the root of tree t, in which row i ends.
+
+    `category_row` is empty when no split is categorical; otherwise it gives per node the row of the category
+    lists, or -1.
+    """
+    categorical = category_row.shape[0] > 0
+    for tree in range(tree_start.shape[0] - 1):
+        root = tree_start[tree]
+        for i in range(X.shape[0]):
+            v = root
+            while right[v] != -1:
+                x = X[i, feature[v]]
+                if categorical and category_row[v] != -1 and not np.isnan(x):
+                    row = category_row[v]
+                    left = other_left[row]
+                    low, high = category_start[row], category_start[row + 1]
+                    while low < high:  # the codes are sorted: x, if it is listed, is in [low, high)
+                        middle = (low + high) // 2
+                        if category_code[middle] < x:
+                            low = middle + 1
+                        else:
+                            high = middle
+                    if low < category_start[row + 1] and category_code[low] == x:
+                        left = category_left[low]
+                elif x <= threshold[v]:
+                    left = not strict or x < threshold[v]
+                else:
+                    left = np.isnan(x) and default_left[v]
+                v = v + 1 if left else right[v]
+            leaves[tree, i] = v - root
+
+
+@kernel
+def lift(parent: np.ndarray, keep: np.ndarray) -> np.ndarray:
+    """Return for every node its nearest kept ancestor or itself, -1 in a dropped tree."""
+    to = np.empty(parent.shape[0], np.int32)
+    for v in range(parent.shape[0]):
+        if keep[v]:
+            to[v] = v
+        else:
+            to[v] = to[parent[v]] if parent[v] != -1 else -1
+    return to
+
+
+@kernel
+def add_trees(
+    leaves: np.ndarray,
+    tree_start: np.ndarray,
+    lifted: np.ndarray,
+    value: np.ndarray,
+    tree_weight: np.ndarray,
+    tree_output: np.ndarray,
+    out: np.ndarray,
+) -> None:
+    """Add to `out[i]` the weighted value of the node each tree sends row i to, trees in order.
+
+    `lifted` names the node that speaks for a leaf. The order of the additions is the libraries' own, so that the
+    sums agree with theirs to the last bit.
+    """
+    n_trees, n_rows = leaves.shape
+    for tree in range(n_trees):
+        start, weight, output = tree_start[tree], tree_weight[tree], tree_output[tree]
+        if lifted[start] == -1:
+            continue
+        for i in range(n_rows):
+            v = lifted[start + leaves[tree, i]]
+            if output >= 0:
+                out[i, output] += weight * value[v, 0]
+            else:
+                for k in range(out.shape[1]):
+                    out[i, k] += weight * value[v, k]

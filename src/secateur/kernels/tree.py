@@ -1,0 +1,77 @@
+"""The shape of binary trees: preorder, subtree ends, parents and depths.
+
+All but `preorder` work on a preorder forest, where the left child of a split `v` is `v + 1` and its right child
+is `right[v]`; `right[v] == -1` marks a leaf.
+"""
+
+import numpy as np
+
+from secateur.kernels._jit import kernel
+
+
+@kernel
+def preorder(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Return the nodes reachable from node 0 in preorder, left before right.
+
+    `left` and `right` are int64 node ids of any layout, -1 at a leaf. A node that would be visited twice, or a
+    child out of range, gives an empty array: the arrays are not a tree.
+    """
+    n = left.shape[0]
+    order = np.empty(n, np.int64)
+    stack = np.empty(n + 2, np.int64)  # one node leaves and two enter per node visited, each at most once
+    seen = np.zeros(n, np.bool_)
+    top, count = 0, 0
+    stack[0] = 0
+    while top >= 0:
+        v = stack[top]
+        top -= 1
+        if v < 0 or v >= n or seen[v]:
+            return np.empty(0, np.int64)
+        seen[v] = True
+        order[count] = v
+        count += 1
+        if left[v] != -1:
+            stack[top + 1] = right[v]
+            stack[top + 2] = left[v]
+            top += 2
+    return order[:count]
+
+
+@kernel
+def subtree_end(tree_start: np.ndarray, right: np.ndarray, end: np.ndarray) -> int:
+    """Fill `end[v]`, one past the last node below `v`; return -1, or a node where the preorder is broken."""
+    for tree in range(tree_start.shape[0] - 1):
+        first, stop = tree_start[tree], tree_start[tree + 1]
+        for v in range(stop - 1, first - 1, -1):
+            if right[v] == -1:
+                end[v] = v + 1
+            elif right[v] <= v + 1 or right[v] >= stop or end[v + 1] != right[v]:
+                return v
+            else:
+                end[v] = end[right[v]]
+        if end[first] != stop:
+            return first
+    return -1
+
+
+@kernel
+def tree_parent(tree_start: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Return the parent of every node, -1 at a root."""
+    parent = np.empty(right.shape[0], np.int32)
+    for tree in range(tree_start.shape[0] - 1):
+        parent[tree_start[tree]] = -1
+    for v in range(right.shape[0]):
+        if right[v] != -1:
+            parent[v + 1] = v
+            parent[right[v]] = v
+    return parent
+
+
+@kernel
+def tree_depth(parent: np.ndarray) -> np.ndarray:
+    """Return the depth of every node, 0 at a root."""
+    depth = np.zeros(parent.shape[0], np.int32)
+    for v in range(parent.shape[0]):
+        if parent[v] != -1:
+            depth[v] = depth[parent[v]] + 1
+    return depth

@@ -1,0 +1,146 @@
+"""How wrong a prediction is: for a row, and for all rows that end in the same node.
+
+A loss is one class. `rows` scores predictions one by one; `nodes` gives, from sums alone, the total loss of the
+rows at each node if the node were a leaf. With the node values a scikit-learn tree learns on its own training rows,
+`nodes` is the impurity: Brier is Gini, LogLoss is entropy (in nats), SquaredError is squared error.
+Several targets are averaged.
+"""
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secateur.forest import Forest
+from secateur.statistics import NodeStats
+
+Floats = NDArray[np.float64]
+
+_SMALLEST_PROBABILITY = float(np.finfo(np.float64).eps)
+
+
+class Loss(ABC):
+    """A measure of error, per row, never negative, 0 when perfect."""
+
+    name: ClassVar[str]
+    task: ClassVar[str]
+
+    def unsupported(self, forest: Forest) -> str | None:
+        """Return why this loss cannot judge `forest`, or None if it can."""
+        task = "classification" if forest.n_classes else "regression"
+        if task == self.task:
+            return None
+        fitting = ", ".join(sorted(name for name, loss in LOSSES.items() if loss.task == task))
+        return f"The loss {self.name} is for {self.task}, but the model does {task}. Use one of: {fitting}."
+
+    @abstractmethod
+    def rows(self, forest: Forest, raw: Floats, y: NDArray[Any]) -> Floats:
+        """Return the loss of each row, (n_rows,), for sums `raw` (n_rows, n_outputs) and encoded targets `y`."""
+
+    @abstractmethod
+    def nodes(self, forest: Forest, stats: NodeStats) -> Floats:
+        """Return the total loss of the rows at each node when the tree alone predicts there, (n_nodes,)."""
+
+
+class SquaredError(Loss):
+    """Squared difference between the predicted and the true value."""
+
+    name = "squared_error"
+    task = "regression"
+
+    def rows(self, forest: Forest, raw: Floats, y: NDArray[Any]) -> Floats:
+        """Return (prediction − y)², averaged over targets."""
+        return ((forest.response.mean(raw, ())[0] - y) ** 2).mean(axis=1)
+
+    def nodes(self, forest: Forest, stats: NodeStats) -> Floats:
+        """Return Σ w (value − y)² at each node."""
+        value = forest.value - stats.shift
+        loss = stats.square - 2 * value * stats.total + value**2 * stats.weight[:, None]
+        return np.maximum(loss, 0.0).mean(axis=1)
+
+
+class Brier(Loss):
+    """Squared distance between predicted probabilities and the one-hot class, summed over classes (0 to 2)."""
+
+    name = "brier"
+    task = "classification"
+
+    def rows(self, forest: Forest, raw: Floats, y: NDArray[Any]) -> Floats:
+        """Return 1 − 2 p(class) + Σ p², averaged over targets."""
+        return _mean_over_targets(
+            [
+                1 - 2 * p[np.arange(len(p)), codes] + (p**2).sum(axis=1)
+                for p, codes in zip(forest.response.mean(raw, forest.n_classes), y.T, strict=True)
+            ]
+        )
+
+    def nodes(self, forest: Forest, stats: NodeStats) -> Floats:
+        """Return W (1 + Σ p²) − 2 Σ n p at each node."""
+        return _mean_over_targets(
+            [
+                np.maximum(stats.weight * (1 + (p**2).sum(axis=1)) - 2 * (n * p).sum(axis=1), 0.0)
+                for p, n in _targets(forest, stats)
+            ]
+        )
+
+
+class LogLoss(Loss):
+    """Minus the logarithm of the probability given to the true class, in nats.
+
+    Probabilities below the machine precision count as that, so the loss stays finite.
+    """
+
+    name = "log_loss"
+    task = "classification"
+
+    def rows(self, forest: Forest, raw: Floats, y: NDArray[Any]) -> Floats:
+        """Return −log p(class), averaged over targets."""
+        return _mean_over_targets(
+            [
+                -np.log(np.maximum(p[np.arange(len(p)), codes], _SMALLEST_PROBABILITY))
+                for p, codes in zip(forest.response.mean(raw, forest.n_classes), y.T, strict=True)
+            ]
+        )
+
+    def nodes(self, forest: Forest, stats: NodeStats) -> Floats:
+        """Return −Σ n log p at each node."""
+        return _mean_over_targets(
+            [-(n * np.log(np.maximum(p, _SMALLEST_PROBABILITY))).sum(axis=1) for p, n in _targets(forest, stats)]
+        )
+
+
+class ZeroOne(Loss):
+    """1 for a wrong label, 0 for a right one."""
+
+    name = "zero_one"
+    task = "classification"
+
+    def rows(self, forest: Forest, raw: Floats, y: NDArray[Any]) -> Floats:
+        """Return whether the label is wrong, averaged over targets."""
+        return (forest.response.label(raw, forest.n_classes) != y).mean(axis=1)
+
+    def nodes(self, forest: Forest, stats: NodeStats) -> Floats:
+        """Return the weight of the rows not of the node's class."""
+        rows = np.arange(forest.n_nodes)
+        return _mean_over_targets([stats.weight - n[rows, p.argmax(axis=1)] for p, n in _targets(forest, stats)])
+
+
+LOSSES: dict[str, type[Loss]] = {loss.name: loss for loss in (SquaredError, Brier, LogLoss, ZeroOne)}
+
+
+def default_loss(forest: Forest) -> Loss:
+    """Return the loss a model is usually judged by: Brier for bagged classifiers, log loss for boosted ones."""
+    if not forest.n_classes:
+        return SquaredError()
+    return Brier() if forest.link == "probability" else LogLoss()
+
+
+def _targets(forest: Forest, stats: NodeStats) -> list[tuple[Floats, Floats]]:
+    """Return for each target the probabilities a node gives and the class counts it sees."""
+    cuts = np.cumsum(forest.n_classes)[:-1]
+    return list(zip(np.split(forest.value, cuts, axis=1), np.split(stats.counts, cuts, axis=1), strict=True))
+
+
+def _mean_over_targets(losses: list[Floats]) -> Floats:
+    return losses[0] if len(losses) == 1 else np.mean(losses, axis=0)

@@ -1,0 +1,242 @@
+"""A Path: the decisions a solver made, from the unpruned forest to the most pruned, and a table of what each gives."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from os import PathLike
+from pathlib import Path as FilePath
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secateur.decision import Decision
+from secateur.forest import Forest
+from secateur.io.adapter import Adapter, ForestAdapter
+from secateur.losses import LOSSES, Loss
+from secateur.path.masks import Masks, NestedMasks, PackedMasks
+from secateur.path.pruned import Pruned
+from secateur.path.selection import LIMITS, choose, within
+from secateur.problem import Problem, Sample, read_sample
+
+__all__ = ["Masks", "NestedMasks", "PackedMasks", "Path", "Progress", "Pruned", "trace_path"]
+
+Floats = NDArray[np.float64]
+Progress = Callable[[int, int, str], None]
+"""Called as `progress(done, total, what)` during long work."""
+
+
+@dataclass(frozen=True, eq=False)
+class Path:
+    """A sequence of prunings; `path[i]` is a `Pruned`, `path.table["n_nodes"]` a column.
+
+    Attributes
+    ----------
+    source : Adapter
+        The model that was pruned.
+    masks : Masks
+        What each point keeps.
+    table : dict of (n_points,) arrays
+        penalty, n_nodes, n_leaves, n_trees, n_features, depth, cost, risk; after `evaluate` also loss, loss_se and
+        changed (the share of rows whose prediction is not the unpruned model's).
+    solver : str
+        The solver with its settings.
+    facts : dict
+        loss, cost, and on which rows the path was made and evaluated; plain JSON values.
+    values : list of (n_kept, width) arrays, or None
+        New values of the kept nodes of each point; None where the solver keeps values.
+    tree_weight : (n_points, n_trees), or None
+    base : (n_points, n_outputs), or None
+    """
+
+    source: Adapter
+    masks: Masks
+    table: dict[str, NDArray[Any]]
+    solver: str
+    facts: dict[str, Any] = field(default_factory=dict)
+    values: list[Floats] | None = None
+    tree_weight: Floats | None = None
+    base: Floats | None = None
+
+    @property
+    def forest(self) -> Forest:
+        """The unpruned forest."""
+        return self.source.forest
+
+    def __len__(self) -> int:
+        return self.masks.n_points
+
+    def __getitem__(self, point: int) -> Pruned:
+        if not -len(self) <= point < len(self):
+            raise IndexError(f"Point {point} asked for; the path has points 0 to {len(self) - 1}.")
+        point = point % len(self)
+        row = {name: column[point].item() for name, column in self.table.items()}
+        return Pruned(self.source, self.decision(point), point, row, self.solver, self.facts)
+
+    def __iter__(self) -> Iterator[Pruned]:
+        return (self[point] for point in range(len(self)))
+
+    def __repr__(self) -> str:
+        nodes = self.table["n_nodes"]
+        return f"Path({len(self)} points, {nodes[0]} to {nodes[-1]} nodes, solver={self.solver})"
+
+    def decision(self, point: int) -> Decision:
+        """Return what point `point` keeps and changes."""
+        keep = self.masks.keep(point)
+        value = None
+        if self.values is not None:
+            value = self.forest.value.copy()
+            value[keep] = self.values[point]
+        return Decision(
+            keep,
+            value,
+            None if self.tree_weight is None else self.tree_weight[point],
+            None if self.base is None else self.base[point],
+        )
+
+    def take(self, points: NDArray[np.intp]) -> "Path":
+        """Return the path of some points only, given in rising order; point 0, the unpruned model, always stays."""
+        points = np.union1d(points, 0)
+        return replace(
+            self,
+            masks=self.masks.take(points),
+            table={name: column[points] for name, column in self.table.items()},
+            values=None if self.values is None else [self.values[i] for i in points],
+            tree_weight=None if self.tree_weight is None else self.tree_weight[points],
+            base=None if self.base is None else self.base[points],
+        )
+
+    def thin(self, n_points: int, **limits: float | None) -> "Path":
+        """Return at most `n_points` points that obey the limits, spread evenly over the logarithm of the size.
+
+        The unpruned model and the largest point within the limits are always among them.
+        """
+        points = within(self.table, limits)
+        if len(points) > n_points - 1:
+            size = np.log(np.maximum(self.table["n_nodes"][points], 1))
+            grid = np.linspace(size[0], size[-1], n_points - 1)
+            points = points[np.unique(np.searchsorted(-size, -grid).clip(0, len(points) - 1))]
+        return self.take(points)
+
+    def evaluate(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        sample_weight: Any = None,
+        loss: Loss | None = None,
+        progress: Progress | None = None,
+    ) -> "Path":
+        """Return the path with columns loss, loss_se and changed, measured on the rows given.
+
+        Parameters
+        ----------
+        X, y : rows and targets the path has not seen
+        sample_weight : (n_rows,), optional
+        loss : Loss, optional
+            Default: the loss the path was made with.
+        progress : callable, optional
+            Called as `progress(done, total, what)`.
+        """
+        sample = read_sample(self.source, X, y, sample_weight)
+        return self.evaluate_sample(sample, loss=loss, rows="the rows passed to evaluate", progress=progress)
+
+    def evaluate_sample(
+        self, sample: Sample, *, rows: str, loss: Loss | None = None, progress: Progress | None = None
+    ) -> "Path":
+        """Return the path evaluated on rows that are routed already; `rows` says in words which they are."""
+        loss = loss or LOSSES[self.facts["loss"]]()
+        share = sample.weight / sample.weight.sum()
+        response, n_classes = self.forest.response, self.forest.n_classes
+        unpruned = self.source.decode(response.label(sample.scores(self.forest), n_classes))
+        columns = np.empty((3, len(self)))
+        for point in range(len(self)):
+            raw = sample.scores(self.forest, self.decision(point))
+            losses = loss.rows(self.forest, raw, sample.y)
+            mean = share @ losses
+            differs = self.source.decode(response.label(raw, n_classes)) != unpruned
+            columns[:, point] = (
+                mean,
+                np.sqrt(share**2 @ (losses - mean) ** 2),
+                share @ differs.reshape(len(sample), -1).any(axis=1),
+            )
+            if progress:
+                progress(point + 1, len(self), "evaluating")
+        table = {**self.table, "loss": columns[0], "loss_se": columns[1], "changed": columns[2]}
+        facts = {**self.facts, "loss": loss.name, "evaluated_on": rows, "evaluated_rows": len(sample)}
+        return replace(self, table=table, facts=facts)
+
+    def select(
+        self,
+        *,
+        max_nodes: int | None = None,
+        max_leaves: int | None = None,
+        max_trees: int | None = None,
+        max_depth: int | None = None,
+        max_features: int | None = None,
+        max_cost: float | None = None,
+        max_loss_increase: float | None = None,
+        rule: str | None = None,
+    ) -> Pruned:
+        """Return one point: of those within the limits the one with the lowest loss.
+
+        With `max_loss_increase` (relative to the unpruned model on the same rows) the cheapest that loses no more.
+        With `rule="one_se"` the cheapest within one standard error of the lowest loss. Without `evaluate`, the loss is
+        the solver's own risk.
+
+        Raises
+        ------
+        ValueError
+            If no point qualifies; it names the nearest.
+        """
+        given = locals()
+        limits = {name: given[name] for name in LIMITS}
+        return self[choose(self.table, limits, max_loss_increase, rule)]
+
+    def to_pandas(self) -> Any:
+        """Return the table as a pandas DataFrame, one row per point."""
+        try:
+            import pandas
+        except ImportError as error:
+            raise ImportError(
+                "to_pandas needs pandas, which is not installed. Run: pip install 'secateur[pandas]'."
+            ) from error
+        return pandas.DataFrame(self.table)
+
+    def save(self, file: str | PathLike[str], *, force: bool = False) -> FilePath:
+        """Write the path to one `.npz` file, without the native model. See docs/format.md."""
+        from secateur.path.file import save_path
+
+        return save_path(self, file, force=force)
+
+    @staticmethod
+    def load(file: str | PathLike[str], model: Any = None) -> "Path":
+        """Read a saved path; with the `model` it was made from, `to_model` gives native models again."""
+        from secateur.path.file import load_path
+
+        return load_path(file, model)
+
+
+def trace_path(problem: Problem, masks: Masks, penalty: Floats, solver: str, **changes: Any) -> Path:
+    """Return the path of a solver's decisions with the columns every path has.
+
+    Parameters
+    ----------
+    problem : Problem
+    masks : Masks
+        Point 0 keeps every node.
+    penalty : (n_points,)
+    solver : str
+        The solver with its settings, as its repr gives them.
+    **changes
+        values, tree_weight and base, where the solver changes them.
+    """
+    forest = problem.forest
+    table: dict[str, NDArray[Any]] = {"penalty": penalty, **masks.sizes(forest)}
+    table["cost"] = masks.totals(forest, *problem.prices)
+    table["risk"] = masks.totals(forest, problem.risk, np.zeros(forest.n_nodes)) / max(forest.n_trees, 1)
+    facts = {
+        "loss": problem.loss.name,
+        "cost": problem.cost.name,
+        "made_on_rows": len(problem.sample),
+    }
+    return Path(ForestAdapter(forest), masks, table, solver, facts, **changes)

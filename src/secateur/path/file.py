@@ -1,0 +1,141 @@
+"""The file a path is saved in: one `.npz` with a JSON header and plain arrays, no pickle. See docs/format.md."""
+
+import json
+import zipfile
+from collections.abc import Mapping
+from dataclasses import replace
+from os import PathLike
+from pathlib import Path as FilePath
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secateur.decision import check_keep
+from secateur.io import adapt
+from secateur.io.adapter import ForestAdapter
+from secateur.io.archive import forest_from_arrays, forest_to_arrays, same_forest
+from secateur.io.replace import replacing
+from secateur.path.masks import Masks, NestedMasks, PackedMasks
+
+if TYPE_CHECKING:
+    from secateur.path import Path
+
+FORMAT, VERSION = "secateur path", 1
+
+
+def save_path(path: "Path", file: str | PathLike[str], *, force: bool = False) -> FilePath:
+    """Write `path` to `file`, which must end in .npz, and return where it is."""
+    target = FilePath(file)
+    if target.suffix != ".npz":
+        raise ValueError(f"A path is saved as .npz, but the name is {target.name}. Use {target.stem}.npz.")
+    forest_facts, arrays = forest_to_arrays(path.forest)
+    header = {
+        "format": FORMAT,
+        "version": VERSION,
+        "solver": path.solver,
+        "facts": path.facts,
+        "forest": forest_facts,
+        "columns": list(path.table),
+        "n_points": len(path),
+    }
+    arrays |= {f"table.{name}": column for name, column in path.table.items()}
+    arrays |= _mask_arrays(path.masks)
+    if path.values is not None:
+        arrays["values"] = np.concatenate(path.values)
+    for name in ("tree_weight", "base"):
+        if getattr(path, name) is not None:
+            arrays[name] = getattr(path, name)
+    text = np.frombuffer(json.dumps(header).encode(), np.uint8)
+    with replacing(target, force=force) as stream:
+        np.savez_compressed(stream, allow_pickle=False, header=text, **arrays)
+    return target
+
+
+def load_path(file: str | PathLike[str], model: Any = None) -> "Path":
+    """Read a saved path.
+
+    Raises
+    ------
+    ValueError
+        If the file is damaged, is of a newer version, or belongs to another model than the one given.
+    """
+    header, arrays = _read(FilePath(file))
+    try:
+        path = _assemble(header, arrays)
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+        raise ValueError(f"{file} is damaged: {error}. Make the path again.") from error
+    if model is None:
+        return path
+    adapter = adapt(model)
+    if not same_forest(adapter.forest, path.forest):
+        raise ValueError(
+            f"{file} was made from another model than this {type(adapter.model).__name__}; its trees differ. "
+            "Pass the model the path was made from."
+        )
+    return replace(path, source=adapter)
+
+
+def _read(file: FilePath) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Return header and arrays, or say why the file is not one of ours."""
+    if not file.is_file():
+        raise FileNotFoundError(f"There is no file {file}. Make one with `secateur path` or Path.save.")
+    try:
+        with np.load(file, allow_pickle=False) as archive:
+            header = json.loads(bytes(archive["header"]))
+            known = isinstance(header, dict) and header.get("format") == FORMAT
+            newer = known and header.get("version", 0) > VERSION
+            arrays = {} if newer else {name: archive[name] for name in archive.files if name != "header"}
+    except (OSError, ValueError, KeyError, TypeError, EOFError, AttributeError, zipfile.BadZipFile) as error:
+        raise ValueError(
+            f"{file} cannot be read as a saved path ({error}); it is damaged or something else. Make the path again."
+        ) from error
+    except Exception as error:  # zlib and struct have errors of their own for damaged bytes
+        raise ValueError(f"{file} is damaged ({error}). Make the path again.") from error
+    if not known:
+        raise ValueError(f"{file} is not a saved path. Make one with `secateur path` or Path.save.")
+    if newer:
+        raise ValueError(
+            f"{file} has format version {header['version']}; this secateur reads up to {VERSION}. Upgrade secateur."
+        )
+    return header, arrays
+
+
+def _assemble(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> "Path":
+    from secateur.path import Path
+
+    forest = forest_from_arrays(header["forest"], arrays)
+    n_points = int(header["n_points"])
+    table = {name: arrays[f"table.{name}"] for name in header["columns"]}
+    if any(column.shape != (n_points,) for column in table.values()):
+        raise ValueError("a column of the table has the wrong length")
+    if "masks.removed_at" in arrays:
+        masks: Masks = NestedMasks(arrays["masks.removed_at"], n_points)
+    else:
+        masks = PackedMasks(arrays["masks.bits"], forest.n_nodes)
+    if masks.n_points != n_points or n_points < 1:
+        raise ValueError("the number of masks differs from the number of points")
+    for point in {0, n_points - 1}:
+        check_keep(forest, masks.keep(point))
+    values = None
+    if "values" in arrays:
+        kept = [int(masks.keep(point).sum()) for point in range(n_points)]
+        values = np.split(arrays["values"], np.cumsum(kept)[:-1])
+    return Path(
+        ForestAdapter(forest),
+        masks,
+        table,
+        str(header["solver"]),
+        dict(header["facts"]),
+        values,
+        arrays.get("tree_weight"),
+        arrays.get("base"),
+    )
+
+
+def _mask_arrays(masks: Masks) -> dict[str, NDArray[Any]]:
+    if isinstance(masks, NestedMasks):
+        return {"masks.removed_at": masks.removed_at}
+    if isinstance(masks, PackedMasks):
+        return {"masks.bits": masks.bits}
+    raise TypeError(f"Masks of type {type(masks).__name__} have no written form.")

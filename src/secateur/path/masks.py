@@ -1,0 +1,143 @@
+"""The keep masks of all points of a path, stored small: one number per node if they are nested, else one bit."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secateur.forest import Forest
+
+Floats = NDArray[np.float64]
+
+
+class Masks(ABC):
+    """One keep mask per point."""
+
+    n_points: int
+
+    @abstractmethod
+    def keep(self, point: int) -> NDArray[np.bool_]:
+        """Return which nodes are present at a point, (n_nodes,)."""
+
+    @abstractmethod
+    def take(self, points: NDArray[np.intp]) -> "Masks":
+        """Return the masks of some points, given in rising order."""
+
+    def sizes(self, forest: Forest) -> dict[str, NDArray[np.generic]]:
+        """Return the columns n_nodes, n_leaves, n_trees, n_features and depth, one entry per point."""
+        rows = [_size(forest, self.keep(i)) for i in range(self.n_points)]
+        names = ("n_nodes", "n_leaves", "n_trees", "n_features", "depth")
+        return {name: np.array([row[k] for row in rows], np.int64) for k, name in enumerate(names)}
+
+    def totals(self, forest: Forest, as_leaf: Floats, as_split: Floats) -> Floats:
+        """Return for each point the sum of `as_leaf` over its leaves and `as_split` over its splits."""
+        result = np.empty(self.n_points)
+        for i in range(self.n_points):
+            keep = self.keep(i)
+            split = keep & forest.is_split
+            split[:-1] &= keep[1:]
+            result[i] = as_leaf[keep & ~split].sum() + as_split[split].sum()
+        return result
+
+
+@dataclass(frozen=True, eq=False)
+class NestedMasks(Masks):
+    """Points of which each keeps a subset of the nodes of the one before.
+
+    Attributes
+    ----------
+    removed_at : (n_nodes,) int32
+        The first point at which a node is absent; `n_points` if there is none.
+    n_points : int
+    """
+
+    removed_at: NDArray[np.int32]
+    n_points: int
+
+    def keep(self, point: int) -> NDArray[np.bool_]:
+        """Return which nodes are present at a point, (n_nodes,)."""
+        return self.removed_at > point
+
+    def take(self, points: NDArray[np.intp]) -> "NestedMasks":
+        """Return the masks of some points, given in rising order."""
+        return NestedMasks(np.searchsorted(points, self.removed_at).astype(np.int32), len(points))
+
+    def sizes(self, forest: Forest) -> dict[str, NDArray[np.generic]]:
+        """Return the size columns without looking at one point after another."""
+        n_nodes = self._alive(self.removed_at)
+        n_trees = self._alive(self.removed_at[forest.root])
+        split = np.flatnonzero(forest.is_split)
+        used_until = np.zeros(forest.n_features, np.int64)
+        np.maximum.at(used_until, forest.feature[split], self.removed_at[split + 1])
+        deepest = np.zeros(forest.max_depth + 1, np.int64)
+        np.maximum.at(deepest, forest.depth, self.removed_at)
+        return {
+            "n_nodes": n_nodes,
+            "n_leaves": (n_nodes + n_trees) // 2,
+            "n_trees": n_trees,
+            "n_features": self._alive(used_until),
+            "depth": np.maximum(self._alive(deepest) - 1, 0),
+        }
+
+    def totals(self, forest: Forest, as_leaf: Floats, as_split: Floats) -> Floats:
+        """Return the sums for all points at once, from what changes at each point."""
+        split = np.flatnonzero(forest.is_split)
+        collapse = np.zeros_like(self.removed_at)  # the point from which on a node is a leaf
+        collapse[split] = self.removed_at[split + 1]
+        change = np.zeros(self.n_points + 1)
+        np.add.at(change, collapse, as_leaf)
+        np.subtract.at(change, self.removed_at, as_leaf)
+        change[0] += as_split[split].sum()
+        np.subtract.at(change, collapse[split], as_split[split])
+        return np.cumsum(change)[:-1]
+
+    def _alive(self, until: NDArray[np.integer]) -> NDArray[np.int64]:
+        """Return how many things are present at each point, from the point at which each disappears."""
+        gone = np.bincount(until, minlength=self.n_points + 1)[: self.n_points]
+        return len(until) - np.cumsum(gone)
+
+
+@dataclass(frozen=True, eq=False)
+class PackedMasks(Masks):
+    """Points in any relation to each other, one bit per node and point.
+
+    Attributes
+    ----------
+    bits : (n_points, n_nodes / 8 rounded up) uint8
+    n_nodes : int
+    """
+
+    bits: NDArray[np.uint8]
+    n_nodes: int
+
+    @classmethod
+    def pack(cls, keeps: NDArray[np.bool_]) -> "PackedMasks":
+        """Return the masks given as (n_points, n_nodes) bools."""
+        return cls(np.packbits(keeps, axis=1), keeps.shape[1])
+
+    @property
+    def n_points(self) -> int:  # type: ignore[override]
+        """Number of points."""
+        return len(self.bits)
+
+    def keep(self, point: int) -> NDArray[np.bool_]:
+        """Return which nodes are present at a point, (n_nodes,)."""
+        return np.unpackbits(self.bits[point], count=self.n_nodes).astype(bool)
+
+    def take(self, points: NDArray[np.intp]) -> "PackedMasks":
+        """Return the masks of some points."""
+        return PackedMasks(self.bits[points], self.n_nodes)
+
+
+def _size(forest: Forest, keep: NDArray[np.bool_]) -> tuple[int, int, int, int, int]:
+    split = keep & forest.is_split
+    split[:-1] &= keep[1:]
+    n_nodes, n_splits = int(keep.sum()), int(split.sum())
+    return (
+        n_nodes,
+        n_nodes - n_splits,
+        int(keep[forest.root].sum()),
+        len(np.unique(forest.feature[split])),
+        int(forest.depth[keep].max(initial=0)),
+    )

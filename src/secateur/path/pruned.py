@@ -1,0 +1,135 @@
+"""One chosen point of a path: the pruned forest, the native model, and what it gives."""
+
+import pickle
+from dataclasses import dataclass
+from functools import cached_property
+from os import PathLike
+from pathlib import Path as FilePath
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secateur.decision import Decision, subforest
+from secateur.forest import Forest
+from secateur.io.adapter import Adapter
+from secateur.routing import raw_scores, route
+
+
+@dataclass(frozen=True, eq=False)
+class Pruned:
+    """A pruning of a model.
+
+    Attributes
+    ----------
+    source : Adapter
+        The model that was pruned; never modified.
+    decision : Decision
+    point : int
+        Its place on the path.
+    row : dict
+        Its row of the path's table.
+    solver : str
+    facts : dict
+    """
+
+    source: Adapter
+    decision: Decision
+    point: int
+    row: dict[str, Any]
+    solver: str
+    facts: dict[str, Any]
+
+    def __repr__(self) -> str:
+        size = f"{self.row['n_nodes']} of {self.source.forest.n_nodes} nodes, {self.row['n_trees']} trees"
+        return f"Pruned({type(self.source.model).__name__}, {size}, point {self.point})"
+
+    @cached_property
+    def forest(self) -> Forest:
+        """The pruned forest."""
+        return subforest(self.source.forest, self.decision)
+
+    def to_model(self) -> Any:
+        """Return a pruned copy of the model, of the model's own type."""
+        return self.source.write(self.decision)
+
+    def raw(self, X: Any) -> NDArray[np.float64]:
+        """Return the pruned forest's sums before its link, (n_rows, n_outputs)."""
+        rows = self.source.rows(X)
+        return raw_scores(self.forest, route(self.forest, rows), offset=self.source.offset(rows))
+
+    def predict(self, X: Any) -> NDArray[np.generic]:
+        """Return what `to_model().predict(X)` returns."""
+        return self.source.decode(self.forest.response.label(self.raw(X), self.forest.n_classes))
+
+    def predict_proba(self, X: Any) -> Any:
+        """Return what `to_model().predict_proba(X)` returns: an array, or a list of them for several targets."""
+        if not self.forest.n_classes:
+            raise ValueError("This model predicts numbers and has no probabilities. Use predict.")
+        blocks = self.forest.response.mean(self.raw(X), self.forest.n_classes)
+        return blocks[0] if len(blocks) == 1 else blocks
+
+    def score_samples(self, X: Any) -> NDArray[np.float64]:
+        """Return what `to_model().score_samples(X)` returns, for outlier detectors."""
+        if self.source.supervised:
+            raise ValueError("This model is not an outlier detector. Use predict or predict_proba.")
+        return self.forest.response.mean(self.raw(X), ())[0][:, 0]
+
+    def save(self, file: str | PathLike[str], *, force: bool = False) -> FilePath:
+        """Write the native model to a file; the suffix says how: .skops, .joblib or .pkl."""
+        from secateur.io.files import save_model
+
+        return save_model(self.to_model(), file, force=force)
+
+    def summary(self) -> dict[str, Any]:
+        """Return before and after, the losses, and how the choice was made, as plain values.
+
+        `bytes` is the size of the pickled native model.
+        """
+        row = self.row
+        before = {**_size(self.source.forest), "bytes": pickled_size(self.source.model)}
+        after = {**_size(self.forest), "bytes": pickled_size(self.to_model())}
+        return {
+            "model": type(self.source.model).__name__,
+            "before": before,
+            "after": after,
+            "loss": {name: row.get(name) for name in ("loss", "loss_se", "risk")} | {"name": self.facts["loss"]},
+            "cost": {"value": row["cost"], "name": self.facts["cost"]},
+            "changed": row.get("changed"),
+            "penalty": row["penalty"],
+            "point": self.point,
+            "solver": self.solver,
+            "rows": {
+                "made_on": self.facts["made_on_rows"],
+                "chosen_on": self.facts.get("evaluated_on", "the rows the path was made on"),
+                "chosen_on_rows": self.facts.get("evaluated_rows", self.facts["made_on_rows"]),
+            },
+        }
+
+
+def pickled_size(model: Any) -> int:
+    """Return how many bytes pickling the model takes, without keeping them."""
+    counter = _Counter()
+    pickle.dump(model, counter, protocol=5)
+    return counter.count
+
+
+class _Counter:
+    """A file that only counts."""
+
+    count = 0
+
+    def write(self, data: Any) -> int:
+        size = memoryview(data).nbytes
+        self.count += size
+        return size
+
+
+def _size(forest: Forest) -> dict[str, int]:
+    return {
+        "nodes": forest.n_nodes,
+        "leaves": forest.n_leaves,
+        "trees": forest.n_trees,
+        "depth": forest.max_depth,
+        "features": len(forest.features_used),
+    }

@@ -1,0 +1,86 @@
+"""Choosing one point of a path: limits filter, then the lowest loss or the smallest forest wins."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+LIMITS = {
+    "max_nodes": "n_nodes",
+    "max_leaves": "n_leaves",
+    "max_trees": "n_trees",
+    "max_depth": "depth",
+    "max_features": "n_features",
+    "max_cost": "cost",
+}
+"""Each limit on size, and the column of the path's table it bounds."""
+
+RULES = ("one_se",)
+
+Table = Mapping[str, NDArray[Any]]
+
+
+def within(table: Table, limits: Mapping[str, float | None]) -> NDArray[np.intp]:
+    """Return the points that obey all limits on size.
+
+    Raises
+    ------
+    ValueError
+        If there are none; it names the point that comes nearest.
+    """
+    given = {name: limit for name, limit in limits.items() if limit is not None}
+    allowed = np.ones(len(table["n_nodes"]), bool)
+    excess = np.zeros(len(allowed))
+    for name, limit in given.items():
+        column = table[LIMITS[name]]
+        allowed &= column <= limit
+        excess = np.maximum(excess, (column - limit) / max(abs(limit), 1.0))
+    if allowed.any():
+        return np.flatnonzero(allowed)
+    nearest = int(excess.argmin())
+    found = ", ".join(f"{LIMITS[name]} = {table[LIMITS[name]][nearest]:g}" for name in given)
+    asked = ", ".join(f"{name}={limit:g}" for name, limit in given.items())
+    raise ValueError(
+        f"No point of the path satisfies {asked}. The nearest, point {nearest}, has {found}. "
+        "Raise the limit, or use a solver that can drop whole trees."
+    )
+
+
+def choose(table: Table, limits: Mapping[str, float | None], max_loss_increase: float | None, rule: str | None) -> int:
+    """Return the point to take.
+
+    Raises
+    ------
+    ValueError
+        If no point qualifies, or the path has not been evaluated and the question needs it.
+    """
+    points = within(table, limits)
+    if rule is not None and rule not in RULES:
+        raise ValueError(f"rule={rule!r} is unknown; known rules are {', '.join(RULES)}. Use one of these or None.")
+    if (max_loss_increase is not None or rule is not None) and "loss" not in table:
+        raise ValueError(
+            "The path has not been evaluated, so its losses are not known. Call path.evaluate(X_val, y_val) first."
+        )
+    loss = table["loss"] if "loss" in table else table["risk"]
+    if max_loss_increase is not None:
+        return _smallest(table, points, loss, loss[0] + max_loss_increase * abs(loss[0]), max_loss_increase)
+    if rule == "one_se":
+        best = points[loss[points].argmin()]
+        return _smallest(table, points, loss, loss[best] + table["loss_se"][best], None)
+    ties = points[loss[points] == loss[points].min()]
+    return int(ties[table["cost"][ties].argmin()])
+
+
+def _smallest(table: Table, points: NDArray[np.intp], loss: NDArray[Any], bound: float, increase: float | None) -> int:
+    """Return the cheapest of the points whose loss is within the bound; of equals the one with the lowest loss."""
+    good = points[loss[points] <= bound]
+    if not len(good):
+        nearest = points[loss[points].argmin()]
+        raise ValueError(
+            f"No point within the other limits loses at most {increase:g} of the unpruned loss {loss[0]:.6g}. "
+            f"The nearest, point {nearest}, has loss {loss[nearest]:.6g} and {table['n_nodes'][nearest]} nodes. "
+            "Allow a larger increase or a larger model."
+        )
+    order = np.lexsort([loss[good], table["cost"][good]])
+    return int(good[order[0]])

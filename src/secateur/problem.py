@@ -1,0 +1,144 @@
+"""The question a solver is asked: this forest, these rows, this loss, this cost."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secateur.costs import Cost
+from secateur.decision import Decision
+from secateur.forest import Forest, Leaves
+from secateur.io.adapter import Adapter
+from secateur.losses import Loss
+from secateur.routing import raw_scores, route
+from secateur.statistics import NodeStats, class_stats, node_weight, output_spread, value_stats
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Rows as a forest sees them: already leaves, labels already numbers.
+
+    Attributes
+    ----------
+    leaves : (n_trees, n_rows) unsigned
+    y : (n_rows, n_targets)
+        Class codes, or real values.
+    weight : (n_rows,)
+    offset : (n_rows, n_outputs), or None
+        Where the sums start, if that differs by row.
+    """
+
+    leaves: Leaves
+    y: NDArray[Any]
+    weight: Floats
+    offset: Floats | None = None
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    def take(self, index: NDArray[np.intp]) -> "Sample":
+        """Return some of the rows."""
+        return Sample(
+            np.ascontiguousarray(self.leaves[:, index]),
+            self.y[index],
+            self.weight[index],
+            None if self.offset is None else self.offset[index],
+        )
+
+    def scores(self, forest: Forest, decision: Decision | None = None) -> Floats:
+        """Return the sums the forest, pruned or not, gives these rows, (n_rows, n_outputs)."""
+        return raw_scores(forest, self.leaves, decision, self.offset)
+
+
+def read_sample(adapter: Adapter, X: Any, y: Any, sample_weight: Any = None) -> Sample:
+    """Route the user's rows once and check everything that came with them.
+
+    A model that learned without a target is judged by its own unpruned answers, so `y` is not looked at then.
+
+    Raises
+    ------
+    ValueError
+        If rows, targets and weights do not fit together, or do not fit the model.
+    """
+    rows = adapter.rows(X)
+    leaves = route(adapter.forest, rows)
+    offset = adapter.offset(rows)
+    if not adapter.supervised:
+        raw = raw_scores(adapter.forest, leaves, offset=offset)
+        target: NDArray[Any] = adapter.forest.response.mean(raw, ())[0]
+    elif y is None:
+        raise ValueError("y is missing; this model predicts a target, and pruning must know it. Pass y.")
+    else:
+        target = adapter.target(y)
+    if len(target) != len(rows):
+        raise ValueError(f"X has {len(rows)} rows and y has {len(target)}; they must match. Pass y for these rows.")
+    return Sample(leaves, target, _check_weight(sample_weight, len(rows)), offset)
+
+
+def _check_weight(sample_weight: Any, n_rows: int) -> Floats:
+    if sample_weight is None:
+        return np.ones(n_rows)
+    weight = np.asarray(sample_weight, np.float64)
+    if weight.shape != (n_rows,):
+        raise ValueError(f"sample_weight has shape {weight.shape}; there are {n_rows} rows. Pass one weight per row.")
+    if not np.isfinite(weight).all() or (weight < 0).any() or not weight.any():
+        raise ValueError(
+            "sample_weight must be finite, not negative, and not all zero. Drop or mend the rows that are not so."
+        )
+    return weight
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Everything a solver may look at.
+
+    Attributes
+    ----------
+    forest : Forest
+    sample : Sample
+    loss : Loss
+    cost : Cost
+    """
+
+    forest: Forest
+    sample: Sample
+    loss: Loss
+    cost: Cost
+
+    def __post_init__(self) -> None:
+        reason = self.loss.unsupported(self.forest)
+        if reason:
+            raise ValueError(reason)
+
+    @cached_property
+    def stats(self) -> NodeStats:
+        """Sums of the targets over the rows at each node."""
+        collect = class_stats if self.forest.n_classes else value_stats
+        return collect(self.forest, self.sample.leaves, self.sample.y, self.sample.weight)
+
+    @cached_property
+    def weight(self) -> Floats:
+        """Row weight that reaches each node, (n_nodes,)."""
+        return node_weight(self.forest, self.sample.leaves, self.sample.weight)
+
+    @cached_property
+    def risk(self) -> Floats:
+        """What each node adds to its tree's mean loss when it is a leaf, (n_nodes,).
+
+        Where a tree predicts only a share of the target, its loss is the squared distance from what the whole tree
+        says: for boosting with squared error that differs by a constant from the loss on the residuals.
+        """
+        if self.forest.trees_predict_target:
+            total = self.loss.nodes(self.forest, self.stats)
+        else:
+            total = output_spread(self.forest, self.weight)
+        return total / self.sample.weight.sum()
+
+    @cached_property
+    def prices(self) -> tuple[Floats, Floats]:
+        """What each node costs as a leaf and what it costs as a split, both (n_nodes,)."""
+        return self.cost.prices(self.forest, self.weight / self.sample.weight.sum())

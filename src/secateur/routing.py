@@ -1,0 +1,86 @@
+"""Rows to leaves, and leaves to predictions: a forest evaluated exactly as its library does."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secateur import kernels
+from secateur.decision import Decision, apply_decision, kept_trees
+from secateur.forest import Forest, Leaves
+
+
+def route(forest: Forest, X: NDArray[np.floating]) -> Leaves:
+    """Return the leaf each row reaches in each tree.
+
+    Parameters
+    ----------
+    forest : Forest
+    X : (n_rows, n_features) array
+        Cast to the forest's `input_dtype` before any comparison, as the library would.
+
+    Returns
+    -------
+    (n_trees, n_rows) array of the smallest unsigned type that fits
+        Nodes counted from the root of their tree.
+    """
+    X = np.ascontiguousarray(X, dtype=forest.input_dtype)
+    sizes = np.diff(forest.tree_start)
+    leaves = np.empty((forest.n_trees, len(X)), np.min_scalar_type(max(int(sizes.max(initial=1)) - 1, 256)))
+    categories = forest.categories
+    kernels.route_rows(
+        X,
+        forest.tree_start,
+        forest.right,
+        forest.feature,
+        forest.threshold,
+        forest.default_left,
+        forest.comparison == "<",
+        categories.row,
+        categories.start,
+        categories.code,
+        categories.left,
+        categories.other_left,
+        leaves,
+    )
+    return leaves
+
+
+def raw_scores(
+    forest: Forest,
+    leaves: Leaves,
+    decision: Decision | None = None,
+    offset: NDArray[np.float64] | None = None,
+) -> NDArray[np.float64]:
+    """Return the sums a forest gives before its link, (n_rows, n_outputs).
+
+    With a `decision`, the sums of the pruned forest, without building it. `offset` (n_rows, n_outputs) is a
+    start that differs by row, as from boosting on top of another model.
+    """
+    keep = np.ones(forest.n_nodes, bool)
+    if decision is not None:
+        keep = decision.keep
+        forest = apply_decision(forest, decision)
+    lifted = kernels.lift(forest.parent, keep)
+    if forest.aggregation == "median":
+        return _weighted_median(forest, leaves, lifted, kept_trees(forest, keep))
+    out = np.tile(forest.base, (leaves.shape[1], 1))
+    if offset is not None:
+        out += offset
+    kernels.add_trees(leaves, forest.tree_start, lifted, forest.value, forest.tree_weight, forest.tree_output, out)
+    if forest.aggregation == "mean":
+        # A divisor of 0 (an isolation forest grown on single rows) means the score of a certain outlier.
+        out = out / forest.divisor if forest.divisor else np.ones_like(out)
+    return out
+
+
+def _weighted_median(
+    forest: Forest, leaves: Leaves, lifted: NDArray[np.int32], standing: NDArray[np.bool_]
+) -> NDArray[np.float64]:
+    """Return for each row the smallest tree value with at least half of the weight at or below it."""
+    trees = np.flatnonzero(standing)
+    nodes = lifted[forest.root[trees, None] + leaves[trees]]
+    values = forest.value[nodes, 0].T
+    order = np.argsort(values, axis=1)
+    weight = np.cumsum(forest.tree_weight[trees][order], axis=1)
+    middle = (weight >= 0.5 * weight[:, -1:]).argmax(axis=1)
+    rows = np.arange(len(values))
+    return values[rows, order[rows, middle]][:, None]

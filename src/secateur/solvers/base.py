@@ -1,0 +1,21 @@
+"""What a solver is: frozen settings and two methods."""
+
+from abc import ABC, abstractmethod
+from typing import ClassVar
+
+from secateur.path import Path
+from secateur.problem import Problem
+
+
+class Solver(ABC):
+    """A way to search prunings. Subclasses are frozen dataclasses of settings, and final."""
+
+    name: ClassVar[str]
+
+    @abstractmethod
+    def unsupported(self, problem: Problem) -> str | None:
+        """Return why this solver cannot take the problem, or None if it can."""
+
+    @abstractmethod
+    def path(self, problem: Problem) -> Path:
+        """Return prunings from the unpruned forest to the most pruned."""

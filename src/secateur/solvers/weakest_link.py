@@ -1,0 +1,49 @@
+"""Weakest-link (cost-complexity) pruning, Breiman, Friedman, Olshen and Stone 1984, chapter 3: the whole path."""
+
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from secateur import kernels
+from secateur.path import NestedMasks, Path, trace_path
+from secateur.problem import Problem
+from secateur.solvers.base import Solver
+
+
+@final
+@dataclass(frozen=True)
+class WeakestLink(Solver):
+    """The cost-complexity path of a tree, or of all trees of a forest at a common penalty.
+
+    For every penalty a ≥ 0 it minimises, over all prunings of every tree,
+
+        Σ_leaves risk(leaf) + a · cost(pruning),
+
+    and of equally good prunings takes the smallest. The risk is the mean loss of the tree's own predictions; for trees
+    that predict only a share of the target (boosting) the mean squared change of the tree's output. With the
+    cost `leaves` and a tree's own training rows the penalties are scikit-learn's `ccp_alphas` for the criteria
+    squared_error (loss `squared_error`), gini (`brier`) and entropy (`log_loss`, penalties in nats, not bits).
+
+    Exact; the prunings are nested, so the path is one critical penalty per split. O(nodes log nodes). The loss of
+    the *ensemble* is not what is minimised: trees do not know of each other.
+    """
+
+    name = "weakest_link"
+
+    def unsupported(self, problem: Problem) -> str | None:
+        """Return None: every forest will do."""
+        return None
+
+    def path(self, problem: Problem) -> Path:
+        """Return every pruning that is optimal at some penalty, after the unpruned forest."""
+        forest = problem.forest
+        critical = kernels.weakest_link(forest.parent, forest.right, problem.risk, *problem.prices)
+        penalty = np.unique(critical[np.isfinite(critical)])
+        # Point 0 keeps all; point k cuts the splits whose critical penalty is at most penalty[k - 1].
+        cut_at = np.searchsorted(penalty, critical).astype(np.int32) + 1
+        removed_at = np.full(forest.n_nodes, len(penalty) + 1, np.int32)
+        inner = forest.parent != -1
+        removed_at[inner] = cut_at[forest.parent[inner]]
+        masks = NestedMasks(removed_at, len(penalty) + 1)
+        return trace_path(problem, masks, np.concatenate([[0.0], penalty]), repr(self))

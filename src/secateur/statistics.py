@@ -1,0 +1,94 @@
+"""Sums over the rows that reach each node: all that most methods ever need to know about the data."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secateur import kernels
+from secateur.forest import Forest, Leaves
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class NodeStats:
+    """What is known of the rows at each node.
+
+    Attributes
+    ----------
+    weight : (n_nodes,)
+        Total row weight.
+    counts : (n_nodes, sum of n_classes)
+        Row weight per class, targets side by side; no columns for regression.
+    shift : (n_targets,)
+        The mean of y, taken off before summing so that squares do not swamp differences.
+    total, square : (n_nodes, n_targets)
+        Sums of `y - shift` and of its square; no columns for classification.
+    """
+
+    weight: Floats
+    counts: Floats
+    shift: Floats
+    total: Floats
+    square: Floats
+
+
+def node_weight(forest: Forest, leaves: Leaves, sample_weight: Floats) -> Floats:
+    """Return the row weight that reaches each node, (n_nodes,)."""
+    return _node_sums(forest, leaves, sample_weight[:, None])[:, 0]
+
+
+def class_stats(forest: Forest, leaves: Leaves, y: NDArray[np.intp], sample_weight: Floats) -> NodeStats:
+    """Return class counts for targets given as codes, y (n_rows, n_targets)."""
+    blocks = []
+    for target, n_classes in enumerate(forest.n_classes):
+        counts = np.zeros((forest.n_nodes, n_classes))
+        kernels.count_classes(leaves, forest.tree_start, y[:, target], sample_weight, counts)
+        kernels.roll_up(forest.right, counts)
+        blocks.append(counts)
+    none = np.empty((forest.n_nodes, 0))
+    return NodeStats(blocks[0].sum(axis=1), np.hstack(blocks), np.empty(0), none, none)
+
+
+def value_stats(forest: Forest, leaves: Leaves, y: Floats, sample_weight: Floats) -> NodeStats:
+    """Return sums and squares for real targets, y (n_rows, n_targets)."""
+    n_targets = y.shape[1]
+    shift = np.average(y, axis=0, weights=sample_weight)
+    centred = y - shift
+    weight = sample_weight[:, None]
+    sums = _node_sums(forest, leaves, np.hstack([weight, weight * centred, weight * centred**2]))
+    return NodeStats(
+        weight=sums[:, 0],
+        counts=np.empty((forest.n_nodes, 0)),
+        shift=shift,
+        total=sums[:, 1 : 1 + n_targets],
+        square=sums[:, 1 + n_targets :],
+    )
+
+
+def output_spread(forest: Forest, weight: Floats) -> Floats:
+    """Return Σ w (tree(x) − value)² over the rows at each node: how far a collapse there moves the tree's output.
+
+    Parameters
+    ----------
+    forest : Forest
+    weight : (n_nodes,)
+        Row weight at each node.
+    """
+    leaf_weight = np.where(forest.is_split, 0.0, weight)[:, None]
+    root_value = np.repeat(forest.value[forest.root], np.diff(forest.tree_start), axis=0)
+    value = forest.value - root_value  # centred, as squares would swamp the differences
+    width = value.shape[1]
+    sums = np.hstack([leaf_weight * value, leaf_weight * value**2])
+    kernels.roll_up(forest.right, sums)
+    spread = sums[:, width:] - 2 * value * sums[:, :width] + value**2 * weight[:, None]
+    scale = np.repeat(forest.tree_weight**2, np.diff(forest.tree_start))
+    return np.where(forest.is_split, np.maximum(spread.sum(axis=1), 0.0) * scale, 0.0)
+
+
+def _node_sums(forest: Forest, leaves: Leaves, columns: Floats) -> Floats:
+    sums = np.zeros((forest.n_nodes, columns.shape[1]))
+    kernels.add_rows(leaves, forest.tree_start, columns, sums)
+    kernels.roll_up(forest.right, sums)
+    return sums
