@@ -12,7 +12,7 @@ from secateur.forest import Forest
 from secateur.io import adapt
 from secateur.io.adapter import Adapter
 from secateur.losses import LOSSES, Loss, default_loss
-from secateur.path import Path, Progress
+from secateur.path import Path, Progress, Pruned
 from secateur.problem import Problem, Sample, read_sample
 from secateur.solvers import SOLVERS, Solver, WeakestLink
 
@@ -142,14 +142,43 @@ def prune(
     >>> type(small).__name__, tree.get_n_leaves(), small.get_n_leaves()
     ('DecisionTreeClassifier', 7, 3)
     """
-    limits = {
-        "max_nodes": max_nodes,
-        "max_leaves": max_leaves,
-        "max_trees": max_trees,
-        "max_depth": max_depth,
-        "max_features": max_features,
-        "max_cost": max_cost,
-    }
+    return prune_point(
+        model,
+        X,
+        y,
+        solver=solver,
+        cost=cost,
+        loss=loss,
+        validation=validation,
+        sample_weight=sample_weight,
+        random_state=random_state,
+        progress=progress,
+        max_nodes=max_nodes,
+        max_leaves=max_leaves,
+        max_trees=max_trees,
+        max_depth=max_depth,
+        max_features=max_features,
+        max_cost=max_cost,
+        max_loss_increase=max_loss_increase,
+    ).to_model()
+
+
+def prune_point(
+    model: Any,
+    X: Any,
+    y: Any = None,
+    *,
+    solver: Solver | str = "auto",
+    cost: Cost | str | None = None,
+    loss: Loss | str | None = None,
+    validation: Validation = "auto",
+    sample_weight: Any = None,
+    random_state: int | np.random.Generator = 0,
+    progress: Progress | None = None,
+    max_loss_increase: float | None = None,
+    **limits: float | None,
+) -> Pruned:
+    """Do what `prune` does, but return the chosen `Pruned`: its `summary()` says what was gained and lost."""
     if max_loss_increase is None and not any(limit is not None for limit in limits.values()):
         max_loss_increase = 0.01
     adapter = adapt(model)
@@ -163,9 +192,9 @@ def prune(
             f"Nothing was pruned: no smaller model on the path does as well on {which}. Allow a larger "
             "max_loss_increase, set max_nodes, or pass other rows as validation=(X, y).",
             NothingPrunedWarning,
-            stacklevel=2,
+            stacklevel=3,
         )
-    return chosen.to_model()
+    return chosen
 
 
 def _make_path(
@@ -208,7 +237,7 @@ def _split(
             "X looks like the rows the model was trained on; a model's loss there says little about other rows, so "
             "the choice may prune too little or too much. Pass rows it has not seen, or validation=(X_val, y_val).",
             TrainingRowsWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
     if validation is None:
         return sample, sample, "the rows passed"

@@ -215,13 +215,13 @@ def check_forest(forest: Forest) -> None:
 def _check_outputs(forest: Forest) -> None:
     """Raise ValueError unless values, outputs and link fit together."""
     output = forest.tree_output
-    one_each = bool((output >= 0).all()) and len(output) > 0
+    one_each = bool((output >= 0).all())
     if not one_each and (output != -1).any():
         raise ValueError("tree_output mixes trees that feed one output with trees that feed all; use one kind.")
     if output.max(initial=-1) >= forest.n_outputs:
         raise ValueError(f"A tree feeds output {output.max()}; the forest has {forest.n_outputs} outputs.")
     width = 1 if one_each else forest.n_outputs
-    if forest.value.shape[1:] != (width,):
+    if forest.n_trees and forest.value.shape[1:] != (width,):
         raise ValueError(f"value has shape {forest.value.shape}; it must be (n_nodes, {width}).")
     if forest.link not in LINKS:
         raise ValueError(f"The link {forest.link!r} is unknown; known are {', '.join(LINKS)}.")

@@ -3,15 +3,16 @@
 Let F_v(a) be the least `risk + a * price` of any pruning of the subtree at v. It is concave and piecewise linear
 in the penalty a; each of its breakpoints is a split below v that is cut there. Going down from a = infinity every
 child of v is a leaf, and each breakpoint passed gives some risk back for some price. The split v itself is cut at
-the penalty g where collapsing it starts to win; breakpoints above g never happen, because v is gone by then.
-So one max-heap of breakpoints per subtree, merged bottom-up, is enough: each node enters once and leaves at
-most once.
+the penalty g (negative if the subtree does harm) where collapsing it starts to win; breakpoints above g never happen,
+because v is gone by then. So one max-heap of breakpoints per subtree, merged bottom-up, is enough: each node enters
+once and leaves at most once.
 """
 
 import numpy as np
 
 from secateur.kernels._jit import kernel
 
+_ROUNDING = 1e-14
 
 @kernel
 def weakest_link(
@@ -44,7 +45,7 @@ def weakest_link(
         below_risk = risk[a] + risk[b]
         below_price = leaf_price[a] + leaf_price[b] + split_price[v]
         while True:
-            g = _crossing(risk[v] - below_risk, below_price - leaf_price[v])
+            g = _crossing(risk[v], below_risk, below_price - leaf_price[v])
             if top == -1 or g >= critical[top]:
                 break
             below_risk -= gained[top]
@@ -63,13 +64,17 @@ def weakest_link(
 
 
 @kernel
-def _crossing(more_risk: float, less_price: float) -> float:
-    """Return the penalty at which `more_risk` is worth `less_price`; a collapse that loses nothing is free."""
-    if more_risk <= 0.0:
-        return 0.0
-    if less_price <= 0.0:
-        return np.inf
-    return more_risk / less_price
+def _crossing(risk: float, below_risk: float, saved_price: float) -> float:
+    """Return the penalty at which the risk a collapse adds is worth the price it saves; negative if it adds none.
+
+    A difference that rounding alone can make is none, so that collapses without loss meet at 0.
+    """
+    more = risk - below_risk
+    if abs(more) <= _ROUNDING * risk:
+        more = 0.0
+    if saved_price <= 0.0:
+        return np.inf if more > 0.0 else 0.0
+    return more / saved_price
 
 
 @kernel

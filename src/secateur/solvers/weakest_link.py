@@ -16,7 +16,7 @@ from secateur.solvers.base import Solver
 class WeakestLink(Solver):
     """The cost-complexity path of a tree, or of all trees of a forest at a common penalty.
 
-    For every penalty a ≥ 0 it minimises, over all prunings of every tree,
+    For every penalty a it minimises, over all prunings of every tree,
 
         Σ_leaves risk(leaf) + a · cost(pruning),
 
@@ -24,6 +24,8 @@ class WeakestLink(Solver):
     that predict only a share of the target (boosting) the mean squared change of the tree's output. With the
     cost `leaves` and a tree's own training rows the penalties are scikit-learn's `ccp_alphas` for the criteria
     squared_error (loss `squared_error`), gini (`brier`) and entropy (`log_loss`, penalties in nats, not bits).
+
+    On rows the tree was not grown on some splits do harm; those are cut at negative penalties, the worst first.
 
     Exact; the prunings are nested, so the path is one critical penalty per split. O(nodes log nodes). The loss of
     the *ensemble* is not what is minimised: trees do not know of each other.
@@ -46,4 +48,5 @@ class WeakestLink(Solver):
         inner = forest.parent != -1
         removed_at[inner] = cut_at[forest.parent[inner]]
         masks = NestedMasks(removed_at, len(penalty) + 1)
-        return trace_path(problem, masks, np.concatenate([[0.0], penalty]), repr(self))
+        unpruned = min(0.0, penalty.min(initial=0.0))  # at its first critical penalty the forest is still optimal
+        return trace_path(problem, masks, np.concatenate([[unpruned], penalty]), repr(self))

@@ -1,0 +1,136 @@
+"""What every model we read must satisfy: the native library is the oracle, and equal means bit for bit."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+from secateur import Decision, subforest
+from secateur.decision import check_keep
+from secateur.forest import check_forest
+from secateur.io import LIBRARIES, adapt
+from secateur.path import Pruned
+from secateur.routing import route
+from tests.models import RECIPES, case
+from tests.strategies import everything, random_keep
+
+METHODS = ("predict", "predict_proba", "score_samples")
+cases = pytest.mark.parametrize("name", list(RECIPES))
+
+
+def same(a, b):
+    """Whether two predictions are equal to the last bit; several targets come as lists."""
+    if isinstance(a, list):
+        return isinstance(b, list) and all(same(p, q) for p, q in zip(a, b, strict=True))
+    return a.dtype == b.dtype and np.array_equal(a, b)
+
+
+def methods_of(model):
+    return [m for m in METHODS if hasattr(model, m)]
+
+
+def pruned_by(adapter, decision):
+    return Pruned(adapter, decision, 0, {}, "", {})
+
+
+def test_every_library_has_cases():
+    assert {adapt(case(name).model).library for name in RECIPES} == set(LIBRARIES)
+
+
+@cases
+def test_the_forest_is_valid(name):
+    check_forest(adapt(case(name).model).forest)
+
+
+@cases
+def test_our_evaluation_is_the_library_s(name):
+    adapter, X = adapt(case(name).model), case(name).X_new
+    ours = pruned_by(adapter, everything(adapter.forest))
+    for method in methods_of(adapter.model):
+        assert same(getattr(ours, method)(X), getattr(adapter.model, method)(X)), method
+
+
+@cases
+def test_with_nothing_pruned_the_model_predicts_the_same(name):
+    adapter, X = adapt(case(name).model), case(name).X_new
+    copied = adapter.write(everything(adapter.forest))
+    assert type(copied) is type(adapter.model)
+    assert copied is not adapter.model
+    for method in methods_of(copied):
+        assert same(getattr(copied, method)(X), getattr(adapter.model, method)(X)), method
+
+
+@cases
+@pytest.mark.parametrize("seed", range(4))
+def test_after_any_cut_the_native_model_predicts_what_we_do(name, seed):
+    adapter, X = adapt(case(name).model), case(name).X_new
+    keep = random_keep(np.random.default_rng(seed), adapter.forest)
+    check_keep(adapter.forest, keep)
+    ours = pruned_by(adapter, Decision(keep))
+    native = ours.to_model()
+    for method in methods_of(native):
+        assert same(getattr(native, method)(X), getattr(ours, method)(X)), method
+
+
+@cases
+def test_the_pruned_model_reads_as_the_pruned_forest(name):
+    adapter = adapt(case(name).model)
+    keep = random_keep(np.random.default_rng(9), adapter.forest, p_cut=0.2)
+    keep[adapter.forest.root] = True  # a grid of boosted trees fills gaps with leaves that say 0
+    for v in np.flatnonzero(adapter.forest.is_split):
+        keep[v + 1] = keep[adapter.forest.right[v]] = keep[v] and keep[v + 1]
+    decision = Decision(keep)
+    expected = subforest(adapter.forest, decision)
+    again = adapt(adapter.write(decision)).forest
+    assert np.array_equal(again.right, expected.right)
+    assert np.array_equal(again.feature, expected.feature)
+    leaf = ~expected.is_split
+    assert np.array_equal(again.value[leaf], expected.value[leaf])
+    assert again.divisor == expected.divisor
+
+
+@cases
+def test_the_model_itself_stays_as_it_was(name):
+    model = case(name).model
+    before = pickle.dumps(model)
+    adapter = adapt(model)
+    adapter.write(Decision(random_keep(np.random.default_rng(1), adapter.forest)))
+    assert pickle.dumps(model) == before
+
+
+@cases
+def test_changing_the_pruned_model_does_not_change_the_original(name):
+    model, X = case(name).model, case(name).X_new
+    expected = model.predict(X)
+    small = adapt(model).write(everything(adapt(model).forest))
+    small.set_params(**{key: value for key, value in small.get_params(deep=False).items()})
+    for attribute in ("classes_", "estimators_", "estimator_weights_"):
+        value = getattr(small, attribute, None)
+        if isinstance(value, np.ndarray) and value.dtype != object:
+            value[:] = value[::-1].copy()
+        elif isinstance(value, list):
+            value.clear()
+    assert np.array_equal(model.predict(X), expected)
+
+
+@cases
+def test_pickling_the_pruned_model_changes_nothing(name):
+    adapter, X = adapt(case(name).model), case(name).X_new
+    native = adapter.write(Decision(random_keep(np.random.default_rng(2), adapter.forest)))
+    again = pickle.loads(pickle.dumps(native))
+    for method in methods_of(native):
+        assert same(getattr(again, method)(X), getattr(native, method)(X)), method
+
+
+@cases
+def test_rows_and_targets_are_encoded_for_the_forest(name):
+    adapter, c = adapt(case(name).model), case(name)
+    rows = adapter.rows(c.X)
+    assert rows.flags.c_contiguous
+    assert rows.dtype == adapter.forest.input_dtype
+    assert route(adapter.forest, rows).shape == (adapter.forest.n_trees, len(c.X))
+    if adapter.supervised:
+        y = adapter.target(c.y)
+        assert y.shape[0] == len(c.X)
+        for k, n_classes in enumerate(adapter.forest.n_classes):
+            assert set(np.unique(y[:, k])) <= set(range(n_classes))

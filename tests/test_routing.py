@@ -1,0 +1,60 @@
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.strategies import forests, generators, random_forest, random_keep, random_rows, slow_scores, walk
+
+from secateur import Decision, subforest
+from secateur.routing import raw_scores, route
+
+
+@given(forests(), generators, st.integers(1, 7))
+def test_rows_reach_the_leaf_the_definition_says(forest, rng, n_rows):
+    X = random_rows(rng, n_rows, forest.n_features)
+    leaves = route(forest, X)
+    expected = [[walk(forest, t, x) - forest.tree_start[t] for x in X] for t in range(forest.n_trees)]
+    assert np.array_equal(leaves, expected)
+
+
+@given(forests(), generators)
+def test_sums_are_those_of_the_definition_to_the_last_bit(forest, rng):
+    X = random_rows(rng, 6, forest.n_features)
+    assert np.array_equal(raw_scores(forest, route(forest, X)), slow_scores(forest, X))
+
+
+@given(forests(), generators)
+def test_sums_under_a_decision_are_those_of_the_pruned_forest(forest, rng):
+    decision = Decision(random_keep(rng, forest), value=rng.normal(size=forest.value.shape))
+    X = random_rows(rng, 6, forest.n_features)
+    pruned = subforest(forest, decision)
+    assert np.array_equal(raw_scores(forest, route(forest, X), decision), raw_scores(pruned, route(pruned, X)))
+
+
+def test_leaf_ids_take_the_smallest_type():
+    forest = random_forest(np.random.default_rng(0), n_trees=1)
+    assert route(forest, np.zeros((1, forest.n_features))).dtype == np.uint16
+
+
+def test_a_value_equal_to_the_threshold_goes_left_unless_the_comparison_is_strict():
+    rng = np.random.default_rng(0)
+    for comparison, leaf in [("<=", 1), ("<", 2)]:
+        forest = random_forest(rng, n_trees=1, max_splits=1, comparison=comparison)
+        while forest.n_nodes != 3 or np.isinf(forest.threshold[0]):
+            forest = random_forest(rng, n_trees=1, max_splits=1, comparison=comparison)
+        row = np.full((1, forest.n_features), forest.threshold[0])
+        assert route(forest, row)[0, 0] == leaf
+
+
+def test_an_offset_per_row_is_where_the_sums_start():
+    forest = random_forest(np.random.default_rng(0))
+    X = np.zeros((3, forest.n_features))
+    offset = np.array([[0.0], [1.0], [5.0]])
+    plain, moved = raw_scores(forest, route(forest, X)), raw_scores(forest, route(forest, X), offset=offset)
+    np.testing.assert_allclose(moved - plain, offset, rtol=1e-12)
+
+
+def test_the_weighted_median_is_the_value_at_half_the_weight():
+    forest = random_forest(np.random.default_rng(3), n_trees=5, max_splits=0, aggregation="median")
+    order = np.argsort(forest.value[:, 0])
+    weight = np.cumsum(forest.tree_weight[order])
+    expected = forest.value[order[np.searchsorted(weight, 0.5 * weight[-1])], 0]
+    assert raw_scores(forest, route(forest, np.zeros((1, forest.n_features))))[0, 0] == expected
