@@ -1,0 +1,158 @@
+"""What every loss and cost must satisfy; being in the table enrols a class."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.strategies import LINK_OUTPUTS, forests, generators, random_forest, random_keep, random_rows, random_target
+
+from secateur import Decision, subforest
+from secateur.costs import COSTS
+from secateur.losses import LOSSES, default_loss
+from secateur.problem import Problem, Sample
+from secateur.routing import raw_scores, route
+
+losses = pytest.mark.parametrize("loss", [loss() for loss in LOSSES.values()], ids=list(LOSSES))
+costs = pytest.mark.parametrize("cost", [cost() for cost in COSTS.values()], ids=list(COSTS))
+
+
+def forest_for(loss, rng, **facts):
+    """Return a forest whose trees predict the target themselves."""
+    link = "probability" if loss.task == "classification" else "identity"
+    n_classes, n_outputs = LINK_OUTPUTS[link][int(rng.integers(len(LINK_OUTPUTS[link])))]
+    return random_forest(rng, link=link, n_classes=n_classes, n_outputs=n_outputs, aggregation="mean", **facts)
+
+
+def sample_for(forest, rng, n_rows):
+    X = random_rows(rng, n_rows, forest.n_features)
+    weight = rng.integers(0, 4, n_rows).astype(float)
+    weight[0] = 1.0
+    return Sample(route(forest, X), random_target(rng, forest, n_rows), weight)
+
+
+@losses
+@given(rng=generators)
+def test_node_losses_are_the_row_losses_of_the_rows_there(loss, rng):
+    forest = forest_for(loss, rng, n_trees=1)
+    sample = sample_for(forest, rng, 12)
+    totals = loss.nodes(forest, Problem(forest, sample, loss, COSTS["nodes"]()).stats)
+    here = forest.root[0] + sample.leaves[0].astype(int)
+    for v in range(forest.n_nodes):
+        at_v = (here >= v) & (here < forest.end[v])
+        raw = np.repeat(forest.value[[v]], at_v.sum(), axis=0)
+        expected = sample.weight[at_v] @ loss.rows(forest, raw, sample.y[at_v])
+        assert totals[v] == pytest.approx(expected, abs=1e-9)
+
+
+@losses
+@given(rng=generators)
+def test_losses_are_never_negative_and_zero_when_perfect(loss, rng):
+    forest = forest_for(loss, rng)
+    y = random_target(rng, forest, 4)
+    if forest.n_classes:
+        perfect = np.hstack([np.eye(k)[y[:, t]] for t, k in enumerate(forest.n_classes)])
+        worse = np.hstack([rng.dirichlet(np.ones(k), 4) for k in forest.n_classes])
+    else:
+        perfect, worse = y, y + rng.normal(size=y.shape)
+    assert np.allclose(loss.rows(forest, perfect, y), 0.0)
+    assert (loss.rows(forest, worse, y) >= 0).all()
+
+
+@losses
+def test_a_loss_for_the_other_task_says_what_to_use(loss):
+    other = "probability" if loss.task == "regression" else "identity"
+    n_classes, n_outputs = LINK_OUTPUTS[other][0]
+    forest = random_forest(np.random.default_rng(0), link=other, n_classes=n_classes, n_outputs=n_outputs)
+    reason = loss.unsupported(forest)
+    assert loss.name in reason
+    fitting = reason.split("one of: ")[1].rstrip(".").split(", ")
+    assert all(LOSSES[name]().unsupported(forest) is None for name in fitting)
+    with pytest.raises(ValueError, match=loss.name):
+        Problem(forest, sample_for(forest, np.random.default_rng(0), 3), loss, COSTS["nodes"]())
+
+
+@given(forests())
+def test_the_default_loss_can_judge_the_forest(forest):
+    assert default_loss(forest).unsupported(forest) is None
+
+
+def test_losses_agree_with_scikit_learn():
+    from sklearn.metrics import brier_score_loss, log_loss, mean_squared_error, zero_one_loss
+
+    rng = np.random.default_rng(0)
+    forest = random_forest(rng, link="probability", n_classes=(3,), n_outputs=3)
+    p, y = rng.dirichlet(np.ones(3), 50), rng.integers(0, 3, (50, 1))
+    assert LOSSES["log_loss"]().rows(forest, p, y).mean() == pytest.approx(log_loss(y[:, 0], p))
+    assert LOSSES["zero_one"]().rows(forest, p, y).mean() == pytest.approx(zero_one_loss(y[:, 0], p.argmax(axis=1)))
+    assert LOSSES["brier"]().rows(forest, p, y).mean() == pytest.approx(brier_score_loss(y[:, 0], p))
+    number = random_forest(rng, n_outputs=2)
+    a, b = rng.normal(size=(9, 2)), rng.normal(size=(9, 2))
+    assert LOSSES["squared_error"]().rows(number, a, b).mean() == pytest.approx(mean_squared_error(b, a))
+
+
+def test_a_large_mean_does_not_swamp_the_squared_error():
+    rng = np.random.default_rng(0)
+    forest = random_forest(rng, n_trees=1, aggregation="mean", divisor=1.0)
+    leaves = route(forest, random_rows(rng, 40, forest.n_features))
+    y = rng.normal(size=(40, 1))
+    shifted = replace(forest, value=forest.value + 1e9)
+    small = Problem(forest, Sample(leaves, y, np.ones(40)), LOSSES["squared_error"](), COSTS["nodes"]())
+    large = Problem(shifted, Sample(leaves, y + 1e9, np.ones(40)), LOSSES["squared_error"](), COSTS["nodes"]())
+    np.testing.assert_allclose(large.risk, small.risk, rtol=1e-6, atol=1e-6)
+
+
+@costs
+@given(forest=forests(), rng=generators)
+def test_prices_are_not_negative_and_cutting_never_costs_more(cost, forest, rng):
+    reach = rng.random(forest.n_nodes)
+    as_leaf, as_split = cost.prices(forest, reach)
+    assert as_leaf.shape == as_split.shape == (forest.n_nodes,)
+    assert (as_leaf >= 0).all()
+    assert (as_split >= 0).all()
+    for v in np.flatnonzero(forest.is_split):
+        assert as_leaf[v] <= as_split[v] + as_leaf[v + 1] + as_leaf[forest.right[v]]
+
+
+@given(forests(), generators, st.integers(1, 6))
+def test_costs_count_what_their_names_say(forest, rng, n_rows):
+    keep = random_keep(rng, forest)
+    pruned = subforest(forest, Decision(keep))
+    X = random_rows(rng, n_rows, forest.n_features)
+    leaves = route(pruned, X)
+    reach = np.zeros(pruned.n_nodes)
+    depth = 0.0
+    for tree in range(pruned.n_trees):
+        for leaf in pruned.root[tree] + leaves[tree].astype(int):
+            depth += pruned.depth[leaf] / n_rows
+            v = leaf
+            while v != -1:
+                reach[v] += 1 / n_rows
+                v = pruned.parent[v]
+    expected = {"nodes": pruned.n_nodes, "leaves": pruned.n_leaves, "depth": depth}
+    for name, cost in COSTS.items():
+        as_leaf, as_split = cost().prices(pruned, reach)
+        total = as_leaf[~pruned.is_split].sum() + as_split[pruned.is_split].sum()
+        assert total == pytest.approx(expected[name])
+
+
+@given(forests(links=("identity", "logit", "softmax")), generators)
+def test_the_spread_of_a_node_is_how_far_its_collapse_moves_the_tree(forest, rng):
+    from secateur.statistics import node_weight, output_spread
+
+    X = random_rows(rng, 8, forest.n_features)
+    leaves, weight = route(forest, X), rng.random(8)
+    spread = output_spread(forest, node_weight(forest, leaves, weight))
+    for tree in range(forest.n_trees):
+        here = forest.root[tree] + leaves[tree].astype(int)
+        for v in range(forest.tree_start[tree], forest.tree_start[tree + 1]):
+            at_v = (here >= v) & (here < forest.end[v])
+            moved = (forest.tree_weight[tree] * (forest.value[here] - forest.value[v])) ** 2
+            assert spread[v] == pytest.approx(weight[at_v] @ moved.sum(axis=1)[at_v], abs=1e-9)
+
+
+def test_raw_scores_of_no_trees_are_the_base():
+    forest = random_forest(np.random.default_rng(0))
+    empty = subforest(forest, Decision(np.zeros(forest.n_nodes, bool)))
+    assert np.array_equal(raw_scores(empty, route(empty, np.zeros((2, forest.n_features)))), [forest.base] * 2)
