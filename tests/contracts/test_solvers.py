@@ -1,0 +1,115 @@
+"""What every solver must satisfy, on every kind of model; being in the table enrols a class."""
+
+import numpy as np
+import pytest
+from tests.models import RECIPES, case
+
+import secateur as sc
+from secateur.costs import COSTS
+from secateur.decision import check_keep
+from secateur.io import adapt
+from secateur.losses import LOSSES
+from secateur.path import Path
+from secateur.problem import Problem, read_sample
+from secateur.routing import route
+from secateur.solvers import SOLVERS
+
+solvers = pytest.mark.parametrize("solver", [solver() for solver in SOLVERS.values()], ids=list(SOLVERS))
+cases = pytest.mark.parametrize("name", list(RECIPES))
+
+
+def some_points(path):
+    return np.unique(np.linspace(0, len(path) - 1, 5).astype(int))
+
+
+def make_path(solver, name, **options):
+    c = case(name)
+    return sc.prune_path(c.model, c.X, c.y, solver=solver, sample_weight=c.sample_weight, **options)
+
+
+@solvers
+def test_a_solver_is_frozen_and_named_after_its_place_in_the_table(solver):
+    assert SOLVERS[solver.name] is type(solver)
+    assert type(solver).__dataclass_params__.frozen
+    assert hash(solver) == hash(type(solver)())
+    assert solver == type(solver)()
+
+
+@solvers
+@cases
+def test_the_path_runs_from_the_unpruned_model_to_the_smallest(solver, name):
+    path = make_path(solver, name)
+    assert path.masks.keep(0).all()
+    assert (np.diff(path.table["cost"]) <= 1e-9).all()
+    assert (np.diff(path.table["n_nodes"]) <= 0).all()
+    assert (np.diff(path.table["penalty"]) >= 0).all()
+    assert len({len(column) for column in path.table.values()}) == 1
+
+
+@solvers
+@cases
+def test_every_number_in_the_table_is_that_of_the_pruned_forest(solver, name):
+    path = make_path(solver, name)
+    for point in some_points(path):
+        check_keep(path.forest, path.masks.keep(point))
+        pruned, row = path[int(point)].forest, path[int(point)].row
+        assert row["n_nodes"] == pruned.n_nodes == row["cost"]
+        assert row["n_leaves"] == pruned.n_leaves
+        assert row["n_trees"] == pruned.n_trees
+        assert row["depth"] == pruned.max_depth
+        assert row["n_features"] == len(pruned.features_used)
+
+
+@solvers
+@cases
+@pytest.mark.parametrize("cost", list(COSTS))
+def test_cost_and_risk_are_those_of_the_pruned_forest_as_a_problem_of_its_own(solver, name, cost):
+    c = case(name)
+    path = make_path(solver, name, cost=cost)
+    rows = path.source.rows(c.X)
+    sample = read_sample(path.source, c.X, c.y, c.sample_weight)
+    for point in some_points(path):
+        pruned = path[int(point)].forest
+        loss = LOSSES[path.facts["loss"]]()
+        alone = Problem(pruned, type(sample)(route(pruned, rows), sample.y, sample.weight), loss, COSTS[cost]())
+        as_leaf, as_split = alone.prices
+        total = as_leaf[~pruned.is_split].sum() + as_split[pruned.is_split].sum()
+        assert path.table["cost"][point] == pytest.approx(total)
+        if pruned.trees_predict_target and pruned.n_trees == path.forest.n_trees:
+            assert path.table["risk"][point] == pytest.approx(alone.risk[~pruned.is_split].sum() / pruned.n_trees)
+
+
+@solvers
+@cases
+def test_the_native_model_of_a_point_has_the_loss_the_path_reports(solver, name):
+    c = case(name)
+    path = make_path(solver, name).evaluate(c.X_new[: len(c.X)], c.y)
+    loss = LOSSES[path.facts["loss"]]()
+    for point in some_points(path):
+        native = adapt(path[int(point)].to_model())
+        sample = read_sample(native, c.X_new[: len(c.X)], c.y)
+        y = sample.y if native.supervised else read_sample(path.source, c.X_new[: len(c.X)], c.y).y
+        losses = loss.rows(native.forest, sample.scores(native.forest), y)
+        assert path.table["loss"][point] == pytest.approx(losses.mean(), rel=1e-12, abs=1e-15)
+    assert path.table["changed"][0] == 0.0
+
+
+@solvers
+def test_a_saved_path_is_the_same_path(solver, tmp_path):
+    c = case("random forest classifier")
+    path = make_path(solver, "random forest classifier").evaluate(c.X_new[:50], c.y[:50])
+    file = path.save(tmp_path / "path.npz")
+    for again in (Path.load(file), Path.load(file, c.model)):
+        assert list(again.table) == list(path.table)
+        assert all(np.array_equal(again.table[k], path.table[k]) for k in path.table)
+        assert (again.solver, again.facts) == (path.solver, path.facts)
+        assert all(np.array_equal(again.masks.keep(i), path.masks.keep(i)) for i in range(len(path)))
+    assert isinstance(Path.load(file)[1].to_model(), sc.Forest)
+    native = Path.load(file, c.model)[1].to_model()
+    assert np.array_equal(native.predict(c.X), path[1].to_model().predict(c.X))
+
+
+@solvers
+def test_the_same_problem_gives_the_same_path(solver):
+    first, second = (make_path(solver, "gradient boosting classifier, three classes") for _ in range(2))
+    assert all(np.array_equal(first.table[k], second.table[k]) for k in first.table)

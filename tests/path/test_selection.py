@@ -1,0 +1,58 @@
+import numpy as np
+import pytest
+
+from secateur.path.selection import choose
+
+TABLE = {
+    "n_nodes": np.array([9, 7, 5, 3, 1]),
+    "n_leaves": np.array([5, 4, 3, 2, 1]),
+    "n_trees": np.array([1, 1, 1, 1, 1]),
+    "depth": np.array([4, 3, 2, 1, 0]),
+    "n_features": np.array([3, 3, 2, 1, 0]),
+    "cost": np.array([9.0, 7.0, 5.0, 3.0, 1.0]),
+    "risk": np.array([0.1, 0.1, 0.2, 0.3, 0.9]),
+}
+LOSSES = {"loss": np.array([1.0, 0.8, 0.85, 1.01, 3.0]), "loss_se": np.full(5, 0.06)}
+EVALUATED = {**TABLE, **LOSSES}
+
+
+def test_without_limits_the_lowest_loss_wins():
+    assert choose(EVALUATED, {}, None, None) == 1
+
+
+def test_without_evaluation_the_risk_decides_and_ties_go_to_the_smaller():
+    assert choose(TABLE, {}, None, None) == 1
+
+
+def test_limits_filter_before_the_lowest_loss_wins():
+    assert choose(EVALUATED, {"max_nodes": 6}, None, None) == 2
+    assert choose(EVALUATED, {"max_depth": 1, "max_features": 1}, None, None) == 3
+
+
+def test_with_a_loss_increase_the_smallest_wins():
+    assert choose(EVALUATED, {}, 0.01, None) == 3
+    assert choose(EVALUATED, {}, 0.0, None) == 2
+    assert choose(EVALUATED, {}, 5.0, None) == 4
+
+
+def test_one_standard_error_is_counted_from_the_lowest_loss():
+    assert choose(EVALUATED, {}, None, "one_se") == 2
+
+
+def test_a_limit_nothing_satisfies_names_the_nearest_point():
+    with pytest.raises(ValueError, match=r"max_nodes=0.*nearest, point 4, has n_nodes = 1"):
+        choose(EVALUATED, {"max_nodes": 0}, None, None)
+    with pytest.raises(ValueError, match=r"nearest, point 4, has loss 3 and 1 nodes"):
+        choose(EVALUATED, {"max_nodes": 1}, 0.01, None)
+
+
+def test_a_loss_increase_needs_an_evaluated_path():
+    with pytest.raises(ValueError, match=r"Call path\.evaluate"):
+        choose(TABLE, {}, 0.01, None)
+    with pytest.raises(ValueError, match=r"Call path\.evaluate"):
+        choose(TABLE, {}, None, "one_se")
+
+
+def test_an_unknown_rule_names_the_known_ones():
+    with pytest.raises(ValueError, match="one_se"):
+        choose(EVALUATED, {}, None, "guess")

@@ -1,0 +1,263 @@
+"""prune() and prune_path(): the promises of the front door, and its errors."""
+
+import logging
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer, load_diabetes
+from sklearn.ensemble import GradientBoostingRegressor, IsolationForest, RandomForestClassifier, RandomForestRegressor
+from sklearn.model_selection import train_test_split
+from sklearn.tree import DecisionTreeClassifier
+from tests.models import RECIPES, case
+
+import secateur as sc
+from secateur.api import NothingPrunedWarning, TrainingRowsWarning, looks_trained_on, prune_point
+from secateur.io import adapt
+from secateur.problem import read_sample
+
+
+@pytest.fixture(scope="module")
+def cancer():
+    X, y = load_breast_cancer(return_X_y=True)
+    X_train, X_rest, y_train, y_rest = train_test_split(X, y, test_size=0.5, random_state=0)
+    return RandomForestClassifier(30, random_state=0).fit(X_train, y_train), X_train, y_train, X_rest, y_rest
+
+
+@pytest.mark.parametrize("name", list(RECIPES))
+def test_every_model_can_be_pruned_to_half_its_nodes(name):
+    c = case(name)
+    before = sc.as_forest(c.model)
+    if before.n_nodes < 3 * before.n_trees:
+        return
+    limit = max(before.n_nodes // 2, before.n_trees)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TrainingRowsWarning)
+        small = sc.prune(c.model, c.X, c.y, max_nodes=limit)
+    assert type(small) is type(c.model)
+    assert sc.as_forest(small).n_nodes <= limit
+
+
+def test_without_limits_the_loss_rises_by_at_most_one_per_cent(cancer):
+    model, _, _, X, y = cancer
+    chosen = prune_point(model, X, y, validation=(X, y))
+    losses = chosen.summary()["loss"]
+    unpruned = sc.prune_path(model, X, y).evaluate(X, y).table["loss"][0]
+    assert losses["loss"] <= 1.01 * unpruned
+    assert chosen.row["n_nodes"] < sc.as_forest(model).n_nodes
+
+
+@pytest.mark.parametrize(
+    ("limit", "value", "column"),
+    [
+        ("max_nodes", 200, "n_nodes"),
+        ("max_leaves", 100, "n_leaves"),
+        ("max_depth", 3, "depth"),
+        ("max_features", 5, "n_features"),
+        ("max_cost", 150.5, "cost"),
+    ],
+)
+def test_limits_are_obeyed(cancer, limit, value, column):
+    model, _, _, X, y = cancer
+    assert prune_point(model, X, y, **{limit: value}).row[column] <= value
+
+
+def test_a_limit_uses_most_of_what_it_allows(cancer):
+    model, _, _, X, y = cancer
+    assert prune_point(model, X, y, max_nodes=300).row["n_nodes"] >= 250
+
+
+def test_the_summary_says_what_was_gained_and_on_which_rows(cancer):
+    import pickle
+
+    model, _, _, X, y = cancer
+    summary = prune_point(model, X, y, max_nodes=200, validation=0.4).summary()
+    small = sc.prune(model, X, y, max_nodes=200, validation=0.4)
+    assert summary["before"]["nodes"] == sum(t.tree_.node_count for t in model.estimators_)
+    assert summary["after"]["nodes"] == sum(t.tree_.node_count for t in small.estimators_)
+    assert summary["after"]["leaves"] == sum(t.get_n_leaves() for t in small.estimators_)
+    assert summary["after"]["depth"] == max(t.get_depth() for t in small.estimators_)
+    assert summary["after"]["features"] == np.count_nonzero(small.feature_importances_)
+    assert summary["after"]["bytes"] == pytest.approx(len(pickle.dumps(small, protocol=5)), rel=0.02)
+    assert summary["after"]["bytes"] < summary["before"]["bytes"]
+    assert 0 <= summary["changed"] <= 1
+    assert summary["rows"]["chosen_on_rows"] == round(0.4 * len(X))
+    assert "0.4" in summary["rows"]["chosen_on"]
+
+
+def test_training_rows_are_noticed_and_other_rows_are_not(cancer):
+    model, X_train, y_train, X, y = cancer
+    with pytest.warns(TrainingRowsWarning, match="rows the model was trained on"):
+        sc.prune(model, X_train, y_train, max_nodes=300)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", TrainingRowsWarning)
+        sc.prune(model, X, y, max_nodes=300)
+        sc.prune(model, X_train, y_train, validation=(X, y), max_nodes=300)
+
+
+def test_training_rows_are_recognised_for_single_trees_and_boosters():
+    for name in (
+        "tree classifier",
+        "gradient boosting regressor",
+        "hist boosting classifier",
+        "extra trees classifier",
+    ):
+        c = case(name)
+        adapter = adapt(c.model)
+        assert looks_trained_on(adapter.forest, read_sample(adapter, c.X, c.y)), name
+        assert not looks_trained_on(adapter.forest, read_sample(adapter, c.X[: len(c.X) // 2], c.y[: len(c.y) // 2]))
+
+
+def test_pruning_that_changes_nothing_says_so():
+    X, y = load_diabetes(return_X_y=True)
+    model = GradientBoostingRegressor(n_estimators=3, max_depth=1, random_state=0).fit(X[::2], y[::2])
+    with pytest.warns(NothingPrunedWarning, match="Nothing was pruned"):
+        small = sc.prune(model, X[1::2], y[1::2], max_loss_increase=0.0)
+    assert np.array_equal(small.predict(X), model.predict(X))
+
+
+def test_an_isolation_forest_needs_no_target():
+    X = np.random.default_rng(0).normal(size=(200, 3))
+    model = IsolationForest(n_estimators=20, random_state=0).fit(X)
+    small = sc.prune(model, X, max_nodes=400)
+    assert np.corrcoef(small.score_samples(X), model.score_samples(X))[0, 1] > 0.9
+
+
+def test_a_forest_goes_in_and_comes_out(cancer):
+    model, _, _, X, y = cancer
+    forest = sc.as_forest(model)
+    assert sc.as_forest(forest) is forest
+    small = sc.prune(forest, X, y, max_nodes=200)
+    assert isinstance(small, sc.Forest)
+    assert small.n_nodes <= 200
+
+
+def test_the_split_is_repeatable_and_follows_the_seed(cancer):
+    model, _, _, X, y = cancer
+    rows = [prune_point(model, X, y, random_state=seed, max_nodes=300).row["loss"] for seed in (0, 0, 1)]
+    assert rows[0] == rows[1] != rows[2]
+
+
+def test_progress_is_called_to_the_end(cancer):
+    model, _, _, X, y = cancer
+    calls = []
+    sc.prune(model, X, y, max_nodes=300, progress=lambda *call: calls.append(call))
+    assert calls[-1][0] == calls[-1][1] == len(calls)
+
+
+def test_a_library_does_not_print(cancer, capsys, caplog):
+    model, _, _, X, y = cancer
+    with caplog.at_level(logging.WARNING):
+        sc.prune(model, X, y, max_nodes=300)
+    assert capsys.readouterr() == ("", "")
+
+
+def test_weights_of_zero_are_rows_that_are_not_there(cancer):
+    model, _, _, X, y = cancer
+    weight = (np.arange(len(y)) % 3 > 0).astype(float)
+    some = sc.prune_path(model, X[weight > 0], y[weight > 0]).evaluate(X[weight > 0], y[weight > 0])
+    weighted = sc.prune_path(model, X, y, sample_weight=weight).evaluate(X, y, sample_weight=weight)
+    for name in ("n_nodes", "penalty", "loss", "changed"):
+        np.testing.assert_allclose(some.table[name], weighted.table[name], atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"X": np.zeros((5, 3))}, "3 features|30 features"),
+        ({"X": np.zeros((0, 30)), "y": []}, "no rows"),
+        ({"X": np.full((5, 30), "a")}, "cannot be read as numbers"),
+        ({"X": np.zeros(30)}, "shape"),
+        ({"y": None}, "y is missing"),
+        ({"y": [0, 1, 0]}, "5 rows and y has 3"),
+        ({"y": [0, 1, 2, 0, 1]}, r"labels the model does not know: \[2\]"),
+        ({"y": [0, 1, np.nan, 0, 1]}, "missing values"),
+        ({"y": np.zeros((5, 2))}, "shape"),
+        ({"sample_weight": np.ones(4)}, "one weight per row"),
+        ({"sample_weight": -np.ones(5)}, "not negative"),
+        ({"sample_weight": np.zeros(5)}, "not all zero"),
+        ({"solver": "magic"}, "weakest_link"),
+        ({"cost": "gold"}, "nodes, leaves, depth"),
+        ({"loss": "regret"}, "brier"),
+        ({"loss": "squared_error"}, "does classification"),
+        ({"validation": 1.5}, "share between 0 and 1"),
+        ({"validation": "maybe"}, "share between 0 and 1"),
+        ({"max_nodes": 3}, "nearest"),
+    ],
+)
+def test_bad_input_gets_a_clear_error(cancer, change, message):
+    model, _, _, X, y = cancer
+    arguments = {"X": X[:5], "y": y[:5], **change}
+    with pytest.raises(ValueError, match=message):
+        sc.prune(model, arguments.pop("X"), arguments.pop("y"), **arguments)
+
+
+def test_one_row_cannot_be_split(cancer):
+    model, _, _, X, y = cancer
+    with pytest.raises(ValueError, match="cannot be split"):
+        sc.prune(model, X[:1], y[:1])
+    sc.prune(model, X[:1], y[:1], validation=None, max_nodes=100)
+
+
+def test_a_target_with_missing_numbers_is_refused():
+    X, y = load_diabetes(return_X_y=True)
+    model = RandomForestRegressor(3, random_state=0).fit(X, y)
+    y = y.copy()
+    y[3] = np.nan
+    with pytest.raises(ValueError, match="1 missing or infinite"):
+        sc.prune_path(model, X, y)
+    with pytest.raises(ValueError, match="cannot be read as numbers"):
+        sc.prune_path(model, X, np.array(["a"] * len(X)))
+
+
+def test_pruned_refuses_what_its_model_cannot_do(cancer):
+    model, _, _, X, y = cancer
+    with pytest.raises(ValueError, match="not an outlier detector"):
+        sc.prune_path(model, X, y)[0].score_samples(X)
+    c = case("tree regressor")
+    with pytest.raises(ValueError, match="no probabilities"):
+        sc.prune_path(c.model, c.X, c.y)[0].predict_proba(c.X)
+
+
+def test_points_of_a_path_can_be_counted_from_the_end():
+    c = case("tree classifier")
+    path = sc.prune_path(c.model, c.X, c.y)
+    assert path[-1].row["n_nodes"] == 1
+    assert [p.row["n_nodes"] for p in path] == path.table["n_nodes"].tolist()
+    with pytest.raises(IndexError, match="has points 0 to"):
+        path[len(path)]
+
+
+def test_thinning_keeps_the_ends_and_the_limits():
+    X, y = load_breast_cancer(return_X_y=True)
+    model = RandomForestClassifier(50, random_state=0).fit(X, y)
+    path = sc.prune_path(model, X, y)
+    thin = path.thin(20, max_nodes=600)
+    assert len(thin) <= 20 < len(path)
+    nodes = path.table["n_nodes"]
+    assert thin.table["n_nodes"][0] == nodes[0]
+    assert thin.table["n_nodes"][1] == nodes[nodes <= 600].max()
+    assert thin.table["n_nodes"][-1] == nodes[-1]
+
+
+def test_the_table_becomes_a_data_frame():
+    pytest.importorskip("pandas")
+    c = case("tree classifier")
+    path = sc.prune_path(c.model, c.X, c.y)
+    assert list(path.to_pandas().columns) == list(path.table)
+
+
+def test_labels_may_be_lists_and_frames():
+    c = case("tree classifier, entropy, strings")
+    pd = pytest.importorskip("pandas")
+    expected = sc.prune_path(c.model, c.X, c.y).table["penalty"]
+    for y in (list(c.y), pd.Series(c.y), pd.Categorical(c.y), c.y.astype(object)):
+        assert np.array_equal(sc.prune_path(c.model, c.X, y).table["penalty"], expected)
+
+
+def test_a_tree_that_is_one_leaf_has_a_path_of_one_point():
+    X = np.zeros((4, 1))
+    tree = DecisionTreeClassifier().fit(X, [0, 1, 0, 1])
+    path = sc.prune_path(tree, X, [0, 1, 0, 1])
+    assert len(path) == 1
+    assert path.table["penalty"].tolist() == [0.0]
