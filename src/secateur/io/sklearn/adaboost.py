@@ -1,6 +1,5 @@
 """AdaBoost*: classifiers vote with weights, regressors take the weighted median."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,12 +12,6 @@ from secateur.io.sklearn.base import Floats, TreesAdapter, join_trees
 
 class AdaBoostAdapter(TreesAdapter):
     """AdaBoostClassifier and AdaBoostRegressor of decision trees."""
-
-    @property
-    def estimators(self) -> Sequence[Any]:
-        """The trees."""
-        trees: Sequence[Any] = self.model.estimators_
-        return trees
 
     def read(self) -> Forest:
         """Return weighted votes, or values whose weighted median counts."""

@@ -16,12 +16,6 @@ class ForestEnsembleAdapter(TreesAdapter):
     """RandomForest* and ExtraTrees*: the mean of all trees, each on all columns."""
 
     @property
-    def estimators(self) -> Sequence[Any]:
-        """The trees."""
-        trees: Sequence[Any] = self.model.estimators_
-        return trees
-
-    @property
     def features(self) -> Sequence[NDArray[Any]] | None:
         """The columns of each tree; None for all."""
         return None

@@ -72,9 +72,10 @@ class TreesAdapter(SklearnAdapter):
     """A model that holds estimators with a `tree_`. A kind of model says where they are and what they add up to."""
 
     @property
-    @abstractmethod
     def estimators(self) -> Sequence[Any]:
         """The tree estimators in the order in which the model adds them."""
+        trees: Sequence[Any] = self.model.estimators_
+        return trees
 
     @abstractmethod
     def read(self) -> Forest:

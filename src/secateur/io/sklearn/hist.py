@@ -14,7 +14,7 @@ from secateur.decision import Decision, check_keep, kept_trees
 from secateur.forest import Categories, Forest
 from secateur.io.adapter import as_matrix, check_feature_names
 from secateur.io.sklearn.base import Floats, SklearnAdapter, join_trees
-from secateur.io.sklearn.tree import TreeArrays, native_order
+from secateur.io.sklearn.tree import TreeArrays, from_preorder, native_order
 from secateur.io.values import cover_mean
 
 
@@ -151,8 +151,7 @@ def _read_predictor(predictor: Any) -> TreeArrays:
     left, right = _children(nodes)
     order = native_order(left, right)
     if order is not None:
-        position = np.empty(len(order), np.int64)
-        position[order] = np.arange(len(order))
+        position = from_preorder(np.arange(len(order)), order)
         right = np.where(right == -1, -1, position[right])[order]
         nodes = nodes[order]
     leaf = right == -1
@@ -172,11 +171,7 @@ def _write_predictor(predictor: Any, keep: NDArray[np.bool_], value: Floats) -> 
     nodes = predictor.nodes
     left, right = _children(nodes)
     order = native_order(left, right)
-    if order is not None:
-        keep, preorder_keep = np.empty_like(keep), keep
-        keep[order] = preorder_keep
-        value, preorder_value = np.empty_like(value), value
-        value[order] = preorder_value
+    keep, value = from_preorder(keep, order), from_preorder(value, order)
     new_id = np.cumsum(keep) - 1
     leaf = ((left == -1) | ~keep[left])[keep]
     pruned = nodes[keep]

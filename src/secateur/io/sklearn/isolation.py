@@ -1,6 +1,5 @@
 """IsolationForest: a node's value is the path length it stands for."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,12 +16,6 @@ class IsolationForestAdapter(TreesAdapter):
     """The mean path length, in units of the path length of an unsuccessful search among `max_samples` rows."""
 
     supervised = False
-
-    @property
-    def estimators(self) -> Sequence[Any]:
-        """The trees."""
-        trees: Sequence[Any] = self.model.estimators_
-        return trees
 
     def read(self) -> Forest:
         """Return path lengths as values; a collapsed split stands for its depth and the rows it holds."""

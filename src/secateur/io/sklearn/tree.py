@@ -62,11 +62,19 @@ def native_order(left: NDArray[Any], right: NDArray[Any]) -> NDArray[np.int64] |
     return order
 
 
+def from_preorder(values: NDArray[Any], order: NDArray[np.int64] | None) -> NDArray[Any]:
+    """Return values given in preorder in the native order that `native_order` found."""
+    if order is None:
+        return values
+    native = np.empty_like(values)
+    native[order] = values
+    return native
+
+
 def _preorder_right(right: NDArray[Any], leaf: NDArray[np.bool_], order: NDArray[np.int64] | None) -> NDArray[np.int32]:
     if order is None:
         return np.where(leaf, -1, right).astype(np.int32)
-    position = np.empty(len(order), np.int32)
-    position[order] = np.arange(len(order), dtype=np.int32)
+    position = from_preorder(np.arange(len(order), dtype=np.int32), order)
     return np.where(leaf, np.int32(-1), position[right])
 
 
@@ -83,12 +91,7 @@ def write_tree(tree: Any, keep: NDArray[np.bool_], value: Floats | None) -> Any:
     state = tree.__getstate__()
     nodes, values = state["nodes"], state["values"]
     order = native_order(nodes["left_child"], nodes["right_child"])
-    if order is not None:
-        keep, preorder_keep = np.empty_like(keep), keep
-        keep[order] = preorder_keep
-        if value is not None:
-            value, preorder_value = np.empty_like(value), value
-            value[order] = preorder_value
+    keep = from_preorder(keep, order)
     new_id = np.cumsum(keep) - 1
     left, right = nodes["left_child"][keep], nodes["right_child"][keep]
     leaf = (left == -1) | ~keep[left]
@@ -100,7 +103,7 @@ def write_tree(tree: Any, keep: NDArray[np.bool_], value: Floats | None) -> Any:
     new_nodes["missing_go_to_left"][leaf] = 0
     new_values = np.ascontiguousarray(values[keep])
     if value is not None:
-        new_values[leaf] = value[keep][leaf]
+        new_values[leaf] = from_preorder(value, order)[keep][leaf]
     return build_tree(tree, new_nodes, new_values)
 
 
