@@ -95,6 +95,17 @@ def random_keep(rng, forest, p_cut=0.3):
     return keep
 
 
+def raised_keep(rng, forest, p_raise=0.3):
+    """Return a random valid mask in which some nodes take their parents' place."""
+    keep = random_keep(rng, forest)
+    for v in np.flatnonzero(keep & forest.is_split):
+        if keep[v] and keep[v + 1] and rng.random() < p_raise:  # both sides are there: one of them goes, and v itself
+            keep[v] = False
+            gone = (v + 1, forest.right[v]) if rng.random() < 0.5 else (forest.right[v], forest.end[v])
+            keep[gone[0] : gone[1]] = False
+    return keep
+
+
 def random_rows(rng, n_rows, n_features, special=True):
     """Return rows with values that equal thresholds, NaN and ±inf."""
     X = rng.normal(scale=2, size=(n_rows, n_features))
@@ -126,22 +137,27 @@ def forests(draw, links=tuple(LINK_OUTPUTS), max_trees=3, max_splits=6):
 generators = st.integers(0, 2**32 - 1).map(np.random.default_rng)
 
 
-def walk(forest, tree, x):
-    """Return the node of `tree` in which row x ends, read off the definition."""
-    v = int(forest.tree_start[tree])
+def step(forest, v, x):
+    """Return the child of split v to which row x goes, read off the definition."""
     cats = forest.categories
+    value = np.dtype(forest.input_dtype).type(x[forest.feature[v]])
+    if np.isnan(value):
+        left = forest.default_left[v]
+    elif len(cats.row) and cats.row[v] != -1:
+        row = cats.row[v]
+        listed = slice(cats.start[row], cats.start[row + 1])
+        side = dict(zip(cats.code[listed].tolist(), cats.left[listed].tolist(), strict=True))
+        left = side.get(float(value), cats.other_left[row])
+    else:
+        left = value < forest.threshold[v] if forest.comparison == "<" else value <= forest.threshold[v]
+    return v + 1 if left else int(forest.right[v])
+
+
+def walk(forest, tree, x):
+    """Return the node of `tree` in which row x ends."""
+    v = int(forest.tree_start[tree])
     while forest.right[v] != -1:
-        value = np.dtype(forest.input_dtype).type(x[forest.feature[v]])
-        if np.isnan(value):
-            left = forest.default_left[v]
-        elif len(cats.row) and cats.row[v] != -1:
-            row = cats.row[v]
-            listed = slice(cats.start[row], cats.start[row + 1])
-            side = dict(zip(cats.code[listed].tolist(), cats.left[listed].tolist(), strict=True))
-            left = side.get(float(value), cats.other_left[row])
-        else:
-            left = value < forest.threshold[v] if forest.comparison == "<" else value <= forest.threshold[v]
-        v = v + 1 if left else int(forest.right[v])
+        v = step(forest, v, x)
     return v
 
 

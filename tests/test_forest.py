@@ -3,7 +3,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from hypothesis import given
-from tests.strategies import everything, forests, generators, random_forest, random_keep, random_rows, slow_scores
+from tests.strategies import (
+    everything,
+    forests,
+    generators,
+    raised_keep,
+    random_forest,
+    random_keep,
+    random_rows,
+    slow_scores,
+    step,
+    walk,
+)
 
 from secateur import Decision, subforest
 from secateur.decision import check_keep
@@ -33,6 +44,30 @@ def test_a_row_ends_in_the_deepest_kept_node_of_its_way(forest, rng):
     divisor = float(weight.sum()) if forest.aggregation == "mean" else 1.0
     expected = slow_scores(replace(forest, value=value, tree_weight=weight, divisor=divisor), X)
     np.testing.assert_allclose(slow_scores(pruned, X), expected, rtol=1e-13, atol=1e-13)
+
+
+def walk_what_stays(forest, keep, tree, x):
+    """Return the kept node in which a row ends, read off the definition of keep."""
+    v = int(forest.tree_start[tree])
+    while True:
+        sides = [v + 1, int(forest.right[v])] if forest.is_split[v] else []
+        alive = [side for side in sides if keep[side : forest.end[side]].any()]
+        if not alive:
+            return v
+        v = alive[0] if len(alive) == 1 else step(forest, v, x)
+
+
+@given(forests(), generators)
+def test_a_raised_side_takes_the_place_of_its_parent(forest, rng):
+    keep = raised_keep(rng, forest)
+    pruned = subforest(forest, Decision(keep))
+    check_forest(pruned)
+    assert pruned.n_nodes == keep.sum()
+    standing = [t for t in range(forest.n_trees) if keep[forest.tree_start[t] : forest.tree_start[t + 1]].any()]
+    for x in random_rows(rng, 5, forest.n_features):
+        for new, old in enumerate(standing):
+            expected = forest.value[walk_what_stays(forest, keep, old, x)]
+            assert np.array_equal(pruned.value[walk(pruned, new, x)], expected)
 
 
 def test_cutting_below_root_leaves_one_node():
@@ -72,7 +107,7 @@ def test_orphans_and_lone_siblings_are_refused():
     for broken in (1, int(forest.right[0])):
         keep = np.ones(forest.n_nodes, bool)
         keep[broken] = False
-        with pytest.raises(ValueError, match="keep is not a pruning at node"):
+        with pytest.raises(ValueError, match="keep is not a pruning: node"):
             check_keep(forest, keep)
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from secateur import kernels
 from secateur.forest import Categories, Forest
 
 
@@ -15,8 +16,9 @@ class Decision:
     Attributes
     ----------
     keep : (n_nodes,) bool
-        Which nodes are present. A kept node's parent is kept, siblings are kept together, a kept node without
-        kept children is a leaf, and a dropped root drops its tree.
+        Which nodes are present. A kept node keeps something on both sides, or nothing: then it is a leaf. A dropped
+        node keeps something on at most one side, which takes its place (it is *raised*); a tree of which nothing is
+        kept is dropped.
     value : (n_nodes, width) float64, or None
         New values; None keeps the forest's own.
     tree_weight : (n_trees,) float64, or None
@@ -31,7 +33,20 @@ class Decision:
 
 def kept_trees(forest: Forest, keep: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Return which trees `keep` leaves standing, (n_trees,)."""
-    return keep[forest.root]
+    return np.logical_or.reduceat(keep, forest.root) if forest.n_trees else np.empty(0, bool)
+
+
+def raises(forest: Forest, keep: NDArray[np.bool_]) -> bool:
+    """Return whether some node takes its parent's place, so that rows end where the unpruned forest never sent them."""
+    above = forest.parent[keep]
+    return not keep[above[above != -1]].all() or not keep[forest.root[kept_trees(forest, keep)]].all()
+
+
+def kept_splits(forest: Forest, keep: NDArray[np.bool_], stand_in: NDArray[np.int32]) -> NDArray[np.bool_]:
+    """Return which nodes are present and still have children, (n_nodes,)."""
+    split = keep & forest.is_split
+    split[split] = stand_in[forest.right[split]] != -1
+    return split
 
 
 def apply_decision(forest: Forest, decision: Decision) -> Forest:
@@ -62,14 +77,13 @@ def subforest(forest: Forest, decision: Decision) -> Forest:
         If the mask cuts through siblings, keeps an orphan, or leaves a mean without trees.
     """
     keep = decision.keep
-    check_keep(forest, keep)
+    stand_in = check_keep(forest, keep)
     changed = apply_decision(forest, decision)
     trees = kept_trees(forest, keep)
     new_id = np.cumsum(keep, dtype=np.int64) - 1
-    split = keep & forest.is_split
-    split[:-1] &= keep[1:]  # a split stays one when its left child, the next node, is kept
+    split = kept_splits(forest, keep, stand_in)
     right = np.full(forest.n_nodes, -1, np.int32)
-    right[split] = new_id[forest.right[split]]
+    right[split] = new_id[stand_in[forest.right[split]]]
     sizes = np.add.reduceat(keep, forest.root, dtype=np.int64) if forest.n_trees else np.empty(0, np.int64)
     return replace(
         changed,
@@ -107,23 +121,24 @@ def _subcategories(categories: Categories, keep: NDArray[np.bool_], split: NDArr
     )
 
 
-def check_keep(forest: Forest, keep: NDArray[np.bool_]) -> None:
-    """Raise ValueError unless `keep` describes a pruning of `forest`."""
+def check_keep(forest: Forest, keep: NDArray[np.bool_]) -> NDArray[np.int32]:
+    """Return the kept node that takes the place of each node, -1 for none; raise ValueError if `keep` is no pruning."""
     if keep.shape != (forest.n_nodes,) or keep.dtype != bool:
         raise ValueError(
             f"keep has shape {keep.shape} and type {keep.dtype}; it must be one bool per node, "
             f"shape ({forest.n_nodes},). Build it from np.ones(forest.n_nodes, bool)."
         )
-    split = np.flatnonzero(forest.is_split)
-    left, right = keep[split + 1], keep[forest.right[split]]
-    broken = split[(left != right) | (left & ~keep[split])]
-    if len(broken):
+    stand_in = np.empty(forest.n_nodes, np.int32)
+    broken = kernels.stand_ins(forest.right, keep, stand_in)
+    if broken != -1:
+        found = "is kept with only one of its sides" if keep[broken] else "is dropped but both of its sides are kept"
         raise ValueError(
-            f"keep is not a pruning at node {broken[0]}: its children are kept without it or without each other. "
-            "Cut below a node v with keep[v + 1 : forest.end[v]] = False."
+            f"keep is not a pruning: node {broken} {found}. Cut below a node v with "
+            "keep[v + 1 : forest.end[v]] = False."
         )
     if forest.aggregation != "sum" and not kept_trees(forest, keep).any():
         raise ValueError(
             f"keep drops every tree, but this model is a {forest.aggregation} over trees and needs at least one. "
             "Keep the root of one tree."
         )
+    return stand_in

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secateur.costs import Cost
-from secateur.decision import Decision
+from secateur.decision import Decision, raises, subforest
 from secateur.forest import Forest, Leaves
 from secateur.io.adapter import Adapter
 from secateur.losses import Loss
@@ -30,12 +30,15 @@ class Sample:
     weight : (n_rows,)
     offset : (n_rows, n_outputs), or None
         Where the sums start, if that differs by row.
+    rows : (n_rows, n_features), or None
+        The features, for prunings that send rows other ways than the unpruned forest does.
     """
 
     leaves: Leaves
     y: NDArray[Any]
     weight: Floats
     offset: Floats | None = None
+    rows: NDArray[np.floating] | None = None
 
     def __len__(self) -> int:
         return len(self.y)
@@ -47,11 +50,17 @@ class Sample:
             self.y[index],
             self.weight[index],
             None if self.offset is None else self.offset[index],
+            None if self.rows is None else self.rows[index],
         )
 
     def scores(self, forest: Forest, decision: Decision | None = None) -> Floats:
         """Return the sums the forest, pruned or not, gives these rows, (n_rows, n_outputs)."""
-        return raw_scores(forest, self.leaves, decision, self.offset)
+        if decision is None or not raises(forest, decision.keep):
+            return raw_scores(forest, self.leaves, decision, self.offset)
+        if self.rows is None:
+            raise ValueError("This pruning sends rows new ways, but only their leaves are known. Pass the rows too.")
+        pruned = subforest(forest, decision)
+        return raw_scores(pruned, route(pruned, self.rows), offset=self.offset)
 
 
 def read_sample(adapter: Adapter, X: Any, y: Any, sample_weight: Any = None) -> Sample:
@@ -76,7 +85,7 @@ def read_sample(adapter: Adapter, X: Any, y: Any, sample_weight: Any = None) -> 
         target = adapter.target(y)
     if len(target) != len(rows):
         raise ValueError(f"X has {len(rows)} rows and y has {len(target)}; they must match. Pass y for these rows.")
-    return Sample(leaves, target, _check_weight(sample_weight, len(rows)), offset)
+    return Sample(leaves, target, _check_weight(sample_weight, len(rows)), offset, rows)
 
 
 def _check_weight(sample_weight: Any, n_rows: int) -> Floats:

@@ -52,8 +52,8 @@ def raw_scores(
 ) -> NDArray[np.float64]:
     """Return the sums a forest gives before its link, (n_rows, n_outputs).
 
-    With a `decision`, the sums of the pruned forest, without building it. `offset` (n_rows, n_outputs) is a
-    start that differs by row, as from boosting on top of another model.
+    With a `decision` that raises no node, the sums of the pruned forest, without building it. `offset`
+    (n_rows, n_outputs) is a start that differs by row, as from boosting on top of another model.
     """
     keep = np.ones(forest.n_nodes, bool)
     if decision is not None:

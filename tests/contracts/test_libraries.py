@@ -5,7 +5,7 @@ import pickle
 import numpy as np
 import pytest
 from tests.models import RECIPES, case
-from tests.strategies import everything, random_keep
+from tests.strategies import everything, raised_keep, random_keep
 
 from secateur import Decision, subforest
 from secateur.decision import check_keep
@@ -67,6 +67,20 @@ def test_after_any_cut_the_native_model_predicts_what_we_do(name, seed):
     keep = random_keep(np.random.default_rng(seed), adapter.forest)
     check_keep(adapter.forest, keep)
     ours = pruned_by(adapter, Decision(keep))
+    native = ours.to_model()
+    for method in methods_of(native):
+        assert same(getattr(native, method)(X), getattr(ours, method)(X)), method
+
+
+@cases
+def test_after_raising_the_native_model_predicts_what_we_do(name):
+    adapter, X = adapt(case(name).model), case(name).X_new
+    decision = Decision(raised_keep(np.random.default_rng(5), adapter.forest))
+    ours = pruned_by(adapter, decision)
+    if adapter.forest.link == "anomaly":
+        with pytest.raises(ValueError, match="path lengths"):
+            ours.to_model()
+        return
     native = ours.to_model()
     for method in methods_of(native):
         assert same(getattr(native, method)(X), getattr(ours, method)(X)), method

@@ -6,7 +6,7 @@ each lives in the tests.
 
 from secateur.kernels.routing import add_trees, lift, route_rows
 from secateur.kernels.statistics import add_rows, count_classes, roll_up
-from secateur.kernels.tree import preorder, subtree_end, tree_depth, tree_parent
+from secateur.kernels.tree import preorder, stand_ins, subtree_end, tree_depth, tree_parent
 from secateur.kernels.weakest_link import weakest_link
 
 __all__ = [
@@ -17,6 +17,7 @@ __all__ = [
     "preorder",
     "roll_up",
     "route_rows",
+    "stand_ins",
     "subtree_end",
     "tree_depth",
     "tree_parent",

@@ -14,6 +14,7 @@ from secateur.kernels._jit import kernel
 
 _ROUNDING = 1e-14
 
+
 @kernel
 def weakest_link(
     parent: np.ndarray,

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from secateur.decision import Decision, check_keep, kept_splits, kept_trees, raises, subforest
 from secateur.forest import Forest
 
 Floats = NDArray[np.float64]
@@ -35,8 +36,7 @@ class Masks(ABC):
         result = np.empty(self.n_points)
         for i in range(self.n_points):
             keep = self.keep(i)
-            split = keep & forest.is_split
-            split[:-1] &= keep[1:]
+            split = kept_splits(forest, keep, check_keep(forest, keep))
             result[i] = as_leaf[keep & ~split].sum() + as_split[split].sum()
         return result
 
@@ -131,13 +131,18 @@ class PackedMasks(Masks):
 
 
 def _size(forest: Forest, keep: NDArray[np.bool_]) -> tuple[int, int, int, int, int]:
-    split = keep & forest.is_split
-    split[:-1] &= keep[1:]
+    split = kept_splits(forest, keep, check_keep(forest, keep))
     n_nodes, n_splits = int(keep.sum()), int(split.sum())
     return (
         n_nodes,
         n_nodes - n_splits,
-        int(keep[forest.root].sum()),
+        int(kept_trees(forest, keep).sum()),
         len(np.unique(forest.feature[split])),
-        int(forest.depth[keep].max(initial=0)),
+        _depth(forest, keep),
     )
+
+
+def _depth(forest: Forest, keep: NDArray[np.bool_]) -> int:
+    if raises(forest, keep):
+        return subforest(forest, Decision(keep)).max_depth
+    return int(forest.depth[keep].max(initial=0))

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from secateur.decision import Decision
+from secateur.decision import Decision, kept_trees
 from secateur.forest import Forest
 from secateur.io.sklearn.base import Floats, TreesAdapter, join_trees
 
@@ -53,7 +53,7 @@ class AdaBoostAdapter(TreesAdapter):
         """Return a deep copy with pruned trees and, if they change, new tree weights."""
         model = super().write(decision)
         if decision.tree_weight is not None:
-            model.estimator_weights_ = decision.tree_weight[decision.keep[self.forest.root]]
+            model.estimator_weights_ = decision.tree_weight[kept_trees(self.forest, decision.keep)]
         return model
 
     def drop_trees(self, model: Any, standing: NDArray[np.bool_]) -> None:

@@ -14,7 +14,7 @@ from secateur.decision import Decision, check_keep, kept_trees
 from secateur.forest import Categories, Forest
 from secateur.io.adapter import as_matrix, check_feature_names
 from secateur.io.sklearn.base import Floats, SklearnAdapter, join_trees
-from secateur.io.sklearn.tree import TreeArrays, from_preorder, native_order
+from secateur.io.sklearn.tree import TreeArrays, from_preorder, native_order, pruned_shape
 from secateur.io.values import cover_mean
 
 
@@ -168,17 +168,11 @@ def _read_predictor(predictor: Any) -> TreeArrays:
 
 def _write_predictor(predictor: Any, keep: NDArray[np.bool_], value: Floats) -> Any:
     """Return a new TreePredictor with the kept nodes, in their old order, and only the bitsets still in use."""
-    nodes = predictor.nodes
-    left, right = _children(nodes)
-    order = native_order(left, right)
-    keep, value = from_preorder(keep, order), from_preorder(value, order)
-    new_id = np.cumsum(keep) - 1
-    leaf = ((left == -1) | ~keep[left])[keep]
-    pruned = nodes[keep]
+    shape = pruned_shape(*_children(predictor.nodes), keep)
+    pruned, leaf = predictor.nodes[shape.keep], shape.left == -1
     pruned["is_leaf"] = leaf
-    pruned["left"] = np.where(leaf, 0, new_id[left[keep]])
-    pruned["right"] = np.where(leaf, 0, new_id[right[keep]])
-    pruned["value"] = np.where(leaf, value[keep], pruned["value"])
+    pruned["left"], pruned["right"] = np.where(leaf, 0, [shape.left, shape.right])
+    pruned["value"] = np.where(leaf, from_preorder(value, shape.order)[shape.keep], pruned["value"])
     pruned["is_categorical"] &= ~leaf
     used, bitset = np.unique(pruned["bitset_idx"][pruned["is_categorical"] == 1], return_inverse=True)
     pruned["bitset_idx"] = 0

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from secateur.decision import Decision
+from secateur.decision import Decision, raises
 from secateur.forest import Forest
 from secateur.io.sklearn.base import Floats, TreesAdapter, join_trees
 from secateur.io.sklearn.tree import TreeArrays
@@ -45,6 +45,11 @@ class IsolationForestAdapter(TreesAdapter):
             raise ValueError(
                 "The pruning changes leaf values, but those of an IsolationForest are path lengths. "
                 "Use a solver that keeps values."
+            )
+        if raises(self.forest, decision.keep):
+            raise ValueError(
+                "The pruning puts nodes in their parents' place, which changes the path lengths an IsolationForest "
+                "predicts by. Use a solver that only cuts."
             )
         super().check_decision(decision)
 

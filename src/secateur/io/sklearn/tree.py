@@ -89,22 +89,53 @@ def write_tree(tree: Any, keep: NDArray[np.bool_], value: Floats | None) -> Any:
         New values for the leaves; None keeps the tree's own. Splits that stay are not touched.
     """
     state = tree.__getstate__()
-    nodes, values = state["nodes"], state["values"]
-    order = native_order(nodes["left_child"], nodes["right_child"])
-    keep = from_preorder(keep, order)
-    new_id = np.cumsum(keep) - 1
-    left, right = nodes["left_child"][keep], nodes["right_child"][keep]
-    leaf = (left == -1) | ~keep[left]
-    new_nodes = nodes[keep]
-    new_nodes["left_child"] = np.where(leaf, -1, new_id[left])
-    new_nodes["right_child"] = np.where(leaf, -1, new_id[right])
-    new_nodes["feature"][leaf] = _UNDEFINED
-    new_nodes["threshold"][leaf] = _UNDEFINED
-    new_nodes["missing_go_to_left"][leaf] = 0
-    new_values = np.ascontiguousarray(values[keep])
+    shape = pruned_shape(state["nodes"]["left_child"], state["nodes"]["right_child"], keep)
+    nodes, leaf = state["nodes"][shape.keep], shape.left == -1
+    nodes["left_child"], nodes["right_child"] = shape.left, shape.right
+    nodes["feature"][leaf] = _UNDEFINED
+    nodes["threshold"][leaf] = _UNDEFINED
+    nodes["missing_go_to_left"][leaf] = 0
+    values = np.ascontiguousarray(state["values"][shape.keep])
     if value is not None:
-        new_values[leaf] = from_preorder(value, order)[keep][leaf]
-    return build_tree(tree, new_nodes, new_values)
+        values[leaf] = from_preorder(value, shape.order)[shape.keep][leaf]
+    return build_tree(tree, nodes, values)
+
+
+@dataclass(frozen=True, eq=False)
+class PrunedShape:
+    """What stays of a native tree, in its own node order."""
+
+    keep: NDArray[np.bool_]
+    """Which nodes stay, (n_nodes,)."""
+    left: NDArray[np.int64]
+    """The new left child of each node that stays, -1 at a leaf, (n_kept,)."""
+    right: NDArray[np.int64]
+    order: NDArray[np.int64] | None
+    """From `native_order`."""
+
+
+def pruned_shape(left: NDArray[Any], right: NDArray[Any], keep: NDArray[np.bool_]) -> PrunedShape:
+    """Return the shape of a native tree after a cut given in preorder; raised nodes get their parent's place."""
+    order = native_order(left, right)
+    leaf = (left if order is None else left[order]) == -1
+    preorder_right = _preorder_right(right if order is None else right[order], leaf, order)
+    stand_in = np.empty(len(keep), np.int32)
+    kernels.stand_ins(preorder_right, keep, stand_in)
+    native_keep = from_preorder(keep, order)
+    new_id = np.cumsum(native_keep) - 1
+    if order is not None:
+        new_id = new_id[order]
+    new_left, new_right = np.full(len(keep), -1), np.full(len(keep), -1)
+    split = np.flatnonzero(keep & ~leaf)
+    split = split[stand_in[preorder_right[split]] != -1]
+    new_left[split] = new_id[stand_in[split + 1]]
+    new_right[split] = new_id[stand_in[preorder_right[split]]]
+    return PrunedShape(
+        native_keep,
+        from_preorder(new_left, order)[native_keep],
+        from_preorder(new_right, order)[native_keep],
+        order,
+    )
 
 
 def build_tree(like: Any, nodes: NDArray[np.void], values: Floats) -> Any:
