@@ -30,15 +30,15 @@ class NothingPrunedWarning(UserWarning):
     """The model came back as it was."""
 
 
-def as_forest(model: Any) -> Forest:
+def as_forest(model: Any, *, trust: bool = False) -> Forest:
     """Return any known model, or a model file, in neutral form; a Forest passes through.
 
-    Files that can run code when loaded (.pkl, .joblib) are refused: load them yourself and pass the model.
+    Files that can run code when loaded (.pkl, .joblib) are opened only with `trust=True`.
     """
     if isinstance(model, str | PathLike):
         from secateur.io.files import load_model
 
-        model = load_model(model)
+        model = load_model(model, trust=trust)
     return adapt(model).forest
 
 
@@ -77,7 +77,7 @@ def prune_path(
     >>> X, y = load_iris(return_X_y=True)
     >>> path = sc.prune_path(DecisionTreeClassifier(random_state=0).fit(X, y), X, y)
     >>> path.table["n_leaves"].tolist()
-    [9, 5, 4, 3, 2, 1]
+    [9, 7, 5, 4, 3, 2, 1]
     """
     adapter = adapt(model)
     return _make_path(adapter, read_sample(adapter, X, y, sample_weight), solver, cost, loss)
@@ -139,8 +139,10 @@ def prune(
     >>> X, y = load_wine(return_X_y=True)
     >>> tree = DecisionTreeClassifier(random_state=0).fit(X[::2], y[::2])
     >>> small = sc.prune(tree, X[1::2], y[1::2], max_leaves=3)
-    >>> type(small).__name__, tree.get_n_leaves(), small.get_n_leaves()
-    ('DecisionTreeClassifier', 7, 3)
+    >>> sc.as_forest(tree).n_leaves, sc.as_forest(small).n_leaves
+    (7, 3)
+    >>> small
+    DecisionTreeClassifier(random_state=0)
     """
     return prune_point(
         model,
@@ -190,7 +192,7 @@ def prune_point(
     if chosen.row["n_nodes"] == adapter.forest.n_nodes:
         warnings.warn(
             f"Nothing was pruned: no smaller model on the path does as well on {which}. Allow a larger "
-            "max_loss_increase, set max_nodes, or pass other rows as validation=(X, y).",
+            "max_loss_increase, set max_nodes, or choose on other rows (validation).",
             NothingPrunedWarning,
             stacklevel=3,
         )
@@ -232,10 +234,10 @@ def _split(
     """Return the rows to make the path on, the rows to choose by, and what to call the latter."""
     if isinstance(validation, tuple):
         return sample, read_sample(adapter, *validation), "the validation rows"
-    if adapter.supervised and looks_trained_on(adapter.forest, sample):
+    if adapter.supervised and adapter.grown_on(sample.leaves):
         warnings.warn(
             "X looks like the rows the model was trained on; a model's loss there says little about other rows, so "
-            "the choice may prune too little or too much. Pass rows it has not seen, or validation=(X_val, y_val).",
+            "the choice may prune too little or too much. Pass rows it has not seen, here or as validation.",
             TrainingRowsWarning,
             stacklevel=4,
         )
@@ -255,11 +257,3 @@ def _split(
     order = np.random.default_rng(random_state).permutation(len(sample))
     which = f"a random share of {share:g} of the rows passed"
     return sample.take(np.sort(order[n_judging:])), sample.take(np.sort(order[:n_judging])), which
-
-
-def looks_trained_on(forest: Forest, sample: Sample) -> bool:
-    """Return whether these are probably the training rows: as many as each tree was grown on, and no leaf empty."""
-    if not np.all(forest.weight[forest.root] == len(sample)):
-        return False
-    nodes = forest.root[:, None] + sample.leaves
-    return len(np.unique(nodes)) == forest.n_leaves

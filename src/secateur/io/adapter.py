@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secateur.decision import Decision, subforest
-from secateur.forest import Forest
+from secateur.forest import Forest, Leaves
 
 
 class Adapter(ABC):
@@ -52,6 +52,17 @@ class Adapter(ABC):
     def offset(self, rows: NDArray[np.floating]) -> NDArray[np.float64] | None:
         """Return where the sums start for each row, (n_rows, n_outputs), if that differs by row."""
         return None
+
+    def in_bag(self, n_rows: int) -> NDArray[np.uint8] | None:
+        """Return how often each training row was drawn for each tree, (n_trees, n_rows).
+
+        None if the model does not tell, or was not trained on `n_rows` rows.
+        """
+        return None
+
+    def grown_on(self, leaves: Leaves) -> bool:
+        """Return whether the rows that reach these leaves are, in all likelihood, the training rows in their order."""
+        return False
 
 
 class ForestAdapter(Adapter):

@@ -35,8 +35,8 @@ def load_model(file: str | PathLike[str], *, trust: bool = False) -> Any:
         raise FileNotFoundError(f"There is no file {source}; a model file is needed. Check the name.")
     if kind.runs_code and not trust:
         raise ValueError(
-            f"{source} is a {source.suffix} file, which can run any code when it is loaded, so it was not opened. If "
-            "you know where it comes from, pass trust=True (--trust); or save the model as .skops, which needs no trust."
+            f"{source} is a {source.suffix} file, which can run any code when it is loaded, so it was not opened. "
+            "If you know where it comes from, pass trust=True (--trust); or save the model as .skops, which needs none."
         )
     return kind.read(source, trust)
 

@@ -14,9 +14,16 @@ from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.ensemble._gb import BaseGradientBoosting
+from sklearn.ensemble._hist_gradient_boosting.gradient_boosting import BaseHistGradientBoosting
+from sklearn.tree import BaseDecisionTree
+from sklearn.tree._tree import Tree
+from sklearn.utils.validation import check_array
 
-_SPLITTERS = ("GroupKFold", "KFold", "LeaveOneOut", "RepeatedKFold", "RepeatedStratifiedKFold", "ShuffleSplit")
-_SPLITTERS += ("StratifiedGroupKFold", "StratifiedKFold", "StratifiedShuffleSplit", "TimeSeriesSplit")
+_SPLITTERS = (
+    *("GroupKFold", "KFold", "LeaveOneOut", "RepeatedKFold", "RepeatedStratifiedKFold", "ShuffleSplit"),
+    *("StratifiedGroupKFold", "StratifiedKFold", "StratifiedShuffleSplit", "TimeSeriesSplit"),
+)
 _METRICS = {
     "classification": (
         *("accuracy_score", "balanced_accuracy_score", "brier_score_loss", "cohen_kappa_score", "f1_score"),
@@ -32,7 +39,7 @@ _METRICS = {
 
 HARMLESS = frozenset(
     {
-        "functools.partial",  # only around check_array, see _check_partial
+        "functools.partial",  # only around check_array, see _suspicious
         "numpy.dtype",
         "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
         "sklearn.metrics._scorer._PassthroughScorer",
@@ -122,8 +129,6 @@ def _holds_objects(part: Any) -> bool:
 
 def _suspicious(part: Any) -> str | None:
     """Return why a call that is stored in the file must not be made, or None."""
-    from sklearn.utils.validation import check_array
-
     if isinstance(part, functools.partial) and part.func is not check_array:
         return f"it holds a call of {part.func!r}"
     return None
@@ -131,11 +136,6 @@ def _suspicious(part: Any) -> str | None:
 
 def _broken(part: Any) -> str | None:
     """Return why a part of a model must not be walked, or None if it may."""
-    from sklearn.ensemble._gb import BaseGradientBoosting
-    from sklearn.ensemble._hist_gradient_boosting.gradient_boosting import BaseHistGradientBoosting
-    from sklearn.tree import BaseDecisionTree
-    from sklearn.tree._tree import Tree
-
     if isinstance(part, Tree):
         leaf = part.children_left == -1
         return _broken_nodes(part.children_left, part.children_right, part.feature, leaf, part.n_features)

@@ -2,8 +2,11 @@
 
 import csv
 import gzip
+import zlib
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from itertools import islice
 from os import PathLike
 from pathlib import Path
@@ -12,7 +15,9 @@ from typing import Any, TextIO
 import numpy as np
 from numpy.typing import NDArray
 
-_MISSING = frozenset("|#N/A|#N/A N/A|#NA|-NaN|-nan|<NA>|N/A|NA|NULL|NaN|None|n/a|nan|null".split("|"))
+_MISSING = frozenset(
+    ["", "#N/A", "#N/A N/A", "#NA", "-NaN", "-nan", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"]
+)
 """What pandas.read_csv takes for missing, so that rows look as they did for training."""
 
 _CHUNK_ROWS = 20_000
@@ -100,9 +105,9 @@ class Table:
     def _pick(self, names: Sequence[str]) -> list[NDArray[Any]]:
         missing = [name for name in names if name not in self.columns]
         if missing:
+            there = get_close_matches(missing[0], self.columns) or list(self.columns)
             raise ValueError(
-                f"{self.name} has no column {_quoted(missing)}; it has {_quoted(list(self.columns))}. "
-                "Check the names, or the file."
+                f"{self.name} has no column {_quoted(missing)}; it has {_quoted(there)}. Check the names, or the file."
             )
         return [self.columns[name] for name in names]
 
@@ -136,7 +141,7 @@ def _read_csv(file: Path) -> dict[str, NDArray[Any]]:
     try:
         with opened(file, "rt", encoding="utf-8-sig", newline="") as stream:
             return _parse_csv(stream, file)
-    except (csv.Error, UnicodeDecodeError, EOFError, gzip.BadGzipFile, gzip.zlib.error) as error:  # type: ignore[attr-defined]
+    except (csv.Error, UnicodeDecodeError, EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise ValueError(
             f"{file} cannot be read as comma-separated text ({error}); it is damaged or something else. "
             "Save it again as UTF-8 text with commas."
@@ -189,7 +194,7 @@ READERS: dict[str, Callable[[Path], dict[str, NDArray[Any]]]] = {
 def _check_names(names: Sequence[str], file: Path) -> None:
     if not names:
         raise ValueError(f"{file} is empty; a line of column names and rows of data are needed. Check the file.")
-    twice = sorted({name for name in names if names.count(name) > 1})
+    twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
         raise ValueError(f"{file} has several columns named {_quoted(twice)}; names must differ. Rename them.")
 
@@ -213,11 +218,10 @@ def _numbers_or_text(texts: list[str]) -> NDArray[Any]:
         return column.astype(np.float64)
     except ValueError:
         pass
-    cleaned = [text.strip() for text in texts]
+    marks = _MISSING | {"?"}  # pandas leaves "?" alone, but among numbers it can mean nothing else
+    known = [np.nan if text.strip() in marks else text for text in texts]
     try:
-        return np.array([np.nan if text in _MISSING or text == "?" else text for text in cleaned], object).astype(
-            np.float64
-        )
+        return np.array(known, dtype=object).astype(np.float64)
     except ValueError:
         return column
 
@@ -227,7 +231,8 @@ def _from_arrow(column: Any) -> NDArray[Any]:
     import pyarrow.types as kinds
 
     if kinds.is_integer(column.type) or kinds.is_floating(column.type) or kinds.is_decimal(column.type):
-        return np.array([np.nan if v is None else v for v in column.to_pylist()], np.float64)
+        numbers: NDArray[np.float64] = column.cast("float64", safe=False).to_numpy()
+        return numbers
     texts = ["" if value is None else str(value) for value in column.to_pylist()]
     return np.array(texts, dtype=object)
 

@@ -162,7 +162,13 @@ class Path:
             if progress:
                 progress(point + 1, len(self), "evaluating")
         table = {**self.table, "loss": columns[0], "loss_se": columns[1], "changed": columns[2]}
-        facts = {**self.facts, "loss": loss.name, "evaluated_on": rows, "evaluated_rows": len(sample)}
+        facts = {
+            **self.facts,
+            "loss": loss.name,
+            "unpruned_loss": float(columns[0, 0]),
+            "evaluated_on": rows,
+            "evaluated_rows": len(sample),
+        }
         return replace(self, table=table, facts=facts)
 
     def select(

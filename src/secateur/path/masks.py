@@ -90,7 +90,7 @@ class NestedMasks(Masks):
         np.subtract.at(change, self.removed_at, as_leaf)
         change[0] += as_split[split].sum()
         np.subtract.at(change, collapse[split], as_split[split])
-        return np.cumsum(change)[:-1]
+        return _running_total(change)
 
     def _alive(self, until: NDArray[np.integer]) -> NDArray[np.int64]:
         """Return how many things are present at each point, from the point at which each disappears."""
@@ -128,6 +128,18 @@ class PackedMasks(Masks):
     def take(self, points: NDArray[np.intp]) -> "PackedMasks":
         """Return the masks of some points."""
         return PackedMasks(self.bits[points], self.n_nodes)
+
+
+def _running_total(change: Floats) -> Floats:
+    """Return the sums of all changes up to each point but the last; all changes together add up to 0.
+
+    So a sum can be taken from either end. Its rounding error is that of the largest total on the way: take the end from
+    which the way is lower.
+    """
+    forward, backward = np.cumsum(change)[:-1], -np.cumsum(change[::-1])[::-1][1:]
+    before = np.maximum.accumulate(np.abs(forward))
+    after = np.maximum.accumulate(np.abs(forward)[::-1])[::-1]
+    return np.where(before <= after, forward, backward)
 
 
 def _size(forest: Forest, keep: NDArray[np.bool_]) -> tuple[int, int, int, int, int]:

@@ -60,7 +60,8 @@ def choose(table: Table, limits: Mapping[str, float | None], max_loss_increase: 
         raise ValueError(f"rule={rule!r} is unknown; known rules are {', '.join(RULES)}. Use one of these or None.")
     if (max_loss_increase is not None or rule is not None) and "loss" not in table:
         raise ValueError(
-            "The path has not been evaluated, so its losses are not known. Call path.evaluate(X_val, y_val) first."
+            "The path has not been evaluated, so its losses are not known. Call path.evaluate(X_val, y_val) first, "
+            "or make it with `secateur path … --validation`."
         )
     loss = table["loss"] if "loss" in table else table["risk"]
     if max_loss_increase is not None:

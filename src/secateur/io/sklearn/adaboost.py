@@ -33,6 +33,10 @@ class AdaBoostAdapter(TreesAdapter):
             feature_names=self.feature_names,
         )
 
+    def in_bag(self, n_rows: int) -> NDArray[np.uint8] | None:
+        """Return 1 for every row of a classifier; a regressor draws rows and keeps no record."""
+        return super().in_bag(n_rows) if self.classes else None
+
     def votes(self, value: Floats) -> Floats:
         """Return 1 for the class a node predicts and -1 / (n_classes - 1) for each other one."""
         n_classes = self.n_classes[0]

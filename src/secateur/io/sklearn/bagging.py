@@ -35,6 +35,13 @@ class ForestEnsembleAdapter(TreesAdapter):
             native[:, k, : self.n_classes[k]] = block
         return native
 
+    def in_bag(self, n_rows: int) -> NDArray[np.uint8] | None:
+        """Return how often each row was drawn for each tree; scikit-learn draws them again from the trees' seeds."""
+        if self.model._n_samples != n_rows:
+            return None
+        drawn = [np.bincount(rows, minlength=n_rows) for rows in self.model.estimators_samples_]
+        return np.minimum(drawn, 255).astype(np.uint8)
+
     def read(self) -> Forest:
         """Return the mean over trees of class fractions or values."""
         trees = self.trees()
@@ -66,6 +73,10 @@ class SingleTreeAdapter(ForestEnsembleAdapter):
     def estimators(self) -> Sequence[Any]:
         """The model itself."""
         return [self.model]
+
+    def in_bag(self, n_rows: int) -> NDArray[np.uint8] | None:
+        """Return 1 for every row."""
+        return TreesAdapter.in_bag(self, n_rows)
 
     def drop_trees(self, model: Any, standing: NDArray[np.bool_]) -> None:
         """Never called: the last tree of a mean cannot be dropped."""

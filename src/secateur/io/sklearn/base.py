@@ -3,6 +3,7 @@
 import copy
 from abc import abstractmethod
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
 from secateur.decision import Decision, check_keep, kept_trees
-from secateur.forest import Forest, check_forest
+from secateur.forest import Forest, Leaves, check_forest
 from secateur.io.adapter import Adapter, as_matrix, as_real_target, check_known_labels
 from secateur.io.sklearn.tree import TreeArrays, read_tree, write_tree
 
@@ -47,6 +48,27 @@ class SklearnAdapter(Adapter):
             columns = [c.take(codes) for c, codes in zip(self.classes, label.T, strict=True)]
             label = np.column_stack(columns) if len(columns) > 1 else columns[0][:, None]
         return label[:, 0] if label.shape[1] == 1 else label
+
+    def in_bag(self, n_rows: int) -> NDArray[np.uint8] | None:
+        """Return 1 for every row: unless a kind of model says otherwise, all trees were grown on all rows."""
+        roots = self.samples_per_node()[self.forest.root]
+        return np.ones((len(roots), n_rows), np.uint8) if (roots == n_rows).all() else None
+
+    @abstractmethod
+    def samples_per_node(self) -> NDArray[np.int64]:
+        """Return how many different training rows reached each node of the forest, (n_nodes,)."""
+
+    def grown_on(self, leaves: Leaves) -> bool:
+        """Return whether the rows drawn for each tree fill its leaves exactly as the training rows did."""
+        drawn = self.in_bag(leaves.shape[1])
+        if drawn is None:
+            return False
+        samples, forest = self.samples_per_node(), self.forest
+        for tree, (start, stop) in enumerate(pairwise(forest.tree_start)):
+            counts = np.bincount(leaves[tree][drawn[tree] > 0], minlength=stop - start)
+            if not np.array_equal(counts, np.where(forest.is_split[start:stop], 0, samples[start:stop])):
+                return False
+        return True
 
     @property
     def classes(self) -> list[NDArray[Any]]:
@@ -124,6 +146,10 @@ class TreesAdapter(SklearnAdapter):
     def trees(self) -> list[TreeArrays]:
         """Return the arrays of every tree."""
         return [read_tree(estimator.tree_) for estimator in self.estimators]
+
+    def samples_per_node(self) -> NDArray[np.int64]:
+        """Return how many different training rows reached each node, (n_nodes,)."""
+        return np.concatenate([tree.n_samples for tree in self.trees()])
 
 
 def join_trees(

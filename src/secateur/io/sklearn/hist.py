@@ -86,6 +86,10 @@ class HistGradientBoostingAdapter(SklearnAdapter):
             np.concatenate(row), np.array(start), np.concatenate(code), np.concatenate(left), np.array(other)
         )
 
+    def samples_per_node(self) -> NDArray[np.int64]:
+        """Return how many training rows reached each node, (n_nodes,)."""
+        return np.concatenate([_read_predictor(predictor).n_samples for predictor in self.predictors])
+
     def rows(self, X: Any) -> NDArray[np.floating]:
         """Return X with categories as codes, columns in the user's order."""
         if self.model.is_categorical_ is None:

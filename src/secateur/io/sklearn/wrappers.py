@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secateur.decision import Decision
-from secateur.forest import Forest
+from secateur.forest import Forest, Leaves
 from secateur.io.adapter import Adapter
 
 
@@ -44,6 +44,14 @@ class PipelineAdapter(Adapter):
     def offset(self, rows: NDArray[np.floating]) -> NDArray[np.float64] | None:
         """Return the inner model's starting sums."""
         return self.inner.offset(rows)
+
+    def in_bag(self, n_rows: int) -> NDArray[np.uint8] | None:
+        """Return how often the inner model drew each row."""
+        return self.inner.in_bag(n_rows)
+
+    def grown_on(self, leaves: Leaves) -> bool:
+        """Return whether the inner model was grown on these rows."""
+        return self.inner.grown_on(leaves)
 
     def write(self, decision: Decision) -> Any:
         """Return a deep copy in which only the inner model is replaced."""

@@ -1,0 +1,110 @@
+"""From the files named on the command line to what the API wants."""
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from secateur.io import adapt
+from secateur.io.tables import Table, read_table
+
+if TYPE_CHECKING:
+    from secateur.path import Path as PruningPath
+
+
+@dataclass(frozen=True)
+class Columns:
+    """What the columns of a data file mean to a model.
+
+    Attributes
+    ----------
+    model : fitted model
+    target : str or None
+        The column to predict; None only for models that learn without one.
+    weights : str or None
+        The column of row weights.
+    """
+
+    model: Any
+    target: str | None
+    weights: str | None = None
+
+    def rows(self, table: Table) -> tuple[Any, Any, Any]:
+        """Return (X, y, sample_weight)."""
+        if self.target is None and adapt(self.model).supervised:
+            raise ValueError(
+                f"--target is missing; this {type(self.model).__name__} predicts a column. Name it: {table.name} has "
+                f"{', '.join(list(table.columns)[-10:])}."
+            )
+        X, y = table.split(
+            self.target,
+            getattr(self.model, "feature_names_in_", None),
+            classes=getattr(self.model, "classes_", None),
+            drop=[] if self.weights is None else [self.weights],
+        )
+        return X, y, None if self.weights is None else table.numbers(self.weights)
+
+
+def read_validation(text: str | None, columns: Columns) -> Any:
+    """Return the API's `validation` for what --validation says: a share, 'none', or a data file."""
+    if text is None:
+        return "auto"
+    if text == "none":
+        return None
+    share = as_share(text)
+    return columns.rows(read_table(text)) if share is None else share
+
+
+def as_share(text: str) -> float | None:
+    """Return the number a text is, or None if it is none."""
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def held_out(table: Table, share: float) -> tuple[Table, Table]:
+    """Return the rows to make a path on and a random share of the rows to evaluate it on."""
+    import numpy as np
+
+    n_held = round(len(table) * share)
+    if not 0 < n_held < len(table):
+        raise ValueError(
+            f"--validation {share:g} leaves no rows on one side: {table.name} has {len(table)}. "
+            "Use a share between 0 and 1, or another data file."
+        )
+    order = np.random.default_rng(0).permutation(len(table))
+    return table.take(np.sort(order[n_held:])), table.take(np.sort(order[:n_held]))
+
+
+def digest(file: Path) -> str:
+    """Return the sha256 of a file."""
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def model_of(path: "PruningPath", file: Path, other: Path | None) -> Path:
+    """Return the file of the model a path was made from, unchanged since, or the other one the user names.
+
+    Raises
+    ------
+    FileNotFoundError
+        If it is not where it was.
+    ValueError
+        If it has changed, or was never recorded.
+    """
+    if other is not None:
+        return other
+    if "model_file" not in path.facts:
+        raise ValueError(f"{file} does not say which model it was made from. Name the model with --model.")
+    model = Path(path.facts["model_file"])
+    if not model.is_file():
+        raise FileNotFoundError(
+            f"The model {file} was made from, {model}, is gone. If it has moved, name it with --model."
+        )
+    if digest(model) != path.facts.get("model_sha256"):
+        raise ValueError(
+            f"{model} has changed since {file} was made from it. Make the path again, or name an unchanged copy of "
+            "the model with --model."
+        )
+    return model

@@ -1,0 +1,178 @@
+"""What the commands print: a dict, shown as a table or as JSON."""
+
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from secateur.cli.terminal import stdout
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from secateur.io.adapter import Adapter
+    from secateur.path import Path as PruningPath
+
+_SHOWN_POINTS = 20
+_COLUMNS = {
+    "n_nodes": "nodes",
+    "n_leaves": "leaves",
+    "n_trees": "trees",
+    "depth": "depth",
+    "n_features": "features",
+    "cost": "cost",
+    "risk": "risk",
+    "loss": "loss",
+    "loss_se": "±",
+    "changed": "changed",
+}
+
+
+def describe_model(adapter: "Adapter") -> dict[str, Any]:
+    """Return what there is to know about a model before pruning it."""
+    from secateur.path.pruned import pickled_size
+
+    forest = adapter.forest
+    kinds: list[str] = []
+    layer: Any = adapter
+    while layer is not None:
+        kinds.append(type(layer.model).__name__)
+        layer = getattr(layer, "inner", None)
+    task = "classification" if forest.n_classes else "regression"
+    return {
+        "type": kinds[0],
+        "inside": kinds[1:],
+        "library": adapter.library,
+        "task": task if adapter.supervised else "outlier detection",
+        "classes": list(forest.n_classes),
+        "trees": forest.n_trees,
+        "nodes": forest.n_nodes,
+        "leaves": forest.n_leaves,
+        "depth": forest.max_depth,
+        "features_used": len(forest.features_used),
+        "features": forest.n_features,
+        "link": forest.link,
+        "bytes": pickled_size(adapter.model),
+    }
+
+
+def describe_path(path: "PruningPath", file: Path) -> dict[str, Any]:
+    """Return a path as plain values, all points."""
+    table = {name: column.tolist() for name, column in path.table.items()}
+    return {"file": str(file), "points": len(path), "solver": path.solver, "facts": path.facts, "table": table}
+
+
+def print_json(facts: Mapping[str, Any]) -> None:
+    """Print one JSON object; numbers JSON cannot hold become null."""
+    stdout().out(json.dumps(_plain(facts), indent=2, allow_nan=False), highlight=False)
+
+
+def print_model(facts: Mapping[str, Any]) -> None:
+    """Print what `describe_model` says, one fact a line."""
+    table = _grid("", "", header=False)
+    classes = f" into {' and '.join(map(str, facts['classes']))} classes" if facts["classes"] else ""
+    if facts["inside"]:
+        table.add_row("inside", " > ".join(facts["inside"]))
+    table.add_row("library", facts["library"])
+    table.add_row("task", facts["task"] + classes)
+    for name in ("trees", "nodes", "leaves", "depth"):
+        table.add_row(name, _number(facts[name]))
+    table.add_row("features used", f"{_number(facts['features_used'])} of {_number(facts['features'])}")
+    table.add_row("link", facts["link"])
+    table.add_row("bytes (pickled)", _number(facts["bytes"]))
+    console = stdout()
+    console.print(facts["type"], style="bold")
+    console.print(table)
+
+
+def print_summary(summary: Mapping[str, Any]) -> None:
+    """Print what `Pruned.summary` says: before and after, and how the choice was made."""
+    console = stdout()
+    console.print(summary["model"], style="bold")
+    console.print(before_after(summary["before"], summary["after"]))
+    loss, rows = summary["loss"], summary["rows"]
+    if loss["after"] is None:
+        console.print(f"The path was not evaluated; its own risk here is {summary['risk']:.4g} ({loss['name']}).")
+    else:
+        console.print(
+            f"Loss ({loss['name']}): {loss['before']:.4g} before, {loss['after']:.4g} ± {loss['standard_error']:.2g} "
+            f"after; {summary['changed']:.1%} of the predictions changed. Measured on "
+            f"{_number(rows['chosen_on_rows'])} rows: {rows['chosen_on']}."
+        )
+    console.print(f"Pruned by {summary['solver']} on {_number(rows['made_on'])} rows.")
+
+
+def before_after(before: Mapping[str, int], after: Mapping[str, int]) -> "Table":
+    """Return a table of sizes before and after, and what is left of each."""
+    table = _grid("", "before", "after", "left")
+    for name in before:
+        left = f"{after[name] / before[name]:.0%}" if before[name] else ""
+        label = "bytes (pickled)" if name == "bytes" else name
+        table.add_row(label, _number(before[name]), _number(after[name]), left)
+    return table
+
+
+def print_path(path: "PruningPath", file: Path) -> None:
+    """Print some twenty points of a path, evenly spread."""
+    import numpy as np
+
+    shown = np.unique(np.linspace(0, len(path) - 1, _SHOWN_POINTS).round().astype(int)).tolist()
+    twice = {"cost"} if path.facts["cost"] == "nodes" else set()
+    names = [name for name in _COLUMNS if name in path.table and name not in twice]
+    table = _grid("point", *(_COLUMNS[name] for name in names))
+    for point in shown:
+        table.add_row(str(point), *(_cell(name, path.table[name][point].item()) for name in names))
+    console = stdout()
+    console.print(f"{len(path)} points" + (f", {len(shown)} of them shown" if len(shown) < len(path) else ""))
+    console.print(table)
+    console.print(_legend(path))
+    console.print(f"Pruned by {path.solver}. Choose a point with: secateur select {file} --max-nodes …", soft_wrap=True)
+
+
+def print_written(file: Path) -> None:
+    """Print where the result is."""
+    stdout().print(f"Wrote {file}.", style="green", soft_wrap=True)
+
+
+def _grid(first: str, *others: str, header: bool = True) -> "Table":
+    from rich.box import SIMPLE
+    from rich.table import Table
+
+    table = Table(box=SIMPLE, show_header=header, pad_edge=False)
+    table.add_column(first)
+    for name in others:
+        table.add_column(name, justify="right" if header else "left")
+    return table
+
+
+def _legend(path: "PruningPath") -> str:
+    facts = path.facts
+    risk = f"Risk: {facts['loss']} of the trees one by one, on the {_number(facts['made_on_rows'])} rows pruned by."
+    if "loss" not in path.table:
+        return f"{risk} Use --validation to measure the loss of the whole model."
+    rows = f"{_number(facts['evaluated_rows'])} rows, {facts['evaluated_on']}"
+    return f"{risk} Loss: {facts['loss']} of the whole model on {rows}, ± one standard error; changed: predictions."
+
+
+def _cell(name: str, value: float) -> str:
+    if name == "changed":
+        return f"{value:.1%}"
+    if name in ("risk", "loss", "loss_se"):
+        return f"{value:.2g}" if name == "loss_se" else f"{value:.4g}"
+    return _number(value)
+
+
+def _number(value: float) -> str:
+    """Return a count with commas, or a sum to six decimals, beyond which it is rounding error."""
+    return f"{value:,}" if isinstance(value, int) else f"{round(value, 6) + 0.0:,.6g}"
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _plain(entry) for name, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(entry) for entry in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
