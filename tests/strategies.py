@@ -48,7 +48,7 @@ def random_forest(rng, n_trees=2, max_splits=6, link="identity", n_classes=(), n
         tree_start=start,
         right=right.astype(np.int32),
         feature=np.where(split, rng.integers(0, n_features, n), -1).astype(np.int32),
-        threshold=rng.choice([-2.0, -1.0, 0.0, 1.0, 2.0, np.inf], n),
+        threshold=rng.choice([-np.inf, -2.0, -1.0, 0.0, 1.0, 2.0, np.inf], n),
         default_left=rng.random(n) < 0.5,
         value=value,
         weight=weight,

@@ -25,23 +25,23 @@ def route(forest: Forest, X: NDArray[np.floating]) -> Leaves:
     X = np.ascontiguousarray(X, dtype=forest.input_dtype)
     sizes = np.diff(forest.tree_start)
     leaves = np.empty((forest.n_trees, len(X)), np.min_scalar_type(max(int(sizes.max(initial=1)) - 1, 256)))
-    categories = forest.categories
-    kernels.route_rows(
-        X,
-        forest.tree_start,
-        forest.right,
-        forest.feature,
-        forest.threshold,
-        forest.default_left,
-        forest.comparison == "<",
-        categories.row,
-        categories.start,
-        categories.code,
-        categories.left,
-        categories.other_left,
-        leaves,
-    )
+    tree = (forest.tree_start, forest.right, forest.feature, _inclusive(forest), forest.default_left)
+    lists = forest.categories
+    if len(lists.row):
+        kernels.route_categorical(X, *tree, lists.row, lists.start, lists.code, lists.left, lists.other_left, leaves)
+    else:
+        kernels.route_numeric(X, *tree, leaves)
     return leaves
+
+
+def _inclusive(forest: Forest) -> NDArray[np.float64]:
+    """Return thresholds for `<=` that part the numbers as the forest's own comparison does.
+
+    x < t is x <= the number just below t; below minus infinity there is none, and NaN lets nothing pass.
+    """
+    if forest.comparison == "<=":
+        return forest.threshold
+    return np.where(forest.threshold == -np.inf, np.nan, np.nextafter(forest.threshold, -np.inf))
 
 
 def raw_scores(

@@ -4,7 +4,7 @@ Every kernel is serial and releases the GIL; whoever wants two at once uses thre
 each lives in the tests.
 """
 
-from secateur.kernels.routing import add_trees, lift, route_rows
+from secateur.kernels.routing import add_trees, lift, route_categorical, route_numeric
 from secateur.kernels.statistics import add_rows, count_classes, roll_up
 from secateur.kernels.tree import preorder, stand_ins, subtree_end, tree_depth, tree_parent
 from secateur.kernels.weakest_link import weakest_link
@@ -16,7 +16,8 @@ __all__ = [
     "lift",
     "preorder",
     "roll_up",
-    "route_rows",
+    "route_categorical",
+    "route_numeric",
     "stand_ins",
     "subtree_end",
     "tree_depth",

@@ -4,16 +4,54 @@ import numpy as np
 
 from secateur.kernels._jit import kernel
 
+_BLOCK = 64
+
 
 @kernel
-def route_rows(
+def route_numeric(
     X: np.ndarray,
     tree_start: np.ndarray,
     right: np.ndarray,
     feature: np.ndarray,
     threshold: np.ndarray,
     default_left: np.ndarray,
-    strict: bool,
+    leaves: np.ndarray,
+) -> None:
+    """Write to `leaves[t, i]` the node, counted from the root of tree t, in which row i ends.
+
+    A block of rows goes down together, one level at a time: the steps of different rows do not wait for each other,
+    and the choice of side is arithmetic, not a jump the processor would have to guess.
+    """
+    n_rows = X.shape[0]
+    node = np.empty(_BLOCK, np.int64)
+    for tree in range(tree_start.shape[0] - 1):
+        root = tree_start[tree]
+        for first in range(0, n_rows, _BLOCK):
+            size = min(_BLOCK, n_rows - first)
+            for j in range(size):
+                node[j] = root
+            moving = True
+            while moving:  # after k rounds node[j] is the node at depth k, or the leaf above it
+                moving = False
+                for j in range(size):
+                    v = node[j]
+                    if right[v] != -1:
+                        x = X[first + j, feature[v]]
+                        left = (x <= threshold[v]) | (default_left[v] & (x != x))
+                        node[j] = v + 1 if left else right[v]
+                        moving = True
+            for j in range(size):
+                leaves[tree, first + j] = node[j] - root
+
+
+@kernel
+def route_categorical(
+    X: np.ndarray,
+    tree_start: np.ndarray,
+    right: np.ndarray,
+    feature: np.ndarray,
+    threshold: np.ndarray,
+    default_left: np.ndarray,
     category_row: np.ndarray,
     category_start: np.ndarray,
     category_code: np.ndarray,
@@ -21,23 +59,25 @@ def route_rows(
     other_left: np.ndarray,
     leaves: np.ndarray,
 ) -> None:
-    """Write to `leaves[t, i]` the node, counted from the root of tree t, in which row i ends.
+    """Do what `route_numeric` does where some splits look for a category in a sorted list, row by row.
 
-    `category_row` is empty when no split is categorical; otherwise it gives per node the row of the category
-    lists, or -1.
+    `category_row` gives per node the row of the category lists, or -1.
     """
-    categorical = category_row.shape[0] > 0
     for tree in range(tree_start.shape[0] - 1):
         root = tree_start[tree]
         for i in range(X.shape[0]):
             v = root
             while right[v] != -1:
                 x = X[i, feature[v]]
-                if categorical and category_row[v] != -1 and not np.isnan(x):
-                    row = category_row[v]
+                row = category_row[v]
+                if np.isnan(x):
+                    left = default_left[v]
+                elif row == -1:
+                    left = x <= threshold[v]
+                else:
                     left = other_left[row]
                     low, high = category_start[row], category_start[row + 1]
-                    while low < high:  # the codes are sorted: x, if it is listed, is in [low, high)
+                    while low < high:  # the code, if it is listed, is in [low, high)
                         middle = (low + high) // 2
                         if category_code[middle] < x:
                             low = middle + 1
@@ -45,10 +85,6 @@ def route_rows(
                             high = middle
                     if low < category_start[row + 1] and category_code[low] == x:
                         left = category_left[low]
-                elif x <= threshold[v]:
-                    left = not strict or x < threshold[v]
-                else:
-                    left = np.isnan(x) and default_left[v]
                 v = v + 1 if left else right[v]
             leaves[tree, i] = v - root
 
