@@ -8,7 +8,7 @@ import pytest
 from sklearn.datasets import load_breast_cancer, load_diabetes
 from sklearn.ensemble import GradientBoostingRegressor, IsolationForest, RandomForestClassifier, RandomForestRegressor
 from sklearn.model_selection import train_test_split
-from sklearn.tree import DecisionTreeClassifier
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from tests.models import RECIPES, case
 
 import secateur as sc
@@ -36,6 +36,14 @@ def test_every_model_can_be_pruned_to_half_its_nodes(name):
         small = sc.prune(c.model, c.X, c.y, max_nodes=limit)
     assert type(small) is type(c.model)
     assert sc.as_forest(small).n_nodes <= limit
+
+
+def test_without_limits_an_overfitted_tree_does_not_become_a_constant():
+    X, y = load_diabetes(return_X_y=True)
+    tree = DecisionTreeRegressor(random_state=0).fit(X[::2], y[::2])
+    unpruned, constant = tree.score(X[1::2], y[1::2]), 0.0
+    assert unpruned < constant
+    assert sc.prune(tree, X[1::2], y[1::2]).get_n_leaves() > 1
 
 
 def test_without_limits_the_loss_rises_by_at_most_one_per_cent(cancer):

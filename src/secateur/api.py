@@ -117,8 +117,9 @@ def prune(
     max_nodes, max_leaves, max_trees, max_depth, max_features, max_cost : optional
         Limits the result must obey. Of the points that do, the one with the lowest loss is taken.
     max_loss_increase : float, optional
-        Take the cheapest point whose loss exceeds the unpruned model's by at most this share of it.
-        0.01 if no limit at all is given.
+        Take the cheapest point whose loss exceeds the unpruned model's by at most this share of it. A model that
+        has learned noise may be worse than a constant, and this then allows the constant. Without any limit the
+        cheapest point within one per cent of the *lowest* loss is taken, which is never above the unpruned model's.
     random_state : int or numpy Generator
         For the split into rows to prune and rows to choose by.
     progress : callable, optional
@@ -181,14 +182,14 @@ def prune_point(
     **limits: float | None,
 ) -> Pruned:
     """Do what `prune` does, but return the chosen `Pruned`: its `summary()` says what was gained and lost."""
-    if max_loss_increase is None and not any(limit is not None for limit in limits.values()):
-        max_loss_increase = 0.01
+    free = max_loss_increase is None and not any(limit is not None for limit in limits.values())
     adapter = adapt(model)
     sample = read_sample(adapter, X, y, sample_weight)
     making, judging, which = _split(adapter, sample, validation, random_state)
     path = _make_path(adapter, making, solver, cost, loss)
     path = path.thin(_EVALUATED_POINTS, **limits).evaluate_sample(judging, rows=which, progress=progress)
-    chosen = path.select(**limits, max_loss_increase=max_loss_increase)  # type: ignore[arg-type]
+    rule = "one_percent" if free else None
+    chosen = path.select(**limits, max_loss_increase=max_loss_increase, rule=rule)  # type: ignore[arg-type]
     if chosen.row["n_nodes"] == adapter.forest.n_nodes:
         warnings.warn(
             f"Nothing was pruned: no smaller model on the path does as well on {which}. Allow a larger "

@@ -39,6 +39,12 @@ def test_one_standard_error_is_counted_from_the_lowest_loss():
     assert choose(EVALUATED, {}, None, "one_se") == 2
 
 
+def test_one_per_cent_is_counted_from_the_lowest_loss():
+    assert choose(EVALUATED, {}, None, "one_percent") == 1
+    near = {**EVALUATED, "loss": np.array([1.0, 0.8, 0.807, 0.9, 3.0])}
+    assert choose(near, {}, None, "one_percent") == 2
+
+
 def test_a_limit_nothing_satisfies_names_the_nearest_point():
     with pytest.raises(ValueError, match=r"max_nodes=0.*nearest, point 4, has n_nodes = 1"):
         choose(EVALUATED, {"max_nodes": 0}, None, None)

@@ -96,7 +96,7 @@ def prune(
     json: opt.Json = False,
     debug: opt.Debug = False,
 ) -> None:
-    """Write a smaller copy of a model. Without limits: the smallest whose loss grows by at most 1 %."""
+    """Write a smaller copy of a model. Without limits: the smallest within 1 % of the lowest loss there is."""
     _check_out(out, force)
     from secateur.api import prune_point
     from secateur.cli.inputs import read_validation

@@ -186,8 +186,8 @@ class Path:
         """Return one point: of those within the limits the one with the lowest loss.
 
         With `max_loss_increase` (relative to the unpruned model on the same rows) the cheapest that loses no more.
-        With `rule="one_se"` the cheapest within one standard error of the lowest loss. Without `evaluate`, the loss is
-        the solver's own risk.
+        With `rule="one_se"` the cheapest within one standard error of the lowest loss, with `rule="one_percent"` the
+        cheapest within one per cent of it. Without `evaluate`, the loss is the solver's own risk.
 
         Raises
         ------

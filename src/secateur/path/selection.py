@@ -16,7 +16,7 @@ LIMITS = {
 }
 """Each limit on size, and the column of the path's table it bounds."""
 
-RULES = ("one_se",)
+RULES = ("one_se", "one_percent")
 
 Table = Mapping[str, NDArray[Any]]
 
@@ -66,9 +66,10 @@ def choose(table: Table, limits: Mapping[str, float | None], max_loss_increase: 
     loss = table["loss"] if "loss" in table else table["risk"]
     if max_loss_increase is not None:
         return _smallest(table, points, loss, loss[0] + max_loss_increase * abs(loss[0]), max_loss_increase)
-    if rule == "one_se":
+    if rule is not None:
         best = points[loss[points].argmin()]
-        return _smallest(table, points, loss, loss[best] + table["loss_se"][best], None)
+        slack = table["loss_se"][best] if rule == "one_se" else 0.01 * abs(loss[best])
+        return _smallest(table, points, loss, loss[best] + slack, None)
     ties = points[loss[points] == loss[points].min()]
     return int(ties[table["cost"][ties].argmin()])
 
