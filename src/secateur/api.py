@@ -207,13 +207,14 @@ def _make_path(
     cost: Cost | str | None,
     loss: Loss | str | None,
 ) -> Path:
+    forest = adapter.forest
+    chosen: Solver = WeakestLink() if solver == "auto" else _from_table(solver, SOLVERS, "solver")
     problem = Problem(
-        adapter.forest,
+        forest,
         sample,
-        _from_table(loss, LOSSES, "loss") or default_loss(adapter.forest),
+        _from_table(loss, LOSSES, "loss") or chosen.default_loss(forest) or default_loss(forest),
         _from_table(cost, COSTS, "cost") or NodeCost(),
     )
-    chosen: Solver = WeakestLink() if solver == "auto" else _from_table(solver, SOLVERS, "solver")
     reason = chosen.unsupported(problem)
     if reason:
         raise ValueError(f"{type(chosen).__name__} cannot prune this: {reason}")

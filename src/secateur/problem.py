@@ -1,6 +1,6 @@
 """The question a solver is asked: this forest, these rows, this loss, this cost."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -122,6 +122,13 @@ class Problem:
         reason = self.loss.unsupported(self.forest)
         if reason:
             raise ValueError(reason)
+
+    def pruned(self, decision: Decision) -> "Problem":
+        """Return the same question about the pruned forest, with the rows sent through it."""
+        if self.sample.rows is None:
+            raise ValueError("Only the leaves of the rows are known. Pass the rows too to send them other ways.")
+        forest = subforest(self.forest, decision)
+        return replace(self, forest=forest, sample=replace(self.sample, leaves=route(forest, self.sample.rows)))
 
     @cached_property
     def stats(self) -> NodeStats:

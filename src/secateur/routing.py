@@ -25,7 +25,7 @@ def route(forest: Forest, X: NDArray[np.floating]) -> Leaves:
     X = np.ascontiguousarray(X, dtype=forest.input_dtype)
     sizes = np.diff(forest.tree_start)
     leaves = np.empty((forest.n_trees, len(X)), np.min_scalar_type(max(int(sizes.max(initial=1)) - 1, 256)))
-    tree = (forest.tree_start, forest.right, forest.feature, _inclusive(forest), forest.default_left)
+    tree = (forest.tree_start, forest.right, forest.feature, inclusive_threshold(forest), forest.default_left)
     lists = forest.categories
     if len(lists.row):
         kernels.route_categorical(X, *tree, lists.row, lists.start, lists.code, lists.left, lists.other_left, leaves)
@@ -34,7 +34,7 @@ def route(forest: Forest, X: NDArray[np.floating]) -> Leaves:
     return leaves
 
 
-def _inclusive(forest: Forest) -> NDArray[np.float64]:
+def inclusive_threshold(forest: Forest) -> NDArray[np.float64]:
     """Return thresholds for `<=` that part the numbers as the forest's own comparison does.
 
     x < t is x <= the number just below t; below minus infinity there is none, and NaN lets nothing pass.

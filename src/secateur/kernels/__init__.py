@@ -5,21 +5,38 @@ each lives in the tests.
 """
 
 from secateur.kernels.routing import add_trees, lift, route_categorical, route_numeric
+from secateur.kernels.simplify import merge_leaves, reachable
 from secateur.kernels.statistics import add_rows, count_classes, roll_up
+from secateur.kernels.subtrees import (
+    best_of_every_size,
+    cheapest_cut,
+    descend,
+    keep_of_size,
+    sum_over_leaves,
+    table_start,
+)
 from secateur.kernels.tree import preorder, stand_ins, subtree_end, tree_depth, tree_parent
 from secateur.kernels.weakest_link import weakest_link
 
 __all__ = [
     "add_rows",
     "add_trees",
+    "best_of_every_size",
+    "cheapest_cut",
     "count_classes",
+    "descend",
+    "keep_of_size",
     "lift",
+    "merge_leaves",
     "preorder",
+    "reachable",
     "roll_up",
     "route_categorical",
     "route_numeric",
     "stand_ins",
     "subtree_end",
+    "sum_over_leaves",
+    "table_start",
     "tree_depth",
     "tree_parent",
     "weakest_link",

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from secateur.decision import Decision
+from secateur.decision import Decision, raises
 from secateur.forest import Forest
 from secateur.io.adapter import Adapter, ForestAdapter
 from secateur.losses import LOSSES, Loss
@@ -104,6 +104,24 @@ class Path:
             tree_weight=None if self.tree_weight is None else self.tree_weight[points],
             base=None if self.base is None else self.base[points],
         )
+
+    def smallest(self, max_risk: float) -> Pruned:
+        """Return the point with the fewest nodes whose risk is at most `max_risk`, whatever `evaluate` found.
+
+        Raises
+        ------
+        ValueError
+            If there is none; it names the point that comes nearest.
+        """
+        risk, nodes = self.table["risk"], self.table["n_nodes"]
+        good = np.flatnonzero(risk <= max_risk)
+        if not len(good):
+            nearest = int(risk.argmin())
+            raise ValueError(
+                f"No point has a risk of at most {max_risk:g}. The nearest, point {nearest}, has {risk[nearest]:g}. "
+                "Allow more risk."
+            )
+        return self[int(good[nodes[good].argmin()])]
 
     def thin(self, n_points: int, **limits: float | None) -> "Path":
         """Return at most `n_points` points that obey the limits, spread evenly over the logarithm of the size.
@@ -240,6 +258,12 @@ def trace_path(problem: Problem, masks: Masks, penalty: Floats, solver: str, **c
     table: dict[str, NDArray[Any]] = {"penalty": penalty, **masks.sizes(forest)}
     table["cost"] = masks.totals(forest, *problem.prices)
     table["risk"] = masks.totals(forest, problem.risk, np.zeros(forest.n_nodes)) / max(forest.n_trees, 1)
+    for point in range(masks.n_points if isinstance(masks, PackedMasks) else 0):
+        if raises(forest, masks.keep(point)):  # rows go other ways, so their sums at the nodes must be taken again
+            alone = problem.pruned(Decision(masks.keep(point)))
+            split = alone.forest.is_split
+            table["cost"][point] = alone.prices[0][~split].sum() + alone.prices[1][split].sum()
+            table["risk"][point] = alone.risk[~split].sum() / alone.forest.n_trees
     facts = {
         "loss": problem.loss.name,
         "cost": problem.cost.name,

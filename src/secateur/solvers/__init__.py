@@ -1,8 +1,22 @@
 """The table of solvers: one file per algorithm, one line here."""
 
 from secateur.solvers.base import Solver
+from secateur.solvers.minimum_error import MinimumError
+from secateur.solvers.optimal_size import OptimalSize
+from secateur.solvers.pessimistic_error import PessimisticError
+from secateur.solvers.reduced_error import ReducedError
 from secateur.solvers.weakest_link import WeakestLink
 
-SOLVERS: dict[str, type[Solver]] = {solver.name: solver for solver in (WeakestLink,)}
+SOLVERS: dict[str, type[Solver]] = {
+    solver.name: solver for solver in (ReducedError, PessimisticError, MinimumError, WeakestLink, OptimalSize)
+}
 
-__all__ = ["SOLVERS", "Solver", "WeakestLink"]
+__all__ = [
+    "SOLVERS",
+    "MinimumError",
+    "OptimalSize",
+    "PessimisticError",
+    "ReducedError",
+    "Solver",
+    "WeakestLink",
+]

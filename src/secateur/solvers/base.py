@@ -3,6 +3,8 @@
 from abc import ABC, abstractmethod
 from typing import ClassVar
 
+from secateur.forest import Forest
+from secateur.losses import Loss
 from secateur.path import Path
 from secateur.problem import Problem
 
@@ -11,6 +13,10 @@ class Solver(ABC):
     """A way to search prunings. Subclasses are frozen dataclasses of settings, and final."""
 
     name: ClassVar[str]
+
+    def default_loss(self, forest: Forest) -> Loss | None:
+        """Return the loss to use when the caller names none; None for the model's usual one."""
+        return None
 
     @abstractmethod
     def unsupported(self, problem: Problem) -> str | None:
