@@ -1,0 +1,1 @@
+"""One method or competitor per file, exposed as `METHOD`."""

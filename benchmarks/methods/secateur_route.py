@@ -1,0 +1,15 @@
+"""secateur.routing.route, the model already read; float64 rows are converted on the clock."""
+
+from benchmarks.discovery import Method
+from benchmarks.measure import Job
+from benchmarks.tasks import RowsTask
+from secateur import as_forest
+from secateur.routing import route
+
+
+def prepare(task: RowsTask) -> Job:
+    forest = as_forest(task.model)
+    return Job(lambda: route(forest, task.X).T)
+
+
+METHOD = Method("secateur_route", "leaves", prepare)

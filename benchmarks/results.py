@@ -1,0 +1,121 @@
+"""What a table leaves behind: a JSON file with everything, and a page to read made from that file alone."""
+
+import json
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Target:
+    """A promise and what was measured; `measured` is None if it could not be."""
+
+    what: str
+    measured: float | None
+    at_least: float | None = None
+    at_most: float | None = None
+
+    @property
+    def met(self) -> bool | None:
+        """Whether the promise holds; None if it was not measured."""
+        if self.measured is None:
+            return None
+        low = -float("inf") if self.at_least is None else self.at_least
+        high = float("inf") if self.at_most is None else self.at_most
+        return low <= self.measured <= high
+
+
+@dataclass(frozen=True)
+class Result:
+    """The outcome of one table.
+
+    Attributes
+    ----------
+    rows : list of dict
+        Flat, JSON values.
+    repeats : int
+        How many times each thing was measured; the median counts, unless a note says otherwise.
+    notes : list of str
+        What exactly is compared.
+    targets : list of Target
+    findings : list of dict
+        Further rows, about the table as a whole.
+    skipped : list of str
+        What was left out, and why.
+    """
+
+    rows: list[Row]
+    repeats: int
+    notes: list[str]
+    targets: list[Target] = field(default_factory=list)
+    findings: list[Row] = field(default_factory=list)
+    skipped: list[str] = field(default_factory=list)
+
+
+def write(folder: Path, name: str, title: str, result: Result, machine: dict[str, Any], quick: bool) -> Path:
+    """Write `<name>.json` and `<name>.md` and return the latter."""
+    folder.mkdir(parents=True, exist_ok=True)
+    record = {
+        "table": name,
+        "title": title,
+        "quick": quick,
+        **asdict(result),
+        "targets": [{**asdict(target), "met": target.met} for target in result.targets],
+        "machine": machine,
+    }
+    (folder / f"{name}.json").write_text(json.dumps(record, indent=1, allow_nan=False) + "\n")
+    page = folder / f"{name}.md"
+    page.write_text(as_page(json.loads((folder / f"{name}.json").read_text())))
+    return page
+
+
+def as_page(record: dict[str, Any]) -> str:
+    """Return a record as Markdown."""
+    lines = [f"# {record['title']}", ""]
+    if record["quick"]:
+        lines += ["**Quick run on tiny sizes: these numbers say nothing.**", ""]
+    lines += [f"Each thing was measured {record['repeats']} time(s); only ratios within this run mean something.", ""]
+    lines += [f"* {note}" for note in record["notes"]]
+    if record["targets"]:
+        lines += ["", *_grid([_target_row(target) for target in record["targets"]])]
+    lines += ["", *_grid(record["rows"])]
+    if record["findings"]:
+        lines += ["", *_grid(record["findings"])]
+    if record["skipped"]:
+        lines += ["", "Left out:", "", *(f"* {reason}" for reason in record["skipped"])]
+    lines += ["", _machine_line(record["machine"])]
+    return "\n".join(lines) + "\n"
+
+
+def _target_row(target: dict[str, Any]) -> Row:
+    bound = [f"≥ {target['at_least']:g}"] if target["at_least"] is not None else []
+    bound += [f"≤ {target['at_most']:g}"] if target["at_most"] is not None else []
+    met = {True: "yes", False: "**no**", None: "not measured"}[target["met"]]
+    return {"target": target["what"], "wanted": ", ".join(bound), "measured": target["measured"], "met": met}
+
+
+def _grid(rows: list[Row]) -> list[str]:
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    numeric = {name: all(isinstance(row.get(name), int | float | None) for row in rows) for name in names}
+    lines = ["| " + " | ".join(name.replace("_", " ") for name in names) + " |"]
+    lines += ["|" + "|".join("---:" if numeric[name] else "---" for name in names) + "|"]
+    return lines + ["| " + " | ".join(_cell(row.get(name)) for name in names) + " |" for row in rows]
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
+
+
+def _machine_line(machine: dict[str, Any]) -> str:
+    versions = ", ".join(f"{name} {number}" for name, number in machine["versions"].items())
+    return (
+        f"Machine: {machine['cpu']}, {machine['cores']} cores, {machine['memory_gb']} GB, {machine['platform']}; "
+        f"Python {machine['python']}, {versions}; code at {machine['commit']}; "
+        f"load average before the run {machine['load_average_before']}; {machine['date']}."
+    )
