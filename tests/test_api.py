@@ -12,9 +12,10 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from tests.models import RECIPES, case
 
 import secateur as sc
-from secateur.api import NothingPrunedWarning, TrainingRowsWarning, prune_point
+from secateur.api import prune_point
 from secateur.io import adapt
 from secateur.problem import read_sample
+from secateur.warnings import NothingPrunedWarning, TrainingRowsWarning
 
 
 @pytest.fixture(scope="module")
@@ -95,12 +96,17 @@ def test_the_summary_says_what_was_gained_and_on_which_rows(cancer):
 
 def test_training_rows_are_noticed_and_other_rows_are_not(cancer):
     model, X_train, y_train, X, y = cancer
+    for validation in (0.3, None):
+        with pytest.warns(TrainingRowsWarning, match="rows the model was trained on"):
+            sc.prune(model, X_train, y_train, max_nodes=300, validation=validation)
+    tree = DecisionTreeClassifier(random_state=0).fit(X_train, y_train)
     with pytest.warns(TrainingRowsWarning, match="rows the model was trained on"):
-        sc.prune(model, X_train, y_train, max_nodes=300)
+        sc.prune(tree, X_train, y_train)
     with warnings.catch_warnings():
         warnings.simplefilter("error", TrainingRowsWarning)
         sc.prune(model, X, y, max_nodes=300)
         sc.prune(model, X_train, y_train, validation=(X, y), max_nodes=300)
+        assert "out-of-bag" in prune_point(model, X_train, y_train, max_nodes=300).summary()["rows"]["chosen_on"]
 
 
 @pytest.mark.parametrize("name", [name for name in RECIPES if "weight" not in RECIPES[name][2]])

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from secateur.decision import Decision, subforest
     from secateur.forest import Forest
     from secateur.path import Path, Pruned
+    from secateur.validation import holdout_size
 
 _HOME = {
     "Decision": "secateur.decision",
@@ -21,6 +22,7 @@ _HOME = {
     "Path": "secateur.path",
     "Pruned": "secateur.path",
     "as_forest": "secateur.api",
+    "holdout_size": "secateur.validation",
     "prune": "secateur.api",
     "prune_path": "secateur.api",
     "subforest": "secateur.decision",
@@ -34,6 +36,7 @@ __all__ = [
     "Pruned",
     "as_forest",
     "costs",
+    "holdout_size",
     "losses",
     "prune",
     "prune_path",

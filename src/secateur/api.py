@@ -3,7 +3,7 @@
 import warnings
 from dataclasses import replace
 from os import PathLike
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -15,19 +15,10 @@ from secateur.losses import LOSSES, Loss, default_loss
 from secateur.path import Path, Progress, Pruned
 from secateur.problem import Problem, Sample, read_sample
 from secateur.solvers import SOLVERS, Solver, WeakestLink
+from secateur.validation import Rows, Validation, judged_path
+from secateur.warnings import EverythingPrunedWarning, NothingPrunedWarning
 
-_HELD_OUT = 0.25
 _EVALUATED_POINTS = 256
-
-Validation = float | tuple[Any, ...] | Literal["auto"] | None
-
-
-class TrainingRowsWarning(UserWarning):
-    """The rows passed look like the rows the model was trained on."""
-
-
-class NothingPrunedWarning(UserWarning):
-    """The model came back as it was."""
 
 
 def as_forest(model: Any, *, trust: bool = False) -> Forest:
@@ -111,9 +102,10 @@ def prune(
     X, y : rows and targets, best not the ones the model was trained on
     solver, cost, loss, sample_weight
         As in `prune_path`.
-    validation : float, (X, y), (X, y, sample_weight), "auto" or None
-        The rows on which a point of the path is chosen: a share of the rows given, other rows, "auto" for a share of
-        0.25, or None for the very rows the path is made on.
+    validation : float, (X, y), (X, y, sample_weight), "oob", "cv", "auto" or None
+        The rows on which a point of the path is chosen: a share of the rows given, other rows, out-of-bag rows (given
+        the training rows of bagged trees), five-fold cross-validation (refits clones), or None for the very rows the
+        path is made on. "auto" is "oob" if these are the training rows of bagged trees, else a share of 0.25.
     max_nodes, max_leaves, max_trees, max_depth, max_features, max_cost : optional
         Limits the result must obey. Of the points that do, the one with the lowest loss is taken.
     max_loss_increase : float, optional
@@ -183,21 +175,65 @@ def prune_point(
 ) -> Pruned:
     """Do what `prune` does, but return the chosen `Pruned`: its `summary()` says what was gained and lost."""
     free = max_loss_increase is None and not any(limit is not None for limit in limits.values())
-    adapter = adapt(model)
-    sample = read_sample(adapter, X, y, sample_weight)
-    making, judging, which = _split(adapter, sample, validation, random_state)
-    path = _make_path(adapter, making, solver, cost, loss)
-    path = path.thin(_EVALUATED_POINTS, **limits).evaluate_sample(judging, rows=which, progress=progress)
+    path = evaluated_path(
+        model,
+        X,
+        y,
+        solver=solver,
+        cost=cost,
+        loss=loss,
+        validation=validation,
+        sample_weight=sample_weight,
+        random_state=random_state,
+        progress=progress,
+        **limits,
+    )
     rule = "one_percent" if free else None
     chosen = path.select(**limits, max_loss_increase=max_loss_increase, rule=rule)  # type: ignore[arg-type]
-    if chosen.row["n_nodes"] == adapter.forest.n_nodes:
+    _warn_of_extremes(chosen)
+    return chosen
+
+
+def evaluated_path(
+    model: Any,
+    X: Any,
+    y: Any = None,
+    *,
+    solver: Solver | str = "auto",
+    cost: Cost | str | None = None,
+    loss: Loss | str | None = None,
+    validation: Validation = "auto",
+    sample_weight: Any = None,
+    random_state: int | np.random.Generator = 0,
+    progress: Progress | None = None,
+    **limits: float | None,
+) -> Path:
+    """Return the path from which `prune` chooses: at most 256 points within the limits, with their losses."""
+
+    def make(adapter: Adapter, sample: Sample) -> Path:
+        return _make_path(adapter, sample, solver, cost, loss).thin(_EVALUATED_POINTS, **limits)
+
+    rng = np.random.default_rng(random_state)
+    return judged_path(adapt(model), Rows(X, y, sample_weight), make, validation, rng=rng, progress=progress)
+
+
+def _warn_of_extremes(chosen: Pruned) -> None:
+    """Warn when pruning did nothing, or left nothing but roots."""
+    where = chosen.facts["evaluated_on"]
+    if chosen.row["n_nodes"] == chosen.source.forest.n_nodes:
         warnings.warn(
-            f"Nothing was pruned: no smaller model on the path does as well on {which}. Allow a larger "
+            f"Nothing was pruned: no smaller model on the path does as well on {where}. Allow a larger "
             "max_loss_increase, set max_nodes, or choose on other rows (validation).",
             NothingPrunedWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
-    return chosen
+    elif chosen.row["n_leaves"] == chosen.row["n_trees"]:
+        warnings.warn(
+            f"Every tree was cut to its root, so the model predicts a constant: by {where} no split is worth keeping. "
+            "Pass more rows, or a limit that allows more loss or more nodes.",
+            EverythingPrunedWarning,
+            stacklevel=4,
+        )
 
 
 def _make_path(
@@ -228,34 +264,3 @@ def _from_table(choice: Any, table: dict[str, Any], what: str) -> Any:
     if choice not in table:
         raise ValueError(f"{what}={choice!r} is unknown; known are {', '.join(table)}. Use one of these.")
     return table[choice]()
-
-
-def _split(
-    adapter: Adapter, sample: Sample, validation: Validation, random_state: int | np.random.Generator
-) -> tuple[Sample, Sample, str]:
-    """Return the rows to make the path on, the rows to choose by, and what to call the latter."""
-    if isinstance(validation, tuple):
-        return sample, read_sample(adapter, *validation), "the validation rows"
-    if adapter.supervised and adapter.grown_on(sample.leaves):
-        warnings.warn(
-            "X looks like the rows the model was trained on; a model's loss there says little about other rows, so "
-            "the choice may prune too little or too much. Pass rows it has not seen, here or as validation.",
-            TrainingRowsWarning,
-            stacklevel=4,
-        )
-    if validation is None:
-        return sample, sample, "the rows passed"
-    share = _HELD_OUT if validation == "auto" else validation
-    if not isinstance(share, float) or not 0.0 < share < 1.0:
-        raise ValueError(
-            f"validation={validation!r} is none of: a share between 0 and 1, (X, y), 'auto', None. Use one of these."
-        )
-    n_judging = round(len(sample) * share)
-    if not 0 < n_judging < len(sample):
-        raise ValueError(
-            f"{len(sample)} row(s) cannot be split into rows to prune by and a share of {share:g} to choose by. "
-            "Pass more rows, or validation=(X_val, y_val)."
-        )
-    order = np.random.default_rng(random_state).permutation(len(sample))
-    which = f"a random share of {share:g} of the rows passed"
-    return sample.take(np.sort(order[n_judging:])), sample.take(np.sort(order[:n_judging])), which

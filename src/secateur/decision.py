@@ -80,16 +80,21 @@ def subforest(forest: Forest, decision: Decision) -> Forest:
     stand_in = check_keep(forest, keep)
     changed = apply_decision(forest, decision)
     trees = kept_trees(forest, keep)
-    new_id = np.cumsum(keep, dtype=np.int64) - 1
     split = kept_splits(forest, keep, stand_in)
-    right = np.full(forest.n_nodes, -1, np.int32)
-    right[split] = new_id[stand_in[forest.right[split]]]
+    still_split = split[keep]
+    new_id = np.cumsum(keep, dtype=np.int32)
+    new_id -= 1
+    right = np.full(len(still_split), -1, np.int32)
+    right[still_split] = new_id[stand_in[forest.right[split]]]
+    feature = np.full(len(still_split), -1, np.int32)
+    feature[still_split] = forest.feature[split]
+    del new_id, stand_in  # as large as the forest, and not needed for what follows
     sizes = np.add.reduceat(keep, forest.root, dtype=np.int64) if forest.n_trees else np.empty(0, np.int64)
     return replace(
         changed,
         tree_start=np.concatenate([[0], np.cumsum(sizes[trees])]).astype(np.int64),
-        right=right[keep],
-        feature=np.where(split, forest.feature, np.int32(-1))[keep],
+        right=right,
+        feature=feature,
         threshold=forest.threshold[keep],
         default_left=forest.default_left[keep],
         value=changed.value[keep],

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secateur.costs import Cost
-from secateur.decision import Decision, raises, subforest
+from secateur.decision import Decision, kept_trees, raises, subforest
 from secateur.forest import Forest, Leaves
 from secateur.io.adapter import Adapter
 from secateur.losses import Loss
@@ -32,6 +32,8 @@ class Sample:
         Where the sums start, if that differs by row.
     rows : (n_rows, n_features), or None
         The features, for prunings that send rows other ways than the unpruned forest does.
+    voters : (n_trees, n_rows) bool, or None
+        Which trees may speak for a row, when not all may: those that were not grown on it.
     """
 
     leaves: Leaves
@@ -39,6 +41,7 @@ class Sample:
     weight: Floats
     offset: Floats | None = None
     rows: NDArray[np.floating] | None = None
+    voters: NDArray[np.bool_] | None = None
 
     def __len__(self) -> int:
         return len(self.y)
@@ -51,16 +54,18 @@ class Sample:
             self.weight[index],
             None if self.offset is None else self.offset[index],
             None if self.rows is None else self.rows[index],
+            None if self.voters is None else np.ascontiguousarray(self.voters[:, index]),
         )
 
     def scores(self, forest: Forest, decision: Decision | None = None) -> Floats:
         """Return the sums the forest, pruned or not, gives these rows, (n_rows, n_outputs)."""
         if decision is None or not raises(forest, decision.keep):
-            return raw_scores(forest, self.leaves, decision, self.offset)
+            return raw_scores(forest, self.leaves, decision, self.offset, self.voters)
         if self.rows is None:
             raise ValueError("This pruning sends rows new ways, but only their leaves are known. Pass the rows too.")
         pruned = subforest(forest, decision)
-        return raw_scores(pruned, route(pruned, self.rows), offset=self.offset)
+        voters = None if self.voters is None else self.voters[kept_trees(forest, decision.keep)]
+        return raw_scores(pruned, route(pruned, self.rows), None, self.offset, voters)
 
 
 def read_sample(adapter: Adapter, X: Any, y: Any, sample_weight: Any = None) -> Sample:

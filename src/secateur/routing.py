@@ -25,6 +25,9 @@ def route(forest: Forest, X: NDArray[np.floating]) -> Leaves:
     X = np.ascontiguousarray(X, dtype=forest.input_dtype)
     sizes = np.diff(forest.tree_start)
     leaves = np.empty((forest.n_trees, len(X)), np.min_scalar_type(max(int(sizes.max(initial=1)) - 1, 256)))
+    if not forest.is_split.any():  # nothing to look at, perhaps not even a feature
+        leaves[:] = 0
+        return leaves
     tree = (forest.tree_start, forest.right, forest.feature, inclusive_threshold(forest), forest.default_left)
     lists = forest.categories
     if len(lists.row):
@@ -49,11 +52,13 @@ def raw_scores(
     leaves: Leaves,
     decision: Decision | None = None,
     offset: NDArray[np.float64] | None = None,
+    voters: NDArray[np.bool_] | None = None,
 ) -> NDArray[np.float64]:
     """Return the sums a forest gives before its link, (n_rows, n_outputs).
 
     With a `decision` that raises no node, the sums of the pruned forest, without building it. `offset`
-    (n_rows, n_outputs) is a start that differs by row, as from boosting on top of another model.
+    (n_rows, n_outputs) is a start that differs by row, as from boosting on top of another model. `voters`
+    (n_trees, n_rows) says which trees of a mean may speak for a row; NaN where none does.
     """
     keep = np.ones(forest.n_nodes, bool)
     if decision is not None:
@@ -65,11 +70,24 @@ def raw_scores(
     out = np.tile(forest.base, (leaves.shape[1], 1))
     if offset is not None:
         out += offset
-    kernels.add_trees(leaves, forest.tree_start, lifted, forest.value, forest.tree_weight, forest.tree_output, out)
-    if forest.aggregation == "mean":
-        # A divisor of 0 (an isolation forest grown on single rows) means the score of a certain outlier.
-        out = out / forest.divisor if forest.divisor else np.ones_like(out)
-    return out
+    kernels.add_trees(
+        leaves,
+        forest.tree_start,
+        lifted,
+        forest.value,
+        forest.tree_weight,
+        forest.tree_output,
+        np.empty((0, 0), bool) if voters is None else voters,
+        out,
+    )
+    if forest.aggregation != "mean":
+        return out
+    if voters is not None:
+        weight = (forest.tree_weight * kept_trees(forest, keep)) @ voters
+        with np.errstate(invalid="ignore"):
+            return out / (forest.unit * weight)[:, None]
+    # A divisor of 0 (an isolation forest grown on single rows) means the score of a certain outlier.
+    return out / forest.divisor if forest.divisor else np.ones_like(out)
 
 
 def _weighted_median(

@@ -5,7 +5,7 @@ Nothing heavy is imported before a command runs, so that `secateur --help` answe
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,11 +14,8 @@ from secateur.cli.terminal import plain_messages, progress_bar, stdout
 
 if TYPE_CHECKING:
     from secateur.cli.inputs import Columns
-    from secateur.io.tables import Table
-    from secateur.path import Path as PruningPath
     from secateur.path import Pruned
 
-_EVALUATED_POINTS = 256
 
 app = typer.Typer(
     name="secateur",
@@ -146,17 +143,20 @@ def path(
 ) -> None:
     """Save every pruning on the way from the whole model to the smallest (.npz), to select from later."""
     _check_out(out, force, suffix=".npz")
-    from secateur.api import prune_path
-    from secateur.cli.inputs import digest
+    from secateur.api import evaluated_path, prune_path
+    from secateur.cli.inputs import digest, read_validation
     from secateur.cli.show import describe_path, print_json, print_path, print_written
+    from secateur.io.tables import read_table
 
     columns = _load_columns(model, target, weights, trust)
-    making, judging, which = _split(data, validation)
-    X, y, weight = columns.rows(making)
+    choose_by = None if validation is None else read_validation(validation, columns)
+    X, y, weight = columns.rows(read_table(data))
+    options = {"solver": solver, "loss": loss, "cost": cost, "sample_weight": weight}
     with progress_bar("pruning") as progress:
-        made = prune_path(columns.model, X, y, solver=solver, loss=loss, cost=cost, sample_weight=weight)
-        if judging is not None:
-            made = _evaluate(made, columns, judging, which, progress)
+        if validation is None:
+            made = prune_path(columns.model, X, y, **options)
+        else:
+            made = evaluated_path(columns.model, X, y, validation=choose_by, progress=progress, **options)
     origin = {"model_file": str(model.resolve()), "model_sha256": digest(model)}
     made = replace(made, facts={**made.facts, **origin})
     made.save(out, force=force)
@@ -221,26 +221,6 @@ def _load_columns(model: Path, target: str | None, weights: str | None, trust: b
     from secateur.io.files import load_model
 
     return Columns(load_model(model, trust=trust), target, weights)
-
-
-def _split(data: Path, validation: str | None) -> tuple["Table", "Table | None", str]:
-    """Return the rows to make a path on, the rows to evaluate it on if any, and what to call the latter."""
-    from secateur.cli.inputs import as_share, held_out
-    from secateur.io.tables import read_table
-
-    table = read_table(data)
-    if validation is None or validation == "none":
-        return table, None, ""
-    share = as_share(validation)
-    if share is None:
-        return table, read_table(validation), f"those of {validation}"
-    return *held_out(table, share), f"a random share of {share:g} of {data}"
-
-
-def _evaluate(made: "PruningPath", columns: "Columns", judging: "Table", which: str, progress: Any) -> "PruningPath":
-    X, y, weight = columns.rows(judging)
-    made = made.thin(_EVALUATED_POINTS).evaluate(X, y, sample_weight=weight, progress=progress)
-    return replace(made, facts={**made.facts, "evaluated_on": which})
 
 
 def _finish(chosen: "Pruned", out: Path, force: bool, json: bool) -> None:

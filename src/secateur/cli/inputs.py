@@ -46,35 +46,17 @@ class Columns:
 
 
 def read_validation(text: str | None, columns: Columns) -> Any:
-    """Return the API's `validation` for what --validation says: a share, 'none', or a data file."""
-    if text is None:
+    """Return the API's `validation` for what --validation says: a share, a word, or a data file."""
+    if text in (None, "auto"):
         return "auto"
+    if text in ("oob", "cv"):
+        return text
     if text == "none":
         return None
-    share = as_share(text)
-    return columns.rows(read_table(text)) if share is None else share
-
-
-def as_share(text: str) -> float | None:
-    """Return the number a text is, or None if it is none."""
     try:
         return float(text)
     except ValueError:
-        return None
-
-
-def held_out(table: Table, share: float) -> tuple[Table, Table]:
-    """Return the rows to make a path on and a random share of the rows to evaluate it on."""
-    import numpy as np
-
-    n_held = round(len(table) * share)
-    if not 0 < n_held < len(table):
-        raise ValueError(
-            f"--validation {share:g} leaves no rows on one side: {table.name} has {len(table)}. "
-            "Use a share between 0 and 1, or another data file."
-        )
-    order = np.random.default_rng(0).permutation(len(table))
-    return table.take(np.sort(order[n_held:])), table.take(np.sort(order[:n_held]))
+        return columns.rows(read_table(text))
 
 
 def digest(file: Path) -> str:

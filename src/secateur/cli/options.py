@@ -37,8 +37,9 @@ ChooseBy = Annotated[
     str | None,
     typer.Option(
         "--validation",
-        metavar="SHARE|FILE",
-        help="Rows to choose by: a share of DATA, another data file, or 'none' for DATA itself; default: 0.25.",
+        metavar="SHARE|FILE|oob|cv",
+        help="Rows to choose by: a share of DATA, another data file, out-of-bag rows, refitted folds, or 'none' for "
+        "DATA itself; default: oob if DATA is what bagged trees were trained on, else 0.25.",
         show_default=False,
     ),
 ]
@@ -46,8 +47,9 @@ EvaluateOn = Annotated[
     str | None,
     typer.Option(
         "--validation",
-        metavar="SHARE|FILE",
-        help="Rows to measure the loss on: a share of DATA or another data file; default: not measured.",
+        metavar="SHARE|FILE|oob|cv",
+        help="Rows to measure the loss on: a share of DATA, another data file, out-of-bag rows, refitted folds, or "
+        "'none' for DATA itself; default: not measured.",
         show_default=False,
     ),
 ]

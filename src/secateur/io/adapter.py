@@ -64,6 +64,26 @@ class Adapter(ABC):
         """Return whether the rows that reach these leaves are, in all likelihood, the training rows in their order."""
         return False
 
+    def refit(self, X: Any, y: Any, sample_weight: Any) -> Any:
+        """Return a new model trained like this one on other rows, for cross-validation."""
+        raise ValueError(
+            f"A {type(self.model).__name__} cannot be trained again from here, which cross-validation needs. "
+            "Use validation=(X_val, y_val)."
+        )
+
+    def native_ids(self) -> NDArray[np.int64]:
+        """Return the library's own number of each node within its tree, (n_nodes,); its place in preorder if none."""
+        start = self.forest.tree_start
+        return np.arange(start[-1]) - np.repeat(start[:-1], np.diff(start))
+
+    def samples_per_node(self) -> NDArray[np.int64] | None:
+        """Return how many different training rows reached each node, (n_nodes,); None if the model does not tell."""
+        return None
+
+    def impurity_per_node(self) -> NDArray[np.float64] | None:
+        """Return the impurity of the training rows at each node, (n_nodes,); None if the model does not tell."""
+        return None
+
 
 class ForestAdapter(Adapter):
     """A Forest passes through: rows are matrices, classes are codes, and pruning gives a Forest."""

@@ -4,7 +4,7 @@ import numpy as np
 
 from secateur.kernels._jit import kernel
 
-_BLOCK = 64
+_LANES = 8
 
 
 @kernel
@@ -19,29 +19,31 @@ def route_numeric(
 ) -> None:
     """Write to `leaves[t, i]` the node, counted from the root of tree t, in which row i ends.
 
-    A block of rows goes down together, one level at a time: the steps of different rows do not wait for each other,
-    and the choice of side is arithmetic, not a jump the processor would have to guess.
+    Eight rows go down together: their loads do not wait for each other, and a row that has arrived stays where it is,
+    so there is no jump the processor would have to guess. Unsigned indices spare a test for negative ones.
     """
-    n_rows = X.shape[0]
-    node = np.empty(_BLOCK, np.int64)
+    n_rows, one = X.shape[0], np.uint64(1)
+    at = np.empty(_LANES, np.uint64)
+    row = np.empty(_LANES, np.uint64)
     for tree in range(tree_start.shape[0] - 1):
-        root = tree_start[tree]
-        for first in range(0, n_rows, _BLOCK):
-            size = min(_BLOCK, n_rows - first)
-            for j in range(size):
-                node[j] = root
+        root = np.uint64(tree_start[tree])
+        for first in range(0, n_rows, _LANES):
+            for lane in range(_LANES):
+                at[lane] = root
+                row[lane] = np.uint64(min(first + lane, n_rows - 1))  # the last lanes may repeat the last row
             moving = True
-            while moving:  # after k rounds node[j] is the node at depth k, or the leaf above it
+            while moving:  # after k rounds at[lane] is the node at depth k, or the leaf above it
                 moving = False
-                for j in range(size):
-                    v = node[j]
-                    if right[v] != -1:
-                        x = X[first + j, feature[v]]
-                        left = (x <= threshold[v]) | (default_left[v] & (x != x))
-                        node[j] = v + 1 if left else right[v]
-                        moving = True
-            for j in range(size):
-                leaves[tree, first + j] = node[j] - root
+                for lane in range(_LANES):
+                    v = at[lane]
+                    split = right[v] != -1
+                    x = X[row[lane], np.uint32(max(feature[v], 0))]
+                    left = (x <= threshold[v]) | (default_left[v] & (x != x))
+                    below = v + one if left else np.uint64(right[v])
+                    at[lane] = below if split else v
+                    moving |= split
+            for lane in range(_LANES):
+                leaves[tree, row[lane]] = at[lane] - root
 
 
 @kernel
@@ -109,22 +111,26 @@ def add_trees(
     value: np.ndarray,
     tree_weight: np.ndarray,
     tree_output: np.ndarray,
+    voters: np.ndarray,
     out: np.ndarray,
 ) -> None:
     """Add to `out[i]` the weighted value of the node each tree sends row i to, trees in order.
 
-    `lifted` names the node that speaks for a leaf. The order of the additions is the libraries' own, so that the
+    `lifted` names the node that speaks for a leaf; `voters[t, i]` says whether tree t may speak for row i, and is empty
+    if all may. The order of the additions is the libraries' own, so that the
     sums agree with theirs to the last bit.
     """
     n_trees, n_rows = leaves.shape
+    everyone = voters.shape[0] == 0
     for tree in range(n_trees):
-        start, weight, output = tree_start[tree], tree_weight[tree], tree_output[tree]
+        start, weight, output = np.uint64(tree_start[tree]), tree_weight[tree], tree_output[tree]
         if lifted[start] == -1:
             continue
         for i in range(n_rows):
-            v = lifted[start + leaves[tree, i]]
-            if output >= 0:
-                out[i, output] += weight * value[v, 0]
-            else:
-                for k in range(out.shape[1]):
-                    out[i, k] += weight * value[v, k]
+            if everyone or voters[tree, i]:
+                v = np.uint64(lifted[start + np.uint64(leaves[tree, i])])
+                if output >= 0:
+                    out[i, output] += weight * value[v, 0]
+                else:
+                    for k in range(out.shape[1]):
+                        out[i, k] += weight * value[v, k]

@@ -179,13 +179,20 @@ class Path:
             )
             if progress:
                 progress(point + 1, len(self), "evaluating")
-        table = {**self.table, "loss": columns[0], "loss_se": columns[1], "changed": columns[2]}
+        return self.with_losses(*columns, rows=rows, n_rows=len(sample), loss=loss.name)
+
+    def with_losses(
+        self, loss_column: Floats, loss_se: Floats, changed: Floats, *, rows: str, n_rows: int, loss: str | None = None
+    ) -> "Path":
+        """Return the path with losses measured elsewhere; a loss that could not be measured counts as infinite."""
+        loss_column = np.where(np.isnan(loss_column), np.inf, loss_column)
+        table = {**self.table, "loss": loss_column, "loss_se": loss_se, "changed": changed}
         facts = {
             **self.facts,
-            "loss": loss.name,
-            "unpruned_loss": float(columns[0, 0]),
+            "loss": loss or self.facts["loss"],
+            "unpruned_loss": float(loss_column[0]),
             "evaluated_on": rows,
-            "evaluated_rows": len(sample),
+            "evaluated_rows": n_rows,
         }
         return replace(self, table=table, facts=facts)
 
@@ -205,7 +212,8 @@ class Path:
 
         With `max_loss_increase` (relative to the unpruned model on the same rows) the cheapest that loses no more.
         With `rule="one_se"` the cheapest within one standard error of the lowest loss, with `rule="one_percent"` the
-        cheapest within one per cent of it. Without `evaluate`, the loss is the solver's own risk.
+        cheapest within one per cent of it, with `rule="srm"` the least structural risk, risk + sqrt(nodes / rows),
+        which needs no other rows. Without `evaluate`, the loss is the solver's own risk.
 
         Raises
         ------
@@ -214,7 +222,7 @@ class Path:
         """
         given = locals()
         limits = {name: given[name] for name in LIMITS}
-        return self[choose(self.table, limits, max_loss_increase, rule)]
+        return self[choose(self.table, limits, max_loss_increase, rule, self.facts["made_on_rows"])]
 
     def to_pandas(self) -> Any:
         """Return the table as a pandas DataFrame, one row per point."""

@@ -16,7 +16,7 @@ LIMITS = {
 }
 """Each limit on size, and the column of the path's table it bounds."""
 
-RULES = ("one_se", "one_percent")
+RULES = ("one_se", "one_percent", "srm")
 
 Table = Mapping[str, NDArray[Any]]
 
@@ -47,8 +47,14 @@ def within(table: Table, limits: Mapping[str, float | None]) -> NDArray[np.intp]
     )
 
 
-def choose(table: Table, limits: Mapping[str, float | None], max_loss_increase: float | None, rule: str | None) -> int:
-    """Return the point to take.
+def choose(
+    table: Table,
+    limits: Mapping[str, float | None],
+    max_loss_increase: float | None,
+    rule: str | None,
+    n_rows: int = 1,
+) -> int:
+    """Return the point to take; `n_rows` is on how many rows the path was made.
 
     Raises
     ------
@@ -58,6 +64,8 @@ def choose(table: Table, limits: Mapping[str, float | None], max_loss_increase: 
     points = within(table, limits)
     if rule is not None and rule not in RULES:
         raise ValueError(f"rule={rule!r} is unknown; known rules are {', '.join(RULES)}. Use one of these or None.")
+    if rule == "srm":
+        return _lowest(table, points, table["risk"] + np.sqrt(table["n_nodes"] / n_rows))
     if (max_loss_increase is not None or rule is not None) and "loss" not in table:
         raise ValueError(
             "The path has not been evaluated, so its losses are not known. Call path.evaluate(X_val, y_val) first, "
@@ -70,6 +78,11 @@ def choose(table: Table, limits: Mapping[str, float | None], max_loss_increase: 
         best = points[loss[points].argmin()]
         slack = table["loss_se"][best] if rule == "one_se" else 0.01 * abs(loss[best])
         return _smallest(table, points, loss, loss[best] + slack, None)
+    return _lowest(table, points, loss)
+
+
+def _lowest(table: Table, points: NDArray[np.intp], loss: NDArray[Any]) -> int:
+    """Return the point with the lowest loss; of equals the cheapest."""
     ties = points[loss[points] == loss[points].min()]
     return int(ties[table["cost"][ties].argmin()])
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import is_classifier
+from sklearn.base import clone, is_classifier
 
 from secateur.decision import Decision, check_keep, kept_trees
 from secateur.forest import Forest, Leaves, check_forest
 from secateur.io.adapter import Adapter, as_matrix, as_real_target, check_known_labels
-from secateur.io.sklearn.tree import TreeArrays, read_tree, write_tree
+from secateur.io.sklearn.tree import TreeArrays, ids_in_preorder, read_tree, write_tree
 
 Floats = NDArray[np.float64]
 
@@ -69,6 +69,10 @@ class SklearnAdapter(Adapter):
             if not np.array_equal(counts, np.where(forest.is_split[start:stop], 0, samples[start:stop])):
                 return False
         return True
+
+    def refit(self, X: Any, y: Any, sample_weight: Any) -> Any:
+        """Return a clone fitted on other rows."""
+        return clone(self.model).fit(X, y, **({} if sample_weight is None else {"sample_weight": sample_weight}))
 
     @property
     def classes(self) -> list[NDArray[Any]]:
@@ -150,6 +154,18 @@ class TreesAdapter(SklearnAdapter):
     def samples_per_node(self) -> NDArray[np.int64]:
         """Return how many different training rows reached each node, (n_nodes,)."""
         return np.concatenate([tree.n_samples for tree in self.trees()])
+
+    def native_ids(self) -> NDArray[np.int64]:
+        """Return the numbers `tree_`, `apply` and `decision_path` use."""
+        trees = [estimator.tree_ for estimator in self.estimators]
+        return np.concatenate([ids_in_preorder(tree.children_left, tree.children_right) for tree in trees])
+
+    def impurity_per_node(self) -> Floats | None:
+        """Return the impurities scikit-learn stores."""
+        trees = [estimator.tree_ for estimator in self.estimators]
+        return np.concatenate(
+            [tree.impurity[ids_in_preorder(tree.children_left, tree.children_right)] for tree in trees]
+        )
 
 
 def join_trees(

@@ -14,7 +14,7 @@ from secateur.decision import Decision, check_keep, kept_trees
 from secateur.forest import Categories, Forest
 from secateur.io.adapter import as_matrix, check_feature_names
 from secateur.io.sklearn.base import Floats, SklearnAdapter, join_trees
-from secateur.io.sklearn.tree import TreeArrays, from_preorder, native_order, pruned_shape
+from secateur.io.sklearn.tree import TreeArrays, from_preorder, ids_in_preorder, native_order, pruned_shape
 from secateur.io.values import cover_mean
 
 
@@ -89,6 +89,10 @@ class HistGradientBoostingAdapter(SklearnAdapter):
     def samples_per_node(self) -> NDArray[np.int64]:
         """Return how many training rows reached each node, (n_nodes,)."""
         return np.concatenate([_read_predictor(predictor).n_samples for predictor in self.predictors])
+
+    def native_ids(self) -> NDArray[np.int64]:
+        """Return the places of the nodes in the predictors' arrays."""
+        return np.concatenate([ids_in_preorder(*_children(predictor.nodes)) for predictor in self.predictors])
 
     def rows(self, X: Any) -> NDArray[np.floating]:
         """Return X with categories as codes, columns in the user's order."""

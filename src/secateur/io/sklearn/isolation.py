@@ -39,6 +39,10 @@ class IsolationForestAdapter(TreesAdapter):
         """Return -1 for outliers and 1 for inliers."""
         return np.where(label[:, 0] - self.model.offset_ < 0, -1, 1)
 
+    def impurity_per_node(self) -> Floats | None:
+        """Return None: the impurities stored are those of a random target."""
+        return None
+
     def check_decision(self, decision: Decision) -> None:
         """Path lengths follow from the shape; nothing but the shape can change."""
         if decision.value is not None:

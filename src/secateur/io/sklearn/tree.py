@@ -62,6 +62,12 @@ def native_order(left: NDArray[Any], right: NDArray[Any]) -> NDArray[np.int64] |
     return order
 
 
+def ids_in_preorder(left: NDArray[Any], right: NDArray[Any]) -> NDArray[np.int64]:
+    """Return the native ids in preorder, also if they are simply counted up."""
+    order = native_order(left, right)
+    return np.arange(len(left)) if order is None else order
+
+
 def from_preorder(values: NDArray[Any], order: NDArray[np.int64] | None) -> NDArray[Any]:
     """Return values given in preorder in the native order that `native_order` found."""
     if order is None:
@@ -155,11 +161,9 @@ def one_leaf(tree: Any) -> Any:
 
 
 def _depth(nodes: NDArray[np.void]) -> int:
-    """Return the depth of the deepest node, level by level."""
-    depth, level = 0, np.zeros(1, np.int64)
-    while True:
-        level = level[nodes["left_child"][level] != -1]
-        if not len(level):
-            return depth
-        level = np.concatenate([nodes["left_child"][level], nodes["right_child"][level]])
-        depth += 1
+    """Return the depth of the deepest node; in every native order a parent comes before its children."""
+    split = np.flatnonzero(nodes["left_child"] != -1)
+    parent = np.full(len(nodes), -1, np.int32)
+    parent[nodes["left_child"][split]] = split
+    parent[nodes["right_child"][split]] = split
+    return int(kernels.tree_depth(parent).max())

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import clone
 
 from secateur.decision import Decision
 from secateur.forest import Forest, Leaves
@@ -53,6 +54,23 @@ class PipelineAdapter(Adapter):
         """Return whether the inner model was grown on these rows."""
         return self.inner.grown_on(leaves)
 
+    def refit(self, X: Any, y: Any, sample_weight: Any) -> Any:
+        """Return a clone fitted on other rows, steps before the last included."""
+        weight = {} if sample_weight is None else {f"{self.model.steps[-1][0]}__sample_weight": sample_weight}
+        return clone(self.model).fit(X, y, **weight)
+
+    def native_ids(self) -> NDArray[np.int64]:
+        """Return the inner model's numbers of its nodes."""
+        return self.inner.native_ids()
+
+    def samples_per_node(self) -> NDArray[np.int64] | None:
+        """Return how many training rows reached each node of the inner model."""
+        return self.inner.samples_per_node()
+
+    def impurity_per_node(self) -> NDArray[np.float64] | None:
+        """Return the impurities of the inner model."""
+        return self.inner.impurity_per_node()
+
     def write(self, decision: Decision) -> Any:
         """Return a deep copy in which only the inner model is replaced."""
         return copy.deepcopy(self.model, {id(self.inner.model): self.inner.write(decision)})
@@ -64,3 +82,7 @@ class SearchAdapter(PipelineAdapter):
     def prepare(self, X: Any) -> Any:
         """Return X as it is: the search passes it on."""
         return X
+
+    def refit(self, X: Any, y: Any, sample_weight: Any) -> Any:
+        """Return the best estimator fitted on other rows, without searching again."""
+        return self.inner.refit(X, y, sample_weight)

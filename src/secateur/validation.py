@@ -1,0 +1,208 @@
+"""On which rows a point of a path is chosen: other rows, a share, out-of-bag rows, or cross-validation.
+
+A model's loss on the rows it was grown on is no reference: a random forest is nearly perfect there. So these ways keep
+apart what grew the model from what judges its prunings, as far as the rows given allow.
+"""
+
+import math
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secateur.io import adapt
+from secateur.io.adapter import Adapter
+from secateur.path import Path, Progress
+from secateur.problem import Sample, read_sample
+from secateur.warnings import TrainingRowsWarning
+
+Validation = float | tuple[Any, ...] | Literal["auto", "oob", "cv"] | None
+MakePath = Callable[[Adapter, Sample], Path]
+
+_SHARE = 0.25
+_FOLDS = 5
+_NOT_A_WAY = "is none of: a share between 0 and 1, (X, y), 'oob', 'cv', 'auto', None. Use one of these."
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """The user's rows as they came."""
+
+    X: Any
+    y: Any = None
+    weight: Any = None
+
+    def take(self, index: NDArray[np.intp]) -> "Rows":
+        """Return some of them, in the type they came in."""
+        from sklearn.utils import _safe_indexing
+
+        def pick(values: Any) -> Any:
+            return None if values is None else _safe_indexing(values, index)
+
+        return Rows(pick(self.X), pick(self.y), pick(self.weight))
+
+    def sample(self, adapter: Adapter) -> Sample:
+        """Return them routed."""
+        return read_sample(adapter, self.X, self.y, self.weight)
+
+
+def judged_path(
+    adapter: Adapter,
+    rows: Rows,
+    make: MakePath,
+    validation: Validation,
+    *,
+    rng: np.random.Generator,
+    progress: Progress | None = None,
+) -> Path:
+    """Return the path `make` makes, evaluated as `validation` says.
+
+    Raises
+    ------
+    ValueError
+        If the rows cannot be used that way; it says which other way there is.
+    """
+    sample = rows.sample(adapter)
+    if isinstance(validation, tuple):
+        other = Rows(*validation).sample(adapter)
+        return make(adapter, sample).evaluate_sample(other, rows="the validation rows", progress=progress)
+    way = _automatic(adapter, sample) if validation == "auto" else validation
+    if way == "cv":
+        return _cross_validated(adapter, rows, make(adapter, sample), make, rng, progress)
+    if way == "oob":
+        judging = _out_of_bag(adapter, sample)
+        which = "out-of-bag rows, each judged by the trees not grown on it"
+        return make(adapter, sample).evaluate_sample(judging, rows=which, progress=progress)
+    if way is not None and not (isinstance(way, float) and 0.0 < way < 1.0):
+        raise ValueError(f"validation={validation!r} {_NOT_A_WAY}")
+    _warn_of_training_rows(adapter, sample)
+    if way is None:
+        return make(adapter, sample).evaluate_sample(sample, rows="the rows passed", progress=progress)
+    making, judging = _split(sample, way, rng)
+    which = f"a random share of {way:g} of the rows passed"
+    return make(adapter, making).evaluate_sample(judging, rows=which, progress=progress)
+
+
+def _automatic(adapter: Adapter, sample: Sample) -> Validation:
+    """Return out-of-bag rows if these are the training rows of bagged trees, else a share."""
+    drawn = adapter.in_bag(len(sample)) if adapter.supervised else None
+    bagged = drawn is not None and (drawn == 0).any(axis=0).mean() > 0.5
+    return "oob" if bagged and adapter.grown_on(sample.leaves) else _SHARE
+
+
+def _warn_of_training_rows(adapter: Adapter, sample: Sample) -> None:
+    if adapter.supervised and adapter.grown_on(sample.leaves):
+        warnings.warn(
+            "X looks like the rows the model was trained on; a model's loss there says little about other rows, so the "
+            "choice may prune too little or too much. Pass rows it has not seen, or validation='cv' to refit clones.",
+            TrainingRowsWarning,
+            stacklevel=6,
+        )
+
+
+def _split(sample: Sample, share: float, rng: np.random.Generator) -> tuple[Sample, Sample]:
+    """Return rows to make a path on and a share of them to choose by."""
+    n_judging = round(len(sample) * share)
+    if not 0 < n_judging < len(sample):
+        raise ValueError(
+            f"{len(sample)} row(s) cannot be split into rows to prune by and a share of {share:g} to choose by. "
+            "Pass more rows, or validation=(X_val, y_val)."
+        )
+    order = rng.permutation(len(sample))
+    return sample.take(np.sort(order[n_judging:])), sample.take(np.sort(order[:n_judging]))
+
+
+def _out_of_bag(adapter: Adapter, sample: Sample) -> Sample:
+    """Return the rows that some tree has not seen, each with the trees that may speak for it."""
+    drawn = adapter.in_bag(len(sample))
+    if drawn is None or not adapter.grown_on(sample.leaves):
+        raise ValueError(
+            "validation='oob' needs the rows the model was trained on, all and in their order, and a model that knows "
+            "which rows each tree was grown on. Pass those, or validation=(X_val, y_val) or 'cv'."
+        )
+    voters = drawn == 0
+    some = np.flatnonzero(voters.any(axis=0))
+    if not len(some):
+        raise ValueError(
+            "validation='oob' needs rows that some tree has not seen, but every tree was grown on every row "
+            "(bootstrap=False). Use validation=(X_val, y_val) or 'cv'."
+        )
+    return replace(sample, voters=voters).take(some)
+
+
+def _cross_validated(
+    adapter: Adapter, rows: Rows, path: Path, make: MakePath, rng: np.random.Generator, progress: Progress | None
+) -> Path:
+    """Return the path with losses of clones refitted on all folds but one and judged on that one.
+
+    A point is matched with the clone's point at the same penalty; without penalties with the one of like size.
+    """
+    n_rows = len(path.source.rows(rows.X))
+    if n_rows < _FOLDS:
+        raise ValueError(f"{n_rows} rows cannot be split into {_FOLDS} folds. Pass more rows.")
+    fold_of = rng.permutation(n_rows) % _FOLDS
+    weight, total = [], np.zeros((3, len(path)))
+    for fold in range(_FOLDS):
+        inside, outside = np.flatnonzero(fold_of != fold), np.flatnonzero(fold_of == fold)
+        clone = adapt(adapter.refit(rows.take(inside).X, rows.take(inside).y, rows.take(inside).weight))
+        theirs = make(clone, rows.take(inside).sample(clone))
+        match = _matching_points(path, theirs)
+        used, place = np.unique(np.concatenate([[0], match]), return_inverse=True)
+        judging = rows.take(outside).sample(clone)
+        judged = theirs.take(used).evaluate_sample(judging, rows="a fold")
+        columns = np.array([judged.table[name][place[1:]] for name in ("loss", "loss_se", "changed")])
+        columns[1] **= 2
+        weight.append(judging.weight.sum())
+        total += np.array([[weight[-1]], [weight[-1] ** 2], [weight[-1]]]) * columns
+        if progress:
+            progress(fold + 1, _FOLDS, "cross-validating")
+    loss, variance, changed = total / np.array([[sum(weight)], [sum(weight) ** 2], [sum(weight)]])
+    which = f"{_FOLDS}-fold cross-validation with refitted clones"
+    return path.with_losses(loss, np.sqrt(variance), changed, rows=which, n_rows=n_rows)
+
+
+def _matching_points(path: Path, theirs: Path) -> NDArray[np.intp]:
+    """Return for each point of `path` the point of a clone's path that the same choice would give."""
+    penalty = path.table["penalty"]
+    if np.isfinite(penalty).all():
+        # Between two critical penalties every penalty gives the same pruning; the one half-way is the most typical.
+        between = np.append((penalty[:-1] + penalty[1:]) / 2, np.inf)
+        positive = penalty[:-1] > 0
+        between[:-1][positive] = np.sqrt(penalty[:-1] * penalty[1:])[positive]
+        return np.maximum(np.searchsorted(theirs.table["penalty"], between, side="right") - 1, 0)
+    if len(path) == len(theirs) == 2:
+        return np.arange(2)
+    share, other = (np.log(p.table["n_nodes"] / p.table["n_nodes"][0]) for p in (path, theirs))
+    return np.abs(share[:, None] - other).argmin(axis=1)
+
+
+def holdout_size(epsilon: float, delta: float, n_prunings: int) -> int:
+    """Return how many held-out rows make a choice among prunings safe.
+
+    With log(n_prunings / delta) / epsilon² rows, with probability 1 − delta, the error rate of every pruning is
+    measured within epsilon, so the pruning with the fewest errors there is at most 2·epsilon worse than the best.
+
+    Parameters
+    ----------
+    epsilon : float
+        The deviation allowed, in (0, 1).
+    delta : float
+        The probability of failing, in (0, 1).
+    n_prunings : int
+        How many prunings are compared: `len(path)`.
+
+    Examples
+    --------
+    >>> import secateur as sc
+    >>> sc.holdout_size(epsilon=0.05, delta=0.05, n_prunings=100)
+    3041
+    """
+    if not (0 < epsilon < 1 and 0 < delta < 1 and n_prunings >= 1):
+        raise ValueError(
+            f"Got epsilon={epsilon}, delta={delta}, n_prunings={n_prunings}; the first two must be between 0 and 1 and "
+            "there must be at least one pruning. Correct them."
+        )
+    return math.ceil(math.log(n_prunings / delta) / epsilon**2)

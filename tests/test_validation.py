@@ -1,0 +1,185 @@
+"""Out-of-bag rows, cross-validation and how many rows a choice needs."""
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer, load_diabetes
+from sklearn.ensemble import (
+    BaggingRegressor,
+    ExtraTreesClassifier,
+    GradientBoostingClassifier,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
+from sklearn.metrics import mean_squared_error
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+
+import secateur as sc
+from secateur.api import evaluated_path, prune_point
+from secateur.warnings import EverythingPrunedWarning, TrainingRowsWarning
+
+
+@pytest.fixture(scope="module")
+def cancer():
+    return load_breast_cancer(return_X_y=True)
+
+
+@pytest.fixture(scope="module")
+def diabetes():
+    return load_diabetes(return_X_y=True)
+
+
+def test_the_unpruned_out_of_bag_loss_is_scikit_learns(cancer, diabetes):
+    X, y = cancer
+    forest = RandomForestClassifier(60, oob_score=True, random_state=0).fit(X, y)
+    path = evaluated_path(forest, X, y, validation="oob", loss="zero_one")
+    assert path.table["loss"][0] == pytest.approx(1 - forest.oob_score_)
+    X, y = diabetes
+    for model in (
+        RandomForestRegressor(60, oob_score=True, random_state=0),
+        BaggingRegressor(DecisionTreeRegressor(), n_estimators=60, oob_score=True, max_features=0.7, random_state=0),
+    ):
+        path = evaluated_path(model.fit(X, y), X, y, validation="oob")
+        assert path.table["loss"][0] == pytest.approx(mean_squared_error(y, model.oob_prediction_))
+
+
+def test_out_of_bag_losses_of_pruned_points_come_from_trees_that_have_not_seen_the_row(diabetes):
+    X, y = diabetes
+    forest = RandomForestRegressor(40, random_state=0).fit(X, y)
+    path = evaluated_path(forest, X, y, validation="oob", max_nodes=500)
+    small = path[5].to_model()
+    drawn = np.array([np.bincount(rows, minlength=len(y)) for rows in forest.estimators_samples_])
+    said = np.array([tree.predict(X) for tree in small.estimators_])
+    mean = np.where(drawn == 0, said, 0).sum(axis=0) / (drawn == 0).sum(axis=0)
+    seen_by_all = (drawn == 0).sum(axis=0) == 0
+    assert path.table["loss"][5] == pytest.approx(((mean - y)[~seen_by_all] ** 2).mean())
+
+
+def test_training_rows_of_a_random_forest_are_judged_out_of_bag_without_being_asked(diabetes):
+    X, y = diabetes
+    X_train, y_train, X_test, y_test = X[::2], y[::2], X[1::2], y[1::2]
+    forest = RandomForestRegressor(100, random_state=0).fit(X_train, y_train)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", TrainingRowsWarning)
+        chosen = prune_point(forest, X_train, y_train, max_loss_increase=0.05)
+    assert "out-of-bag" in chosen.summary()["rows"]["chosen_on"]
+    before, after = (mean_squared_error(y_test, m.predict(X_test)) for m in (forest, chosen.to_model()))
+    assert chosen.row["n_nodes"] < sc.as_forest(forest).n_nodes / 5
+    assert after < 1.1 * before
+
+
+def test_out_of_bag_needs_training_rows_in_their_order_and_a_bagged_model(cancer):
+    X, y = cancer
+    forest = RandomForestClassifier(5, random_state=0).fit(X, y)
+    order = np.random.default_rng(0).permutation(len(y))
+    for X_wrong, y_wrong in ((X[:-1], y[:-1]), (X[order], y[order])):
+        with pytest.raises(ValueError, match="in their order"):
+            sc.prune(forest, X_wrong, y_wrong, validation="oob")
+    with pytest.raises(ValueError, match="every tree was grown on every row"):
+        sc.prune(ExtraTreesClassifier(5, random_state=0).fit(X, y), X, y, validation="oob")
+    with pytest.raises(ValueError, match="every tree was grown on every row"):
+        sc.prune(GradientBoostingClassifier(n_estimators=2, random_state=0).fit(X, y), X, y, validation="oob")
+
+
+def test_cross_validation_measures_clones_on_folds_they_have_not_seen(cancer):
+    X, y = cancer
+    tree = DecisionTreeClassifier(random_state=0).fit(X, y)
+    path = evaluated_path(tree, X, y, validation="cv", loss="zero_one", cost="leaves", random_state=1)
+    fold_of = np.random.default_rng(1).permutation(len(y)) % 5
+    wrong = np.zeros(len(y))
+    for fold in range(5):
+        clone = DecisionTreeClassifier(random_state=0).fit(X[fold_of != fold], y[fold_of != fold])
+        wrong[fold_of == fold] = clone.predict(X[fold_of == fold]) != y[fold_of == fold]
+    assert path.table["loss"][0] == pytest.approx(wrong.mean())
+    assert path.facts["evaluated_on"].startswith("5-fold")
+    # At one penalty, each clone's own cost-complexity pruning at that penalty.
+    k = len(path) // 2
+    alpha = math.sqrt(path.table["penalty"][k] * path.table["penalty"][k + 1])
+    wrong[:] = 0
+    for fold in range(5):
+        inside = fold_of != fold
+        theirs = sc.prune_path(
+            DecisionTreeClassifier(random_state=0).fit(X[inside], y[inside]),
+            X[inside],
+            y[inside],
+            loss="zero_one",
+            cost="leaves",
+        )
+        small = theirs[int(np.searchsorted(theirs.table["penalty"], alpha, side="right")) - 1].to_model()
+        wrong[~inside] = small.predict(X[~inside]) != y[~inside]
+    assert path.table["loss"][k] == pytest.approx(wrong.mean())
+
+
+@pytest.mark.parametrize("solver", sorted(sc.solvers.SOLVERS))
+def test_every_solver_can_be_cross_validated(cancer, solver):
+    X, y = cancer
+    tree = DecisionTreeClassifier(random_state=0).fit(X, y)
+    path = evaluated_path(tree, X, y, validation="cv", solver=solver)
+    assert np.isfinite(path.table["loss"]).all()
+    if solver != "reduced_error":  # that one finds no errors to reduce on the rows a clone was grown on
+        assert path.select(max_loss_increase=0.2).row["n_nodes"] < tree.tree_.node_count
+
+
+def test_pipelines_and_searches_are_refitted_whole(diabetes):
+    X, y = diabetes
+    pipeline = make_pipeline(StandardScaler(), DecisionTreeRegressor(random_state=0))
+    search = GridSearchCV(pipeline, {"decisiontreeregressor__min_samples_leaf": [1, 3]}).fit(X, y)
+    for model in (pipeline.fit(X, y), search):
+        small = sc.prune(model, X, y, validation="cv", sample_weight=np.ones(len(y)))
+        assert type(small) is type(model)
+        assert sc.as_forest(small).n_nodes < sc.as_forest(model).n_nodes
+
+
+def test_what_cannot_be_refitted_says_so(diabetes):
+    X, y = diabetes
+    forest = sc.as_forest(DecisionTreeRegressor(max_depth=3, random_state=0).fit(X, y))
+    with pytest.raises(ValueError, match="cannot be trained again"):
+        sc.prune(forest, X, y, validation="cv")
+    with pytest.raises(ValueError, match="5 folds"):
+        sc.prune(DecisionTreeRegressor(random_state=0).fit(X, y), X[:3], y[:3], validation="cv")
+
+
+def test_structural_risk_is_error_plus_the_root_of_size_over_rows(cancer):
+    X, y = cancer
+    tree = DecisionTreeClassifier(random_state=0).fit(X, y)
+    path = sc.prune_path(tree, X, y, solver="optimal_size")
+    risk = path.table["risk"] + np.sqrt(path.table["n_nodes"] / len(y))
+    assert path.select(rule="srm").point == risk.argmin()
+
+
+def test_a_constant_model_is_announced(diabetes):
+    X, y = diabetes
+    noise = np.random.default_rng(0).normal(size=len(y))
+    tree = DecisionTreeRegressor(random_state=0).fit(X[::2], noise[::2])
+    with pytest.warns(EverythingPrunedWarning, match="predicts a constant"):
+        sc.prune(tree, X[1::2], noise[1::2], solver="reduced_error", validation=None, max_loss_increase=0.0)
+
+
+def test_holdout_rows_are_enough_for_hoeffding_and_follow_the_formula():
+    for epsilon, delta, n in [(0.1, 0.05, 10), (0.02, 0.01, 1000), (0.3, 0.5, 1)]:
+        rows = sc.holdout_size(epsilon, delta, n)
+        assert rows == math.ceil(math.log(n / delta) / epsilon**2)
+        assert n == 1 or n * 2 * math.exp(-2 * rows * epsilon**2) <= delta
+
+
+def test_the_choice_on_enough_rows_is_within_two_epsilon():
+    rng = np.random.default_rng(0)
+    errors = rng.uniform(0.1, 0.5, 30)
+    epsilon, delta = 0.08, 0.1
+    rows = sc.holdout_size(epsilon, delta, len(errors))
+    failures = 0
+    for _ in range(300):
+        observed = rng.binomial(rows, errors) / rows
+        failures += errors[observed.argmin()] > errors.min() + 2 * epsilon
+    assert failures <= delta * 300
+
+
+@pytest.mark.parametrize("wrong", [(0.0, 0.1, 5), (0.1, 1.0, 5), (0.1, 0.1, 0), (2.0, 0.1, 5)])
+def test_impossible_wishes_are_refused(wrong):
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        sc.holdout_size(*wrong)
