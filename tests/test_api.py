@@ -113,7 +113,8 @@ def test_training_rows_are_noticed_and_other_rows_are_not(cancer):
 def test_training_rows_are_recognised(name):
     c = case(name)
     adapter = adapt(c.model)
-    if adapter.supervised and name != "adaboost regressor":  # that one draws rows and keeps no record
+    no_record = name in ("adaboost regressor", "tree classifier, one leaf")  # draws rows; nothing to tell rows by
+    if adapter.supervised and not no_record:
         assert adapter.grown_on(read_sample(adapter, c.X, c.y).leaves)
     shuffled = np.random.default_rng(0).permutation(len(c.X))
     X = c.X.iloc[shuffled] if hasattr(c.X, "iloc") else c.X[shuffled]

@@ -16,7 +16,7 @@ from secateur.path import Path, Progress, Pruned
 from secateur.problem import Problem, Sample, read_sample
 from secateur.solvers import SOLVERS, Solver, WeakestLink
 from secateur.validation import Rows, Validation, judged_path
-from secateur.warnings import EverythingPrunedWarning, NothingPrunedWarning
+from secateur.warnings import EverythingPrunedWarning, NothingPrunedWarning, TrainingRowsWarning
 
 _EVALUATED_POINTS = 256
 
@@ -254,6 +254,13 @@ def _make_path(
     reason = chosen.unsupported(problem)
     if reason:
         raise ValueError(f"{type(chosen).__name__} cannot prune this: {reason}")
+    if chosen.needs_unseen_rows and adapter.grown_on(sample.leaves):
+        warnings.warn(
+            f"{type(chosen).__name__} was given the rows the model was trained on, where it finds next to no errors "
+            "and so prunes next to nothing. Pass rows the model has not seen.",
+            TrainingRowsWarning,
+            stacklevel=2,
+        )
     return replace(chosen.path(problem), source=adapter)
 
 

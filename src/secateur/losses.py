@@ -130,10 +130,14 @@ LOSSES: dict[str, type[Loss]] = {loss.name: loss for loss in (SquaredError, Brie
 
 
 def default_loss(forest: Forest) -> Loss:
-    """Return the loss a model is usually judged by: Brier for bagged classifiers, log loss for boosted ones."""
+    """Return the loss a model is usually judged by.
+
+    Brier for bagged classifiers, log loss for boosted ones, wrong labels where trees vote: probabilities made from
+    AdaBoost's votes are so timid that a tiny model has the better log loss.
+    """
     if not forest.n_classes:
         return SquaredError()
-    return Brier() if forest.link == "probability" else LogLoss()
+    return {"probability": Brier, "vote": ZeroOne}.get(forest.link, LogLoss)()
 
 
 def _targets(forest: Forest, stats: NodeStats) -> list[tuple[Floats, Floats]]:

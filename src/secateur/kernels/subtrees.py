@@ -89,10 +89,20 @@ def sum_over_leaves(right: np.ndarray, as_leaf: np.ndarray) -> np.ndarray:
 
 
 @kernel
+def subtree_height(right: np.ndarray) -> np.ndarray:
+    """Return for every node the number of splits on the longest way down from it, itself included; 0 at a leaf."""
+    height = np.zeros(right.shape[0], np.int64)
+    for v in range(right.shape[0] - 1, -1, -1):
+        if right[v] != -1:
+            height[v] = 1 + max(height[v + 1], height[right[v]])
+    return height
+
+
+@kernel
 def descend(
     rows: np.ndarray,
+    tops: np.ndarray,
     X: np.ndarray,
-    top: int,
     right: np.ndarray,
     feature: np.ndarray,
     threshold: np.ndarray,
@@ -100,13 +110,13 @@ def descend(
     stand_in: np.ndarray,
     is_leaf: np.ndarray,
 ) -> np.ndarray:
-    """Return the node in which each of the rows ends when it starts at `top` of a tree that is being pruned.
+    """Return the node in which each of the rows ends when it starts at its top, in a tree that is being pruned.
 
     `stand_in[v]` is the node that has taken the place of v, `is_leaf` says where the tree ends by now.
     """
     ends = np.empty(rows.shape[0], np.int64)
     for i in range(rows.shape[0]):
-        v = stand_in[top]
+        v = stand_in[tops[i]]
         while not is_leaf[v]:
             x = X[rows[i], feature[v]]
             left = (x <= threshold[v]) | (default_left[v] & (x != x))

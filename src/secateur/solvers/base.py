@@ -13,6 +13,8 @@ class Solver(ABC):
     """A way to search prunings. Subclasses are frozen dataclasses of settings, and final."""
 
     name: ClassVar[str]
+    needs_unseen_rows: ClassVar[bool] = False
+    """Whether rows the model was grown on tell this method nothing."""
 
     def default_loss(self, forest: Forest) -> Loss | None:
         """Return the loss to use when the caller names none; None for the model's usual one."""

@@ -1,6 +1,8 @@
 """Reduced-error pruning (REP), Quinlan 1987: bottom-up, a subtree goes when it is no better than a leaf."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import final
 
 import numpy as np
@@ -16,6 +18,7 @@ from secateur.solvers.base import Solver
 from secateur.solvers.pruned_once import ONLY_OWN_PREDICTIONS, cut_below, two_points
 
 _ROUNDING = 1e-12
+RowLosses = Callable[[NDArray[np.intp], NDArray[np.intp], int, NDArray[np.int64]], NDArray[np.float64]]
 
 
 @final
@@ -39,6 +42,7 @@ class ReducedError(Solver):
     raising: bool = False
 
     name = "reduced_error"
+    needs_unseen_rows = True
 
     def default_loss(self, forest: Forest) -> Loss | None:
         """Count wrong labels, as the method's name says."""
@@ -64,65 +68,111 @@ class ReducedError(Solver):
 
 
 def _raise_tree(problem: Problem, tree: int) -> NDArray[np.bool_]:
-    """Return the mask of one tree after pruning and raising, bottom-up."""
-    forest, sample = problem.forest, problem.sample
-    start, stop = forest.tree_start[tree], forest.tree_start[tree + 1]
-    order = np.argsort(sample.leaves[tree], kind="stable")
-    first = np.searchsorted(sample.leaves[tree][order], np.arange(stop - start + 1))
-    stand_in = np.arange(forest.n_nodes, dtype=np.int64)
-    is_leaf = ~forest.is_split
-    worth = np.zeros(forest.n_nodes)
-    for v in range(stop - 1, start - 1, -1):
-        rows = order[first[v - start] : first[forest.end[v] - start]]
-        worth[v] = _loss(problem, rows, np.full(len(rows), v))
-        if not forest.is_split[v]:
+    """Return the mask of one tree after pruning and raising, bottom-up.
+
+    Splits of the same height have no row in common, so all of them are decided at once.
+    """
+    alone, end = _one_tree(problem.forest, tree)
+    leaves = problem.sample.leaves[tree]
+    stand_in = np.arange(alone.n_nodes)
+    is_leaf = ~alone.is_split
+    worth = np.zeros(alone.n_nodes)
+    losses = _row_losses(problem, alone)
+    height = kernels.subtree_height(alone.right)
+    order = np.argsort(leaves, kind="stable")
+    first = np.searchsorted(leaves[order], np.arange(alone.n_nodes + 1))
+    for level in range(height.max() + 1):
+        nodes = np.flatnonzero(height == level)
+        rows, owner = _rows_below(order, first[nodes], first[end[nodes]])
+        total = partial(losses, rows, owner, len(nodes))
+        worth[nodes] = total(nodes[owner])
+        if level == 0:
             continue
-        sides = (v + 1, int(forest.right[v]))
-        options = [
-            worth[v],  # a leaf
-            *(_loss(problem, rows, _ends(problem, rows, side, stand_in, is_leaf)) for side in sides),
-            worth[sides[0]] + worth[sides[1]],  # the split
-        ]
-        enough = min(options) + _ROUNDING * max(options)
-        taken = next(i for i, option in enumerate(options) if option <= enough)
-        worth[v] = options[taken]
-        is_leaf[v] = taken == 0
-        if taken in (1, 2):
-            stand_in[v] = stand_in[sides[taken - 1]]
-    return _reachable(forest, int(start), int(stop), stand_in, is_leaf)
+        sides = np.array([nodes + 1, alone.right[nodes]])
+        through = [total(_ends(problem, alone, rows, side[owner], stand_in, is_leaf)) for side in sides]
+        options = np.array([worth[nodes], *through, worth[sides].sum(axis=0)])
+        enough = options.min(axis=0) + _ROUNDING * options.max(axis=0)
+        taken = (options <= enough).argmax(axis=0)  # a leaf before a raised side before the split
+        worth[nodes] = options[taken, np.arange(len(nodes))]
+        is_leaf[nodes[taken == 0]] = True
+        for k in (1, 2):
+            stand_in[nodes[taken == k]] = stand_in[sides[k - 1][taken == k]]
+    return _reachable(alone, stand_in, is_leaf)
+
+
+def _one_tree(forest: Forest, tree: int) -> tuple[Forest, NDArray[np.int64]]:
+    """Return one tree as a forest of its own, and where the subtree of each of its nodes ends."""
+    start, stop = forest.tree_start[tree], forest.tree_start[tree + 1]
+    right = forest.right[start:stop]
+    alone = replace(
+        forest,
+        tree_start=np.array([0, stop - start]),
+        right=np.where(right == -1, -1, right - start).astype(np.int32),
+        feature=forest.feature[start:stop],
+        threshold=forest.threshold[start:stop],
+        default_left=forest.default_left[start:stop],
+        value=forest.value[start:stop],
+        weight=forest.weight[start:stop],
+        tree_weight=forest.tree_weight[tree : tree + 1],
+        tree_output=forest.tree_output[tree : tree + 1],
+    )
+    return alone, alone.end
+
+
+def _rows_below(
+    order: NDArray[np.intp], first: NDArray[np.intp], last: NDArray[np.intp]
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return the rows `order[first[k]:last[k]]` of all k, one after another, and for each row its k."""
+    size = last - first
+    owner = np.repeat(np.arange(len(size)), size)
+    place = np.arange(len(owner)) - np.repeat(np.cumsum(size) - size, size)
+    return order[first[owner] + place], owner
 
 
 def _ends(
     problem: Problem,
+    alone: Forest,
     rows: NDArray[np.intp],
-    top: int,
+    tops: NDArray[np.int64],
     stand_in: NDArray[np.int64],
     is_leaf: NDArray[np.bool_],
 ) -> NDArray[np.int64]:
-    """Return the node in which each row ends when it is sent through what the subtree at `top` has become."""
-    forest, features = problem.forest, problem.sample.rows
+    """Return the node in which each row ends when it is sent through what the subtree at its top has become."""
+    features = problem.sample.rows
     assert features is not None  # asked for in `unsupported`
-    threshold = inclusive_threshold(forest)
+    threshold = inclusive_threshold(alone)
     return kernels.descend(
-        rows, features, top, forest.right, forest.feature, threshold, forest.default_left, stand_in, is_leaf
+        rows, tops, features, alone.right, alone.feature, threshold, alone.default_left, stand_in, is_leaf
     )
 
 
-def _loss(problem: Problem, rows: NDArray[np.intp], nodes: NDArray[np.int64]) -> float:
-    """Return the total loss of rows that end in the nodes given."""
-    sample = problem.sample
-    return float(sample.weight[rows] @ problem.loss.rows(problem.forest, problem.forest.value[nodes], sample.y[rows]))
+def _row_losses(problem: Problem, alone: Forest) -> RowLosses:
+    """Return a function of rows, their owners, and the nodes they end in: the total loss of each owner's rows.
+
+    Where there is one label to predict, the loss of every node for every label is a table to look up.
+    """
+    loss, y, weight = problem.loss, problem.sample.y, problem.sample.weight
+    table = None
+    if len(alone.n_classes) == 1:
+        codes = [np.full((alone.n_nodes, 1), code) for code in range(alone.n_classes[0])]
+        table = np.column_stack([loss.rows(alone, alone.value, code) for code in codes])
+
+    def total(
+        rows: NDArray[np.intp], owner: NDArray[np.intp], n_owners: int, ends: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
+        each = loss.rows(alone, alone.value[ends], y[rows]) if table is None else table[ends, y[rows, 0]]
+        return np.bincount(owner, weight[rows] * each, minlength=n_owners).astype(np.float64)
+
+    return total
 
 
-def _reachable(
-    forest: Forest, start: int, stop: int, stand_in: NDArray[np.int64], is_leaf: NDArray[np.bool_]
-) -> NDArray[np.bool_]:
+def _reachable(alone: Forest, stand_in: NDArray[np.int64], is_leaf: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Return which nodes of a tree are there, walking down from what stands in for its root."""
-    keep = np.zeros(stop - start, bool)
-    waiting = [int(stand_in[start])]
+    keep = np.zeros(alone.n_nodes, bool)
+    waiting = [int(stand_in[0])]
     while waiting:
         v = waiting.pop()
-        keep[v - start] = True
+        keep[v] = True
         if not is_leaf[v]:
-            waiting += [int(stand_in[v + 1]), int(stand_in[forest.right[v]])]
+            waiting += [int(stand_in[v + 1]), int(stand_in[alone.right[v]])]
     return keep

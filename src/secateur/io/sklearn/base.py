@@ -61,7 +61,7 @@ class SklearnAdapter(Adapter):
     def grown_on(self, leaves: Leaves) -> bool:
         """Return whether the rows drawn for each tree fill its leaves exactly as the training rows did."""
         drawn = self.in_bag(leaves.shape[1])
-        if drawn is None:
+        if drawn is None or not self.forest.is_split.any():  # leaves alone look the same for any rows
             return False
         samples, forest = self.samples_per_node(), self.forest
         for tree, (start, stop) in enumerate(pairwise(forest.tree_start)):
