@@ -79,6 +79,8 @@ def subforest(forest: Forest, decision: Decision) -> Forest:
     keep = decision.keep
     stand_in = check_keep(forest, keep)
     changed = apply_decision(forest, decision)
+    if keep.all():
+        return changed
     trees = kept_trees(forest, keep)
     split = kept_splits(forest, keep, stand_in)
     still_split = split[keep]
