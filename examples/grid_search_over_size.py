@@ -10,7 +10,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import GridSearchCV
 from sklearn.tree import DecisionTreeClassifier
 
-from secateur.estimators import PrunedClassifier
+from secateur import PrunedClassifier
 
 LEAVES = [4, 8, 16, 32]  # per tree; a tree with k leaves has 2k − 1 nodes
 MODELS = {

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from secateur import costs, losses, solvers
     from secateur.api import as_forest, prune, prune_path
     from secateur.decision import Decision, subforest
+    from secateur.editing import NodeView, node_views, prune_nodes, simplify
+    from secateur.estimators import PrunedClassifier, PrunedRegressor
     from secateur.forest import Forest
     from secateur.path import Path, Pruned
     from secateur.validation import holdout_size
@@ -19,12 +21,18 @@ if TYPE_CHECKING:
 _HOME = {
     "Decision": "secateur.decision",
     "Forest": "secateur.forest",
+    "NodeView": "secateur.editing",
     "Path": "secateur.path",
     "Pruned": "secateur.path",
+    "PrunedClassifier": "secateur.estimators",
+    "PrunedRegressor": "secateur.estimators",
     "as_forest": "secateur.api",
     "holdout_size": "secateur.validation",
+    "node_views": "secateur.editing",
     "prune": "secateur.api",
+    "prune_nodes": "secateur.editing",
     "prune_path": "secateur.api",
+    "simplify": "secateur.editing",
     "subforest": "secateur.decision",
 }
 _MODULES = ("costs", "losses", "solvers")
@@ -32,14 +40,20 @@ _MODULES = ("costs", "losses", "solvers")
 __all__ = [
     "Decision",
     "Forest",
+    "NodeView",
     "Path",
     "Pruned",
+    "PrunedClassifier",
+    "PrunedRegressor",
     "as_forest",
     "costs",
     "holdout_size",
     "losses",
+    "node_views",
     "prune",
+    "prune_nodes",
     "prune_path",
+    "simplify",
     "solvers",
     "subforest",
 ]

@@ -12,6 +12,7 @@ from secateur.kernels.subtrees import (
     cheapest_cut,
     descend,
     keep_of_size,
+    subtree_height,
     sum_over_leaves,
     table_start,
 )
@@ -35,6 +36,7 @@ __all__ = [
     "route_numeric",
     "stand_ins",
     "subtree_end",
+    "subtree_height",
     "sum_over_leaves",
     "table_start",
     "tree_depth",

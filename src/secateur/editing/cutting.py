@@ -1,0 +1,135 @@
+"""Cut below the nodes the user names, or wherever a question of the user's is answered yes."""
+
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secateur.decision import Decision
+from secateur.editing.views import NodeView, top_down
+from secateur.forest import Forest
+from secateur.io import adapt
+from secateur.io.adapter import Adapter
+from secateur.warnings import NothingPrunedWarning
+
+Ids = Iterable[int]
+Nodes = Ids | Sequence[Ids] | Mapping[int, Ids] | Callable[[NodeView], bool]
+
+
+def prune_nodes(model: Any, nodes: Nodes) -> Any:
+    """Return a copy of a trained model, of the same type, cut below the nodes given; nothing is fitted again.
+
+    Parameters
+    ----------
+    model : fitted model or Forest
+    nodes : node ids, or a callable
+        Which nodes become leaves. For a model of one tree their ids; for an ensemble a dict `{tree: ids}`, or a
+        sequence with the ids of every tree. Ids are the library's own (in scikit-learn those of `tree_`, `apply` and
+        `decision_path`); naming a leaf does nothing. Trees are counted in the order in which the model adds them.
+        A callable gets a `NodeView` of each split, from the top down, and says whether to cut below it; splits that
+        are cut away are not asked about.
+
+    Raises
+    ------
+    ValueError
+        If a tree or a node does not exist, or the ids are not given as above.
+
+    Warns
+    -----
+    NothingPrunedWarning
+        If there is nothing below any of the nodes.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> tree = DecisionTreeClassifier(random_state=0).fit(X, y)
+    >>> tree.tree_.node_count, prune_nodes(tree, [2]).tree_.node_count
+    (17, 3)
+    >>> prune_nodes(tree, lambda node: node.n_samples < 50).tree_.node_count
+    7
+    """
+    adapter = adapt(model)
+    cut = _ask(adapter, nodes) if callable(nodes) else _find(adapter, _by_tree(adapter.forest, nodes))
+    keep = _above(adapter.forest, cut)
+    if keep.all():
+        warnings.warn(
+            "Nothing was pruned: below the nodes given there is nothing to cut. Name splits, not leaves, "
+            "or let the callable return True for some split.",
+            NothingPrunedWarning,
+            stacklevel=2,
+        )
+    return adapter.write(Decision(keep))
+
+
+def _ask(adapter: Adapter, question: Callable[[NodeView], bool]) -> NDArray[np.intp]:
+    """Return the splits for which the question is answered yes."""
+    cut = np.zeros(adapter.forest.n_nodes, bool)
+    for v, view in top_down(adapter, cut, splits_only=True):
+        cut[v] = bool(question(view))
+    return np.flatnonzero(cut)
+
+
+def _by_tree(forest: Forest, nodes: Any) -> dict[int, NDArray[np.int64]]:
+    """Return the ids given for each tree, whichever way they were given."""
+    if isinstance(nodes, Mapping):
+        return {_tree_index(forest, tree): _as_ids(ids) for tree, ids in nodes.items()}
+    if forest.n_trees == 1 and not _nested(nodes):
+        return {0: _as_ids(nodes)}
+    if not _nested(nodes) or len(nodes) != forest.n_trees:
+        raise ValueError(
+            f"Got {nodes!r:.40} for a model of {forest.n_trees} trees; node ids are numbered within each tree. "
+            "Pass a dict {tree: ids}, or a sequence with one sequence of ids for every tree."
+        )
+    return {tree: _as_ids(ids) for tree, ids in enumerate(nodes)}
+
+
+def _nested(nodes: Any) -> bool:
+    """Return whether this is a sequence of sequences; an empty one is not."""
+    return isinstance(nodes, Sequence | np.ndarray) and len(nodes) > 0 and isinstance(nodes[0], Iterable)
+
+
+def _tree_index(forest: Forest, tree: Any) -> int:
+    if not isinstance(tree, int | np.integer) or not 0 <= tree < forest.n_trees:
+        raise ValueError(
+            f"There is no tree {tree!r}; the model has trees 0 to {forest.n_trees - 1}. "
+            "Count trees in the order in which the model adds them."
+        )
+    return int(tree)
+
+
+def _as_ids(ids: Any) -> NDArray[np.int64]:
+    array = np.asarray(list(ids) if isinstance(ids, Iterable) else ids)
+    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+        raise ValueError(
+            f"Got node ids of type {array.dtype} and shape {array.shape}; ids are a flat list of whole numbers. "
+            "From a mask of nodes, pass np.flatnonzero(mask)."
+        )
+    return array.astype(np.int64)
+
+
+def _find(adapter: Adapter, by_tree: dict[int, NDArray[np.int64]]) -> NDArray[np.intp]:
+    """Return the nodes of the forest that the library knows by these ids."""
+    start, native_ids = adapter.forest.tree_start, adapter.native_ids()
+    found = [np.empty(0, np.intp)]
+    for tree, ids in by_tree.items():
+        known = native_ids[start[tree] : start[tree + 1]]
+        unknown = ids[~np.isin(ids, known)]
+        if len(unknown):
+            raise ValueError(
+                f"Tree {tree} has no node {unknown[0]}; its nodes are numbered {known.min()} to {known.max()}. "
+                "Pass the library's own node ids; node_views(model) lists them."
+            )
+        order = np.argsort(known)
+        found.append(start[tree] + order[np.searchsorted(known, ids, sorter=order)])
+    return np.concatenate(found)
+
+
+def _above(forest: Forest, cut: NDArray[np.intp]) -> NDArray[np.bool_]:
+    """Return the mask of the nodes that are below none of `cut`."""
+    opened = np.bincount(cut + 1, minlength=forest.n_nodes + 1)
+    closed = np.bincount(forest.end[cut], minlength=forest.n_nodes + 1)
+    return np.cumsum(opened - closed)[: forest.n_nodes] == 0
