@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import final
 
 import numpy as np
@@ -84,17 +83,20 @@ def _raise_tree(problem: Problem, tree: int) -> NDArray[np.bool_]:
     for level in range(height.max() + 1):
         nodes = np.flatnonzero(height == level)
         rows, owner = _rows_below(order, first[nodes], first[end[nodes]])
-        total = partial(losses, rows, owner, len(nodes))
-        worth[nodes] = total(nodes[owner])
-        if level == 0:
-            continue
+        worth[nodes] = losses(rows, owner, len(nodes), nodes[owner])
+        is_leaf[nodes] = True
+        nodes = nodes[(worth[nodes] > 0) & alone.is_split[nodes]]  # nothing beats a leaf without loss
         sides = np.array([nodes + 1, alone.right[nodes]])
-        through = [total(_ends(problem, alone, rows, side[owner], stand_in, is_leaf)) for side in sides]
-        options = np.array([worth[nodes], *through, worth[sides].sum(axis=0)])
-        enough = options.min(axis=0) + _ROUNDING * options.max(axis=0)
-        taken = (options <= enough).argmax(axis=0)  # a leaf before a raised side before the split
-        worth[nodes] = options[taken, np.arange(len(nodes))]
-        is_leaf[nodes[taken == 0]] = True
+        options = [worth[nodes], worth[sides[0]], worth[sides[1]], worth[sides].sum(axis=0)]
+        for side, other in ((0, 1), (1, 0)):
+            # A side that is raised still gets its own rows, whose loss is known; those of the other side are new to it.
+            rows, owner = _rows_below(order, first[sides[other]], first[end[sides[other]]])
+            ends = _ends(problem, alone, rows, sides[side][owner], stand_in, is_leaf)
+            options[1 + side] = options[1 + side] + losses(rows, owner, len(nodes), ends)
+        enough = np.min(options, axis=0) + _ROUNDING * np.max(options, axis=0)
+        taken = (np.array(options) <= enough).argmax(axis=0)  # a leaf before a raised side before the split
+        worth[nodes] = np.array(options)[taken, np.arange(len(nodes))]
+        is_leaf[nodes[taken != 0]] = False
         for k in (1, 2):
             stand_in[nodes[taken == k]] = stand_in[sides[k - 1][taken == k]]
     return _reachable(alone, stand_in, is_leaf)
