@@ -115,6 +115,16 @@ def test_cross_validation_measures_clones_on_folds_they_have_not_seen(cancer):
     assert path.table["loss"][k] == pytest.approx(wrong.mean())
 
 
+def test_a_limit_does_not_change_what_cross_validation_measures(cancer):
+    X, y = cancer
+    tree = DecisionTreeClassifier(random_state=0).fit(X, y)
+    free = evaluated_path(tree, X, y, validation="cv")
+    limited = evaluated_path(tree, X, y, validation="cv", max_nodes=15)
+    kept = np.append(0, np.flatnonzero(free.table["n_nodes"] <= 15))
+    assert limited.table["n_nodes"].tolist() == free.table["n_nodes"][kept].tolist()
+    np.testing.assert_allclose(limited.table["loss"], free.table["loss"][kept])
+
+
 @pytest.mark.parametrize("solver", sorted(sc.solvers.SOLVERS))
 def test_every_solver_can_be_cross_validated(cancer, solver):
     X, y = cancer

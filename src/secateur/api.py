@@ -13,6 +13,7 @@ from secateur.io import adapt
 from secateur.io.adapter import Adapter
 from secateur.losses import LOSSES, Loss, default_loss
 from secateur.path import Path, Progress, Pruned
+from secateur.path.selection import LIMITS
 from secateur.problem import Problem, Sample, read_sample
 from secateur.solvers import SOLVERS, Solver, WeakestLink
 from secateur.validation import Rows, Validation, judged_path
@@ -158,38 +159,13 @@ def prune(
     ).to_model()
 
 
-def prune_point(
-    model: Any,
-    X: Any,
-    y: Any = None,
-    *,
-    solver: Solver | str = "auto",
-    cost: Cost | str | None = None,
-    loss: Loss | str | None = None,
-    validation: Validation = "auto",
-    sample_weight: Any = None,
-    random_state: int | np.random.Generator = 0,
-    progress: Progress | None = None,
-    max_loss_increase: float | None = None,
-    **limits: float | None,
-) -> Pruned:
+def prune_point(model: Any, X: Any, y: Any = None, *, max_loss_increase: float | None = None, **options: Any) -> Pruned:
     """Do what `prune` does, but return the chosen `Pruned`: its `summary()` says what was gained and lost."""
-    free = max_loss_increase is None and not any(limit is not None for limit in limits.values())
-    path = evaluated_path(
-        model,
-        X,
-        y,
-        solver=solver,
-        cost=cost,
-        loss=loss,
-        validation=validation,
-        sample_weight=sample_weight,
-        random_state=random_state,
-        progress=progress,
-        **limits,
-    )
+    limits = {name: options.get(name) for name in LIMITS}
+    free = max_loss_increase is None and all(limit is None for limit in limits.values())
+    path = evaluated_path(model, X, y, **options)
     rule = "one_percent" if free else None
-    chosen = path.select(**limits, max_loss_increase=max_loss_increase, rule=rule)  # type: ignore[arg-type]
+    chosen = path.select(**limits, max_loss_increase=max_loss_increase, rule=rule)
     _warn_of_extremes(chosen)
     return chosen
 
@@ -211,10 +187,13 @@ def evaluated_path(
     """Return the path from which `prune` chooses: at most 256 points within the limits, with their losses."""
 
     def make(adapter: Adapter, sample: Sample) -> Path:
-        return _make_path(adapter, sample, solver, cost, loss).thin(_EVALUATED_POINTS, **limits)
+        return _make_path(adapter, sample, solver, cost, loss)
+
+    def shorten(path: Path) -> Path:
+        return path.thin(_EVALUATED_POINTS, **limits)
 
     rng = np.random.default_rng(random_state)
-    return judged_path(adapt(model), Rows(X, y, sample_weight), make, validation, rng=rng, progress=progress)
+    return judged_path(adapt(model), Rows(X, y, sample_weight), make, shorten, validation, rng=rng, progress=progress)
 
 
 def _warn_of_extremes(chosen: Pruned) -> None:

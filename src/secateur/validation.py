@@ -20,7 +20,6 @@ from secateur.problem import Sample, read_sample
 from secateur.warnings import TrainingRowsWarning
 
 Validation = float | tuple[Any, ...] | Literal["auto", "oob", "cv"] | None
-MakePath = Callable[[Adapter, Sample], Path]
 
 _SHARE = 0.25
 _FOLDS = 5
@@ -52,13 +51,14 @@ class Rows:
 def judged_path(
     adapter: Adapter,
     rows: Rows,
-    make: MakePath,
+    make: Callable[[Adapter, Sample], Path],
+    shorten: Callable[[Path], Path],
     validation: Validation,
     *,
     rng: np.random.Generator,
     progress: Progress | None = None,
 ) -> Path:
-    """Return the path `make` makes, evaluated as `validation` says.
+    """Return the path `make` makes and `shorten` shortens, evaluated as `validation` says.
 
     Raises
     ------
@@ -66,24 +66,29 @@ def judged_path(
         If the rows cannot be used that way; it says which other way there is.
     """
     sample = rows.sample(adapter)
-    if isinstance(validation, tuple):
-        other = Rows(*validation).sample(adapter)
-        return make(adapter, sample).evaluate_sample(other, rows="the validation rows", progress=progress)
-    way = _automatic(adapter, sample) if validation == "auto" else validation
-    if way == "cv":
-        return _cross_validated(adapter, rows, make(adapter, sample), make, rng, progress)
+    way = _automatic(adapter, sample) if isinstance(validation, str) and validation == "auto" else validation
+    if isinstance(way, str) and way == "cv":
+        whole = make(adapter, sample)
+        typical = _typical_penalty(shorten(whole).table["penalty"], whole.table["penalty"])
+        return _cross_validated(adapter, rows, shorten(whole), typical, make, rng, progress)
+    making, judging, which = _rows_to_use(adapter, sample, way, rng)
+    return shorten(make(adapter, making)).evaluate_sample(judging, rows=which, progress=progress)
+
+
+def _rows_to_use(
+    adapter: Adapter, sample: Sample, way: Validation, rng: np.random.Generator
+) -> tuple[Sample, Sample, str]:
+    """Return the rows to make the path on, the rows to choose by, and what to call the latter."""
+    if isinstance(way, tuple):
+        return sample, Rows(*way).sample(adapter), "the validation rows"
     if way == "oob":
-        judging = _out_of_bag(adapter, sample)
-        which = "out-of-bag rows, each judged by the trees not grown on it"
-        return make(adapter, sample).evaluate_sample(judging, rows=which, progress=progress)
+        return sample, _out_of_bag(adapter, sample), "out-of-bag rows, each judged by the trees not grown on it"
     if way is not None and not (isinstance(way, float) and 0.0 < way < 1.0):
-        raise ValueError(f"validation={validation!r} {_NOT_A_WAY}")
+        raise ValueError(f"validation={way!r} {_NOT_A_WAY}")
     _warn_of_training_rows(adapter, sample)
     if way is None:
-        return make(adapter, sample).evaluate_sample(sample, rows="the rows passed", progress=progress)
-    making, judging = _split(sample, way, rng)
-    which = f"a random share of {way:g} of the rows passed"
-    return make(adapter, making).evaluate_sample(judging, rows=which, progress=progress)
+        return sample, sample, "the rows passed"
+    return *_split(sample, way, rng), f"a random share of {way:g} of the rows passed"
 
 
 def _automatic(adapter: Adapter, sample: Sample) -> Validation:
@@ -134,11 +139,17 @@ def _out_of_bag(adapter: Adapter, sample: Sample) -> Sample:
 
 
 def _cross_validated(
-    adapter: Adapter, rows: Rows, path: Path, make: MakePath, rng: np.random.Generator, progress: Progress | None
+    adapter: Adapter,
+    rows: Rows,
+    path: Path,
+    penalty: NDArray[np.float64],
+    make: Callable[[Adapter, Sample], Path],
+    rng: np.random.Generator,
+    progress: Progress | None,
 ) -> Path:
     """Return the path with losses of clones refitted on all folds but one and judged on that one.
 
-    A point is matched with the clone's point at the same penalty; without penalties with the one of like size.
+    A point is matched with the clone's point at its `penalty`; without penalties with the one of like size.
     """
     n_rows = len(path.source.rows(rows.X))
     if n_rows < _FOLDS:
@@ -149,7 +160,7 @@ def _cross_validated(
         inside, outside = np.flatnonzero(fold_of != fold), np.flatnonzero(fold_of == fold)
         clone = adapt(adapter.refit(rows.take(inside).X, rows.take(inside).y, rows.take(inside).weight))
         theirs = make(clone, rows.take(inside).sample(clone))
-        match = _matching_points(path, theirs)
+        match = _matching_points(path, penalty, theirs)
         used, place = np.unique(np.concatenate([[0], match]), return_inverse=True)
         judging = rows.take(outside).sample(clone)
         judged = theirs.take(used).evaluate_sample(judging, rows="a fold")
@@ -164,15 +175,23 @@ def _cross_validated(
     return path.with_losses(loss, np.sqrt(variance), changed, rows=which, n_rows=n_rows)
 
 
-def _matching_points(path: Path, theirs: Path) -> NDArray[np.intp]:
+def _typical_penalty(penalty: NDArray[np.float64], critical: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return for each point a penalty well inside the range in which it is optimal.
+
+    That range ends at the next critical penalty of the whole path; half-way, on a logarithmic scale where both are
+    positive, is the classical choice. The last range has no end.
+    """
+    after = np.append(critical, np.inf)[np.searchsorted(critical, penalty, side="right")]
+    with np.errstate(invalid="ignore"):
+        return np.where(penalty > 0, np.sqrt(penalty) * np.sqrt(np.maximum(after, 0.0)), (penalty + after) / 2)
+
+
+def _matching_points(path: Path, penalty: NDArray[np.float64], theirs: Path) -> NDArray[np.intp]:
     """Return for each point of `path` the point of a clone's path that the same choice would give."""
-    penalty = path.table["penalty"]
-    if np.isfinite(penalty).all():
-        # Between two critical penalties every penalty gives the same pruning; the one half-way is the most typical.
-        between = np.append((penalty[:-1] + penalty[1:]) / 2, np.inf)
-        positive = penalty[:-1] > 0
-        between[:-1][positive] = np.sqrt(penalty[:-1] * penalty[1:])[positive]
-        return np.maximum(np.searchsorted(theirs.table["penalty"], between, side="right") - 1, 0)
+    if not np.isnan(penalty).any():
+        match = np.maximum(np.searchsorted(theirs.table["penalty"], penalty, side="right") - 1, 0)
+        match[0] = 0
+        return match
     if len(path) == len(theirs) == 2:
         return np.arange(2)
     share, other = (np.log(p.table["n_nodes"] / p.table["n_nodes"][0]) for p in (path, theirs))

@@ -42,8 +42,7 @@ def within(table: Table, limits: Mapping[str, float | None]) -> NDArray[np.intp]
     found = ", ".join(f"{LIMITS[name]} = {table[LIMITS[name]][nearest]:g}" for name in given)
     asked = ", ".join(f"{name}={limit:g}" for name, limit in given.items())
     raise ValueError(
-        f"No point of the path satisfies {asked}. The nearest, point {nearest}, has {found}. "
-        "Raise the limit, or use a solver that can drop whole trees."
+        f"No point of the path satisfies {asked}. The nearest, point {nearest}, has {found}. Raise the limit."
     )
 
 
