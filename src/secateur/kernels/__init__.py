@@ -4,15 +4,14 @@ Every kernel is serial and releases the GIL; whoever wants two at once uses thre
 each lives in the tests.
 """
 
+from secateur.kernels.raising import raise_tree
 from secateur.kernels.routing import add_trees, lift, route_categorical, route_numeric
 from secateur.kernels.simplify import merge_leaves, reachable
 from secateur.kernels.statistics import add_rows, count_classes, roll_up
 from secateur.kernels.subtrees import (
     best_of_every_size,
     cheapest_cut,
-    descend,
     keep_of_size,
-    subtree_height,
     sum_over_leaves,
     table_start,
 )
@@ -25,18 +24,17 @@ __all__ = [
     "best_of_every_size",
     "cheapest_cut",
     "count_classes",
-    "descend",
     "keep_of_size",
     "lift",
     "merge_leaves",
     "preorder",
+    "raise_tree",
     "reachable",
     "roll_up",
     "route_categorical",
     "route_numeric",
     "stand_ins",
     "subtree_end",
-    "subtree_height",
     "sum_over_leaves",
     "table_start",
     "tree_depth",
