@@ -41,16 +41,22 @@ def raise_tree(
         a, b = v + 1, right[v]
         options = (worth[v], worth[a], worth[b], worth[a] + worth[b])
         if worth[v] > 0.0:  # nothing beats a leaf without loss
-            # A side that is raised keeps its own rows, whose loss is known; those of the other side are new to it.
-            more_a, more_b = 0.0, 0.0
+            # A side that is raised keeps its own rows, whose loss is known; those of the other side are new to it. Once
+            # it is worse than leaf or split it need not be known how much worse.
+            limit = min(options[0], options[3]) + 1e-9 * worth[v]
+            through_a, through_b = worth[a], worth[b]
             for k in range(first[b], first[end[b]]):
-                u = _descend(a, X[order[k]], right, feature, threshold, default_left, stand_in, is_leaf)
-                more_a += weight[order[k]] * _loss(u, order[k], label, target, table, value)
+                u = _descend(a, order[k], X, right, feature, threshold, default_left, stand_in, is_leaf)
+                through_a += weight[order[k]] * _loss(u, order[k], label, target, table, value)
+                if through_a > limit:
+                    break
             for k in range(first[a], first[end[a]]):
-                u = _descend(b, X[order[k]], right, feature, threshold, default_left, stand_in, is_leaf)
-                more_b += weight[order[k]] * _loss(u, order[k], label, target, table, value)
-            options = (worth[v], worth[a] + more_a, worth[b] + more_b, worth[a] + worth[b])
-        enough = min(options) + _ROUNDING * max(options)
+                u = _descend(b, order[k], X, right, feature, threshold, default_left, stand_in, is_leaf)
+                through_b += weight[order[k]] * _loss(u, order[k], label, target, table, value)
+                if through_b > limit:
+                    break
+            options = (worth[v], through_a, through_b, worth[a] + worth[b])
+        enough = min(options) + _ROUNDING * worth[v]
         if options[0] <= enough:
             is_leaf[v] = True
         elif options[1] <= enough:
@@ -75,7 +81,8 @@ def _loss(v: int, row: int, label: np.ndarray, target: np.ndarray, table: np.nda
 @kernel
 def _descend(
     top: int,
-    x: np.ndarray,
+    row: int,
+    X: np.ndarray,
     right: np.ndarray,
     feature: np.ndarray,
     threshold: np.ndarray,
@@ -86,8 +93,8 @@ def _descend(
     """Return the node in which a row ends when it starts at what has taken the place of `top`."""
     v = stand_in[top]
     while not is_leaf[v]:
-        seen = x[feature[v]]
-        left = (seen <= threshold[v]) | (default_left[v] & (seen != seen))
+        x = X[row, feature[v]]
+        left = (x <= threshold[v]) | (default_left[v] & (x != x))
         v = stand_in[v + 1] if left else stand_in[right[v]]
     return v
 
