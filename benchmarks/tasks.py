@@ -1,5 +1,6 @@
 """The pieces of work methods are compared on, one class per kind, and the checks that they did the same work."""
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -7,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
+import secateur
 from benchmarks.load import Data
 
 
@@ -86,3 +88,18 @@ def largest_difference(found: NDArray[np.float64], wanted: NDArray[np.float64]) 
 def _distinct(values: NDArray[np.float64]) -> NDArray[np.float64]:
     values = values[values > 1e-9 * values.max(initial=0.0)]
     return values[np.diff(values, prepend=0.0) > 1e-7 * values]
+
+
+def prune_within(model: Any, rows: Data, validation: Any, limit: Limit) -> Any:
+    """Return the model pruned by weakest links to the limit, the path made on `rows`."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that nothing was pruned is seen in the table
+        return secateur.prune(
+            model,
+            rows.X,
+            rows.y,
+            solver="weakest_link",
+            validation=validation,
+            max_loss_increase=limit.max_loss_increase,
+            max_nodes=limit.max_nodes,
+        )

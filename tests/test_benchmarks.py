@@ -1,7 +1,6 @@
 """The benchmarks: data are found wherever they are, every file is discovered, every table runs and leaves its files."""
 
 import json
-from importlib.util import find_spec
 from pathlib import Path
 from urllib.error import URLError
 
@@ -120,8 +119,6 @@ def test_two_files_with_one_name_are_refused():
 
 @pytest.mark.parametrize("name", sorted(files_in("tables")))
 def test_a_table_runs_quickly_and_leaves_its_files(name, tmp_path):
-    if name == "import_time" and not find_spec("secateur.cli"):
-        pytest.skip("the command line is not there yet")
     command.main([name, "--quick", "--out", str(tmp_path)])
     record = json.loads((tmp_path / f"{name}.json").read_text())
     assert record["table"] == name

@@ -1,5 +1,7 @@
 """WeakestLink against scikit-learn's own cost-complexity pruning and against every pruning there is."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -95,6 +97,41 @@ def test_every_point_is_the_smallest_optimum_over_all_prunings(rng, prices, ties
         assert objective == pytest.approx(best, abs=1e-8)
         if not ties or penalty not in breakpoints:
             assert len(kept) == size
+
+
+@given(generators)
+def test_with_weights_and_ties_every_point_is_the_smallest_optimum_in_exact_arithmetic(rng):
+    n_rows = 30
+    X = rng.integers(0, 4, (n_rows, 3)).astype(float)
+    y, weight = rng.integers(0, 2, n_rows), rng.integers(0, 4, n_rows)
+    weight[0] += 1
+    tree = DecisionTreeClassifier(max_leaf_nodes=8, random_state=0).fit(X, y)
+    path = sc.prune_path(tree, X, y, loss="zero_one", cost="leaves", sample_weight=weight)
+    forest, total = path.forest, int(weight.sum())
+    at = tree.decision_path(X).toarray().astype(bool)[:, _native_order(tree)]
+    errors = [int(weight[at[:, v] & (y != forest.value[v].argmax())].sum()) for v in range(forest.n_nodes)]
+    prunings = []
+    for kept in all_prunings(forest, 0):
+        leaves = [v for v in kept if not forest.is_split[v] or v + 1 not in kept]
+        prunings.append((sum(errors[v] for v in leaves), len(leaves)))
+    for penalty in path.table["penalty"][1:]:
+        exact = Fraction(float(penalty) * total).limit_denominator(1000)
+        best = min((e + exact * leaves, leaves) for e, leaves in prunings)
+        point = int(np.searchsorted(path.table["penalty"], penalty + 1e-12)) - 1
+        assert path.table["n_leaves"][point] == best[1]
+        assert round(path.table["risk"][point] * total) + exact * best[1] == best[0]
+
+
+def _native_order(tree):
+    """Return scikit-learn's node numbers in preorder; trees limited in leaves are grown best first."""
+    left, right = tree.tree_.children_left, tree.tree_.children_right
+    order, waiting = [], [0]
+    while waiting:
+        v = waiting.pop()
+        order.append(v)
+        if left[v] != -1:
+            waiting += [right[v], left[v]]
+    return order
 
 
 @given(generators)

@@ -1,0 +1,99 @@
+"""`secateur path` and `secateur select`: the saved path between them, and the way back to the model."""
+
+import json
+
+import numpy as np
+import pandas as pd
+from sklearn.ensemble import RandomForestClassifier
+from tests.cli.runner import FOREST, call, numbers_of
+
+import secateur as sc
+from secateur.io.files import load_model, save_model
+
+
+def test_path_json_equals_the_saved_path(here):
+    args = ("path", here / "forest.skops", here / "rows.csv", "--target", "y", "--validation", 0.4)
+    facts = json.loads(call(*args, "--out", here / "p.npz", "--json").stdout)
+    saved = sc.Path.load(here / "p.npz")
+    assert facts["points"] == len(saved)
+    assert facts["solver"] == saved.solver
+    for name, column in saved.table.items():
+        if np.isfinite(column).all():
+            assert facts["table"][name] == column.tolist()
+    assert saved.facts["evaluated_rows"] == 80
+    assert saved.facts["made_on_rows"] == 120
+    assert "0.4" in saved.facts["evaluated_on"]
+
+
+def test_path_shows_about_twenty_points_from_first_to_last(paths):
+    args = ("path", paths / "forest.skops", paths / "rows.csv", "--target", "y", "--force")
+    shown = numbers_of(call(*args, "--out", paths / "plain.npz").stdout)
+    points = [int(name) for name in shown if name.isdigit()]
+    saved = sc.Path.load(paths / "plain.npz")
+    assert len(points) == 20 < len(saved)
+    assert (points[0], points[-1]) == (0, len(saved) - 1)
+    assert [int(shown[str(p)][0]) for p in points] == saved.table["n_nodes"][points].tolist()
+
+
+def test_path_is_that_of_the_api(paths):
+    rows = pd.read_csv(paths / "rows.csv")
+    same = sc.prune_path(FOREST, rows[list(FOREST.feature_names_in_)], rows.y)
+    np.testing.assert_array_equal(sc.Path.load(paths / "plain.npz").table["risk"], same.table["risk"])
+
+
+def test_select_finds_the_model_again(paths, tmp_path):
+    summary = json.loads(
+        call("select", paths / "plain.npz", "--max-nodes", 80, "-o", tmp_path / "s.skops", "--json").stdout
+    )
+    small = load_model(tmp_path / "s.skops")
+    assert type(small) is RandomForestClassifier
+    assert sc.as_forest(small).n_nodes == summary["after"]["nodes"] <= 80
+
+
+def test_select_by_loss_needs_an_evaluated_path(paths, tmp_path):
+    args = ("--max-loss-increase", 0.1, "-o", tmp_path / "s.skops")
+    assert "evaluated" in call("select", paths / "plain.npz", *args, code=1).stderr
+    output = call("select", paths / "judged.npz", *args).stdout
+    assert "the validation rows" in output
+
+
+def test_limit_nothing_satisfies_names_the_nearest(paths, tmp_path):
+    result = call("select", paths / "plain.npz", "--max-nodes", 3, "-o", tmp_path / "s.skops", code=1)
+    assert "The nearest, point" in result.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def test_select_says_when_the_model_is_gone_and_takes_it_from_elsewhere(here):
+    call("path", here / "forest.skops", here / "rows.csv", "--target", "y", "--out", here / "p.npz")
+    (here / "forest.skops").rename(here / "moved.skops")
+    args = ("select", here / "p.npz", "--max-nodes", 80, "--out", here / "s.skops")
+    result = call(*args, code=1)
+    assert "is gone" in result.stderr
+    assert "--model" in result.stderr
+    call(*args, "--model", here / "moved.skops")
+
+
+def test_select_says_when_the_model_has_changed(here):
+    call("path", here / "forest.skops", here / "rows.csv", "--target", "y", "--out", here / "p.npz")
+    rows = pd.read_csv(here / "train.csv")
+    other = RandomForestClassifier(15, random_state=1).fit(rows.iloc[:, :8], rows.y)
+    save_model(other, here / "forest.skops", force=True)
+    args = ("select", here / "p.npz", "--max-nodes", 80, "--out", here / "s.skops")
+    assert "has changed" in call(*args, code=1).stderr
+    assert "another model" in call(*args, "--model", here / "forest.skops", code=1).stderr
+    assert not (here / "s.skops").exists()
+
+
+def test_select_takes_the_same_model_from_another_kind_of_file(here):
+    call("path", here / "forest.skops", here / "rows.csv", "--target", "y", "--out", here / "p.npz")
+    args = ("select", here / "p.npz", "--max-nodes", 80, "--out", here / "s.skops", "--model", here / "forest.pkl")
+    assert "can run any code" in call(*args, code=1).stderr
+    call(*args, "--trust")
+
+
+def test_select_from_a_path_without_a_model_asks_for_it(here):
+    rows = pd.read_csv(here / "rows.csv")
+    sc.prune_path(FOREST, rows[list(FOREST.feature_names_in_)], rows.y).save(here / "p.npz")
+    args = ("select", here / "p.npz", "--max-nodes", 80, "--out", here / "s.skops")
+    assert "does not say which model" in call(*args, code=1).stderr
+    call(*args, "--model", here / "forest.skops")

@@ -1,0 +1,184 @@
+"""`secateur prune` with real files: what it prints, what it writes, and what it says when it cannot."""
+
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.compose import make_column_transformer
+from sklearn.ensemble import IsolationForest, RandomForestClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
+from tests.cli.runner import FOREST, call, numbers_of
+
+import secateur as sc
+from secateur.io.files import load_model, save_model
+
+
+def test_pruned_model_obeys_the_limit_and_predicts(here):
+    call("prune", here / "forest.skops", here / "rows.csv", "--target", "y", "--max-nodes", 100, "-o", here / "s.skops")
+    small = load_model(here / "s.skops")
+    assert sc.as_forest(small).n_nodes <= 100
+    rows = pd.read_csv(here / "others.csv")
+    assert set(small.predict(rows[FOREST.feature_names_in_])) <= {"malign", "benign"}
+
+
+def test_prune_writes_what_the_api_returns(here):
+    args = ("prune", here / "forest.skops", here / "rows.csv", "--target", "y", "--validation", here / "others.csv")
+    call(*args, "--max-depth", 3, "--loss", "log_loss", "--cost", "leaves", "-o", here / "s.skops")
+    rows, others = pd.read_csv(here / "rows.csv"), pd.read_csv(here / "others.csv")
+    names = list(FOREST.feature_names_in_)
+    same = sc.prune(
+        FOREST,
+        rows[names],
+        rows.y,
+        validation=(others[names], others.y),
+        max_depth=3,
+        loss="log_loss",
+        cost="leaves",
+    )
+    small = load_model(here / "s.skops")
+    np.testing.assert_array_equal(small.predict_proba(others[names]), same.predict_proba(others[names]))
+
+
+def test_prune_json_equals_the_table_and_is_alone_on_stdout(here):
+    args = ("prune", here / "forest.skops", here / "train.csv", "--target", "y", "--max-nodes", 200, "--force")
+    result = call(*args, "-o", here / "s.skops", "--json")
+    summary = json.loads(result.stdout)
+    assert "out-of-bag" in summary["rows"]["chosen_on"]  # the training rows of a random forest
+    shown = numbers_of(call(*args, "-o", here / "s.skops").stdout)
+    for name in ("nodes", "leaves", "trees", "depth", "features"):
+        assert shown[name][:2] == [str(summary["before"][name]), str(summary["after"][name])]
+    assert summary["file"] == str(here / "s.skops")
+    assert summary["after"]["nodes"] == sc.as_forest(load_model(here / "s.skops")).n_nodes
+
+
+def test_formats_give_the_same_result(here):
+    found = []
+    for name in ("rows.csv", "rows.csv.gz", "rows.parquet"):
+        args = ("prune", here / "forest.skops", here / name, "--target", "y", "--max-nodes", 150, "--force", "--json")
+        found.append(json.loads(call(*args, "--out", here / "s.skops").stdout))
+    assert found[0] == found[1] == found[2]
+
+
+def test_row_weights_are_taken_from_their_column(here):
+    rows = pd.read_csv(here / "rows.csv")
+    rows.assign(w=np.where(rows.y == "benign", 1.0, 0.0)).to_csv(here / "weighted.csv", index=False)
+    args = ("path", here / "forest.skops", "--target", "y", "--json")
+    weighted = json.loads(call(*args, here / "weighted.csv", "--weights", "w", "-o", here / "w.npz").stdout)
+    rows[rows.y == "benign"].to_csv(here / "some.csv", index=False)
+    some = json.loads(call(*args, here / "some.csv", "-o", here / "s.npz").stdout)
+    assert weighted["table"]["n_nodes"] == some["table"]["n_nodes"]
+    assert weighted["table"]["risk"] == pytest.approx(some["table"]["risk"])
+
+
+def test_a_pipeline_gets_its_text_columns(tmp_path):
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame({"colour": rng.choice(["red", "blue", "grey"], 200), "size": rng.normal(size=200)})
+    rows.loc[::9, "colour"] = None
+    y = (rows["colour"] == "red") ^ (rows["size"] > 0)
+    encode = make_column_transformer((OneHotEncoder(), ["colour"]), remainder="passthrough")
+    save_model(make_pipeline(encode, RandomForestClassifier(5, random_state=0)).fit(rows, y), tmp_path / "p.skops")
+    rows.assign(extra="x", y=y).to_csv(tmp_path / "rows.csv", index=False)
+    call(
+        "prune",
+        tmp_path / "p.skops",
+        tmp_path / "rows.csv",
+        "--target",
+        "y",
+        "--max-depth",
+        2,
+        "-o",
+        tmp_path / "s.pkl",
+    )
+    small = load_model(tmp_path / "s.pkl", trust=True)
+    assert sc.as_forest(small).max_depth <= 2
+    assert small.predict(rows).dtype == bool
+
+
+def test_an_outlier_detector_needs_no_target(tmp_path):
+    X = np.random.default_rng(0).normal(size=(80, 2))
+    save_model(IsolationForest(n_estimators=5, random_state=0).fit(X), tmp_path / "i.skops")
+    np.savetxt(tmp_path / "rows.csv", X, delimiter=",", header="a,b", comments="")
+    call("prune", tmp_path / "i.skops", tmp_path / "rows.csv", "--max-nodes", 60, "--out", tmp_path / "s.skops")
+    assert sc.as_forest(tmp_path / "s.skops").n_nodes <= 60
+
+
+def test_warnings_are_one_plain_line_each(here):
+    args = ("prune", here / "forest.skops", here / "train.csv", "--target", "y", "--validation", "none")
+    lines = call(*args, "-o", here / "s.skops").stderr.splitlines()
+    assert [line for line in lines if line.startswith("Warning: X looks like the rows the model was trained on")]
+    assert all(line.startswith("Warning: ") for line in lines)
+
+
+@pytest.mark.parametrize("command", ["prune", "path"])
+def test_existing_output_is_not_overwritten(command, here):
+    out = here / ("s.skops" if command == "prune" else "p.npz")
+    out.write_text("precious")
+    args = (command, here / "missing.skops", here / "rows.csv", "--target", "y", "--out", out)
+    # The output is looked at first, before any work: here before the model is found missing.
+    assert "would be overwritten" in call(*args, code=1).stderr
+    assert out.read_text() == "precious"
+    assert "no file" in call(*args, "--force", code=1).stderr
+    assert out.read_text() == "precious"
+
+
+def test_output_in_a_missing_folder_is_told_first(here):
+    args = ("prune", here / "missing.skops", here / "rows.csv", "--target", "y")
+    assert "does not exist" in call(*args, "--out", here / "nowhere" / "s.skops", code=1).stderr
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["prune", "forest.skops", "rows.csv", "--target", "y", "--out", "s.h5"], "a model file ends in"),
+        (["path", "forest.skops", "rows.csv", "--target", "y", "--out", "p.json"], "must end in .npz"),
+        (["prune", "forest.skops", "rows.txt", "--target", "y", "--out", "s.skops"], "a data file ends in"),
+        (["prune", "forest.skops", "gone.csv", "--target", "y", "--out", "s.skops"], "There is no file"),
+        (["prune", "forest.skops", "rows.csv", "--target", "z", "--out", "s.skops"], "no column 'z'"),
+        (["prune", "forest.skops", "rows.csv", "--out", "s.skops"], "--target is missing"),
+        (["prune", "forest.skops", "rows.csv", "--target", "y", "--out", "s.skops", "--solver", "x"], "known are"),
+        (["prune", "forest.skops", "rows.csv", "--target", "y", "--out", "s.skops", "--loss", "x"], "known are"),
+        (["prune", "forest.skops", "rows.csv", "--target", "y", "--out", "s.skops", "--cost", "x"], "known are"),
+        (["prune", "forest.skops", "rows.csv", "--target", "y", "--out", "s.skops", "--weights", "y"], "holds text"),
+        (["prune", "forest.skops", "rows.csv", "--target", "y", "--out", "s.skops", "--max-nodes", "3"], "nearest"),
+        (["prune", "forest.skops", "rows.csv", "--target", "y", "--out", "s.skops", "--validation", "2"], "share"),
+        (["path", "forest.skops", "rows.csv", "--target", "y", "--out", "p.npz", "--validation", "2"], "share"),
+        (["prune", "broken.skops", "rows.csv", "--target", "y", "--out", "s.skops"], "damaged"),
+        (["prune", "forest.skops", "broken.csv", "--target", "y", "--out", "s.skops"], "has 1 fields"),
+        (["prune", "forest.skops", "broken.parquet", "--target", "y", "--out", "s.skops"], "cannot be read as parquet"),
+        (["select", "broken.npz", "--out", "s.skops"], "damaged"),
+        (["select", "gone.npz", "--out", "s.skops"], "gone.npz"),
+    ],
+)
+def test_what_cannot_be_done_is_told_in_a_sentence_and_leaves_nothing(args, message, here, monkeypatch):
+    monkeypatch.chdir(here)
+    Path("broken.skops").write_bytes(Path("forest.skops").read_bytes()[:5000])
+    Path("broken.csv").write_text("a,y\n1\n")
+    Path("broken.parquet").write_text("hello")
+    Path("broken.npz").write_text("hello")
+    Path("rows.txt").write_text("a,y\n1,2\n")
+    before = sorted(os.listdir())
+    result = call(*args, code=1)
+    assert result.stdout == ""
+    assert result.stderr.startswith("Error: ")
+    assert message in result.stderr
+    assert "Traceback" not in result.stderr
+    assert sorted(os.listdir()) == before
+
+
+def test_progress_is_shown_on_a_terminal_only_and_not_on_stdout(here):
+    args = ("prune", here / "forest.skops", here / "rows.csv", "--target", "y", "--force", "--json")
+    on_terminal = call(*args, "--out", here / "s.skops", TTY_COMPATIBLE="1")
+    assert "evaluating" in on_terminal.stderr
+    piped = call(*args, "--out", here / "s.skops", TTY_COMPATIBLE="0")
+    assert "evaluating" not in piped.stderr
+    assert json.loads(piped.stdout) == json.loads(on_terminal.stdout)
+
+
+def test_colours_respect_no_color(made):
+    args = ("inspect", made / "forest.pkl")
+    assert "\x1b[31m" in call(*args, code=1, FORCE_COLOR="1", NO_COLOR="").stderr
+    assert "\x1b[31m" not in call(*args, code=1, FORCE_COLOR="1", NO_COLOR="1").stderr
