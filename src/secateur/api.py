@@ -16,7 +16,7 @@ from secateur.path import Path, Progress, Pruned
 from secateur.path.selection import LIMITS
 from secateur.problem import Problem, Sample, read_sample
 from secateur.solvers import SOLVERS, Solver, WeakestLink
-from secateur.validation import Rows, Validation, judged_path
+from secateur.validation import Rows, Validation, make_and_evaluate
 from secateur.warnings import EverythingPrunedWarning, NothingPrunedWarning, TrainingRowsWarning
 
 _EVALUATED_POINTS = 256
@@ -193,7 +193,9 @@ def evaluated_path(
         return path.thin(_EVALUATED_POINTS, **limits)
 
     rng = np.random.default_rng(random_state)
-    return judged_path(adapt(model), Rows(X, y, sample_weight), make, shorten, validation, rng=rng, progress=progress)
+    return make_and_evaluate(
+        adapt(model), Rows(X, y, sample_weight), make, shorten, validation, rng=rng, progress=progress
+    )
 
 
 def _warn_of_extremes(chosen: Pruned) -> None:

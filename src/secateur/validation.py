@@ -48,7 +48,7 @@ class Rows:
         return read_sample(adapter, self.X, self.y, self.weight)
 
 
-def judged_path(
+def make_and_evaluate(
     adapter: Adapter,
     rows: Rows,
     make: Callable[[Adapter, Sample], Path],

@@ -13,7 +13,8 @@ import secateur as sc
 from secateur import Decision, subforest
 from secateur.costs import NodeCost
 from secateur.losses import SquaredError
-from secateur.path import PackedMasks, Path, trace_path
+from secateur.path import PackedMasks, Path
+from secateur.path.trace import trace_path
 from secateur.problem import Problem, Sample
 from secateur.routing import route
 

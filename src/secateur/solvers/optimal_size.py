@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 from secateur import kernels
 from secateur.forest import Forest
 from secateur.losses import Loss, ZeroOne
-from secateur.path import PackedMasks, Path, trace_path
+from secateur.path import PackedMasks, Path
+from secateur.path.trace import trace_path
 from secateur.problem import Problem
 from secateur.solvers.base import Solver
 

@@ -4,7 +4,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secateur.forest import Forest
-from secateur.path import PackedMasks, Path, trace_path
+from secateur.path import PackedMasks, Path
+from secateur.path.trace import trace_path
 from secateur.problem import Problem
 
 ONLY_OWN_PREDICTIONS = (

@@ -6,7 +6,8 @@ from typing import final
 import numpy as np
 
 from secateur import kernels
-from secateur.path import NestedMasks, Path, trace_path
+from secateur.path import NestedMasks, Path
+from secateur.path.trace import trace_path
 from secateur.problem import Problem
 from secateur.solvers.base import Solver
 
