@@ -60,11 +60,24 @@ class SquaredError(Loss):
         return np.maximum(loss, 0.0).mean(axis=1)
 
 
-class Brier(Loss):
+class ClassLoss(Loss):
+    """A loss of labels, known as soon as a node and a label are."""
+
+    task = "classification"
+
+    @abstractmethod
+    def labels(self, p: Floats) -> Floats:
+        """Return the loss for each label a row may have, as `p`, (n_nodes, n_classes), gives their probabilities."""
+
+
+class Brier(ClassLoss):
     """Squared distance between predicted probabilities and the one-hot class, summed over classes (0 to 2)."""
 
     name = "brier"
-    task = "classification"
+
+    def labels(self, p: Floats) -> Floats:
+        """Return 1 − 2 p + Σ p²."""
+        return 1 - 2 * p + (p**2).sum(axis=1, keepdims=True)
 
     def rows(self, forest: Forest, raw: Floats, y: NDArray[Any]) -> Floats:
         """Return 1 − 2 p(class) + Σ p², averaged over targets."""
@@ -85,14 +98,17 @@ class Brier(Loss):
         )
 
 
-class LogLoss(Loss):
+class LogLoss(ClassLoss):
     """Minus the logarithm of the probability given to the true class, in nats.
 
     Probabilities below the machine precision count as that, so the loss stays finite.
     """
 
     name = "log_loss"
-    task = "classification"
+
+    def labels(self, p: Floats) -> Floats:
+        """Return −log p."""
+        return -np.log(np.maximum(p, _SMALLEST_PROBABILITY))
 
     def rows(self, forest: Forest, raw: Floats, y: NDArray[Any]) -> Floats:
         """Return −log p(class), averaged over targets."""
@@ -105,16 +121,17 @@ class LogLoss(Loss):
 
     def nodes(self, forest: Forest, stats: NodeStats) -> Floats:
         """Return −Σ n log p at each node."""
-        return _mean_over_targets(
-            [-(n * np.log(np.maximum(p, _SMALLEST_PROBABILITY))).sum(axis=1) for p, n in _targets(forest, stats)]
-        )
+        return _mean_over_targets([(n * self.labels(p)).sum(axis=1) for p, n in _targets(forest, stats)])
 
 
-class ZeroOne(Loss):
+class ZeroOne(ClassLoss):
     """1 for a wrong label, 0 for a right one."""
 
     name = "zero_one"
-    task = "classification"
+
+    def labels(self, p: Floats) -> Floats:
+        """Return 0 for the first of the likeliest labels, 1 for all others."""
+        return (np.arange(p.shape[1]) != p.argmax(axis=1)[:, None]).astype(np.float64)
 
     def rows(self, forest: Forest, raw: Floats, y: NDArray[Any]) -> Floats:
         """Return whether the label is wrong, averaged over targets."""

@@ -10,7 +10,7 @@ from tests.strategies import LINK_OUTPUTS, forests, generators, random_forest, r
 
 from secateur import Decision, subforest
 from secateur.costs import COSTS
-from secateur.losses import LOSSES, default_loss
+from secateur.losses import LOSSES, ClassLoss, default_loss
 from secateur.problem import Problem, Sample
 from secateur.routing import raw_scores, route
 
@@ -44,6 +44,16 @@ def test_node_losses_are_the_row_losses_of_the_rows_there(loss, rng):
         raw = np.repeat(forest.value[[v]], at_v.sum(), axis=0)
         expected = sample.weight[at_v] @ loss.rows(forest, raw, sample.y[at_v])
         assert totals[v] == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize("loss", [loss() for loss in LOSSES.values() if issubclass(loss, ClassLoss)])
+@given(rng=generators)
+def test_the_loss_of_a_label_is_that_of_a_row_with_it(loss, rng):
+    forest = random_forest(rng, link="probability", n_classes=(3,), n_outputs=3, aggregation="mean", n_trees=1)
+    table = loss.labels(forest.value)
+    for label in range(3):
+        y = np.full((forest.n_nodes, 1), label)
+        np.testing.assert_allclose(table[:, label], loss.rows(forest, forest.value, y), atol=1e-12)
 
 
 @losses

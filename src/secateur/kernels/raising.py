@@ -9,6 +9,7 @@ _ROUNDING = 1e-12
 
 @kernel
 def raise_tree(
+    leaf_loss: np.ndarray,
     order: np.ndarray,
     first: np.ndarray,
     X: np.ndarray,
@@ -25,17 +26,15 @@ def raise_tree(
 ) -> np.ndarray:
     """Return which nodes of one tree are kept, (n_nodes,).
 
-    `order[first[v]:first[end[v]]]` are the rows at node v. The loss of row i in node v is `table[v, label[i]]`, or,
-    where `label` is empty, the mean squared difference of `value[v]` and `target[i]`. Of equally good choices a leaf
-    comes before a raised side before the split.
+    `leaf_loss[v]` is the loss of all rows at node v when it is a leaf; they are `order[first[v]:first[end[v]]]`. The
+    loss of row i in node v is `table[v, label[i]]`, or, where `label` is empty, the mean squared difference of
+    `value[v]` and `target[i]`. Of equally good choices a leaf comes before a raised side before the split.
     """
     n = right.shape[0]
     stand_in = np.arange(n)  # the node that has taken the place of v
     is_leaf = right == -1
-    worth = np.zeros(n)  # the loss of what the subtree at v has become
+    worth = leaf_loss.copy()  # the loss of what the subtree at v has become
     for v in range(n - 1, -1, -1):
-        for k in range(first[v], first[end[v]]):
-            worth[v] += weight[order[k]] * _loss(v, order[k], label, target, table, value)
         if right[v] == -1:
             continue
         a, b = v + 1, right[v]

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from secateur import kernels
 from secateur.forest import Forest
-from secateur.losses import Loss, ZeroOne
+from secateur.losses import ClassLoss, Loss, ZeroOne
 from secateur.path import Path
 from secateur.problem import Problem
 from secateur.routing import inclusive_threshold
@@ -77,8 +77,10 @@ def _raise_tree(problem: Problem, tree: int) -> NDArray[np.bool_]:
     right = forest.right[nodes]
     label, target, table = np.empty(0, np.intp), sample.y, np.empty((0, 0))
     if forest.n_classes:
-        label, target, table = sample.y[:, 0], np.empty((0, 0)), _loss_of_every_label(problem, nodes)
+        assert isinstance(problem.loss, ClassLoss)  # as the problem has checked
+        label, target, table = sample.y[:, 0], np.empty((0, 0)), problem.loss.labels(forest.value[nodes])
     return kernels.raise_tree(
+        problem.risk[nodes] * sample.weight.sum(),
         order,
         first,
         sample.rows,
@@ -93,10 +95,3 @@ def _raise_tree(problem: Problem, tree: int) -> NDArray[np.bool_]:
         table,
         forest.value[nodes],
     )
-
-
-def _loss_of_every_label(problem: Problem, nodes: slice) -> NDArray[np.float64]:
-    """Return the loss of each node for each label a row may have, (n_nodes, n_classes)."""
-    value = problem.forest.value[nodes]
-    labels = [np.full((len(value), 1), label) for label in range(problem.forest.n_classes[0])]
-    return np.column_stack([problem.loss.rows(problem.forest, value, label) for label in labels]).astype(np.float64)
