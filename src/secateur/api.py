@@ -232,9 +232,9 @@ def _make_path(
         _from_table(loss, LOSSES, "loss") or chosen.default_loss(forest) or default_loss(forest),
         _from_table(cost, COSTS, "cost") or NodeCost(),
     )
-    reason = chosen.unsupported(problem)
-    if reason:
-        raise ValueError(f"{type(chosen).__name__} cannot prune this: {reason}")
+    for reason in (chosen.unsupported(problem), *(adapter.cannot_change(what) for what in chosen.changes)):
+        if reason:
+            raise ValueError(f"{type(chosen).__name__} cannot prune this: {reason}")
     if chosen.needs_unseen_rows and adapter.grown_on(sample.leaves):
         warnings.warn(
             f"{type(chosen).__name__} was given the rows the model was trained on, where it finds next to no errors "

@@ -25,6 +25,8 @@ class Loss(ABC):
 
     name: ClassVar[str]
     task: ClassVar[str]
+    additive: ClassVar[bool] = True
+    """Whether a row's loss is its own affair, so that nodes have losses that add up."""
 
     def unsupported(self, forest: Forest) -> str | None:
         """Return why this loss cannot judge `forest`, or None if it can."""
@@ -143,7 +145,45 @@ class ZeroOne(ClassLoss):
         return _mean_over_targets([stats.weight - n[rows, p.argmax(axis=1)] for p, n in _targets(forest, stats)])
 
 
-LOSSES: dict[str, type[Loss]] = {loss.name: loss for loss in (SquaredError, Brier, LogLoss, ZeroOne)}
+class RankingError(Brier):
+    """1 − AUC, the area under the ROC curve: the share of pairs of rows of two classes that are ranked wrongly.
+
+    For choosing a point. A ranking does not add up over nodes, so while a path is made trees are judged by Brier.
+    """
+
+    name = "auc"
+    additive = False
+
+    def unsupported(self, forest: Forest) -> str | None:
+        """Return a reason for anything but two classes."""
+        if forest.n_classes in ((2,), ()):
+            return super().unsupported(forest)
+        return f"The loss auc ranks two classes, but the model has {forest.n_classes}. Use brier or log_loss."
+
+    def rows(self, forest: Forest, raw: Floats, y: NDArray[Any]) -> Floats:
+        """Return each row's share of the wrongly ranked pairs, scaled so that the mean over rows is 1 − AUC.
+
+        Raises
+        ------
+        ValueError
+            If all rows are of one class.
+        """
+        score = forest.response.mean(raw, forest.n_classes)[0][:, 1]
+        second = y[:, 0] == 1
+        if second.all() or not second.any():
+            raise ValueError(
+                f"All {len(y)} rows are of one class, so there are no pairs to rank and the AUC is undefined. "
+                "Pass rows of both classes, or use another loss."
+            )
+        losses = np.empty(len(y))
+        for these, others, sign in ((second, ~second, -1.0), (~second, second, 1.0)):
+            ranked = np.sort(sign * score[others])
+            below, upto = (np.searchsorted(ranked, sign * score[these], side=side) for side in ("left", "right"))
+            losses[these] = (below + upto) / (2 * len(ranked)) * len(y) / (2 * these.sum())
+        return losses
+
+
+LOSSES: dict[str, type[Loss]] = {loss.name: loss for loss in (SquaredError, Brier, LogLoss, ZeroOne, RankingError)}
 
 
 def default_loss(forest: Forest) -> Loss:

@@ -188,7 +188,7 @@ def _typical_penalty(penalty: NDArray[np.float64], critical: NDArray[np.float64]
 
 def _matching_points(path: Path, penalty: NDArray[np.float64], theirs: Path) -> NDArray[np.intp]:
     """Return for each point of `path` the point of a clone's path that the same choice would give."""
-    if not np.isnan(penalty).any():
+    if not np.isnan(penalty).any() and (np.diff(theirs.table["penalty"]) >= 0).all():
         match = np.maximum(np.searchsorted(theirs.table["penalty"], penalty, side="right") - 1, 0)
         match[0] = 0
         return match

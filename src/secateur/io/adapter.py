@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from secateur.decision import Decision, subforest
+from secateur.decision import Decision, check_keep, subforest
 from secateur.forest import Forest, Leaves
 
 
@@ -48,6 +48,18 @@ class Adapter(ABC):
     @abstractmethod
     def decode(self, label: NDArray[np.generic]) -> NDArray[np.generic]:
         """Return what the model's own `predict` returns, from the link's labels."""
+
+    def cannot_change(self, what: str) -> str | None:
+        """Return why the model has no place for a new "value", "tree_weight" or "base", or None if it has."""
+        return None
+
+    def check_decision(self, decision: Decision) -> None:
+        """Raise ValueError if the decision is no pruning or changes something the model has no place for."""
+        check_keep(self.forest, decision.keep)
+        for what in ("value", "tree_weight", "base"):
+            reason = self.cannot_change(what)
+            if reason and getattr(decision, what) is not None:
+                raise ValueError(f"The pruning changes what this model cannot hold: {reason}")
 
     def offset(self, rows: NDArray[np.floating]) -> NDArray[np.float64] | None:
         """Return where the sums start for each row, (n_rows, n_outputs), if that differs by row."""

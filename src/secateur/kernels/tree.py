@@ -97,3 +97,12 @@ def stand_ins(right: np.ndarray, keep: np.ndarray, stand_in: np.ndarray) -> int:
                 return v
             stand_in[v] = left_stays if left_stays != -1 else right_stays
     return -1
+
+
+@kernel
+def sum_down(parent: np.ndarray, w: np.ndarray) -> np.ndarray:
+    """Return for every node the sum of `w` over it and all nodes above it, (n_nodes,)."""
+    sums = np.empty(w.shape[0])
+    for v in range(w.shape[0]):
+        sums[v] = w[v] + (sums[parent[v]] if parent[v] != -1 else 0.0)
+    return sums

@@ -46,6 +46,8 @@ class Path:
         New values of the kept nodes of each point; None where the solver keeps values.
     tree_weight : (n_points, n_trees), or None
     base : (n_points, n_outputs), or None
+    support : (n_nodes,), or None
+        How sure the solver is of each node, 0 to 1.
     """
 
     source: Adapter
@@ -56,6 +58,7 @@ class Path:
     values: list[Floats] | None = None
     tree_weight: Floats | None = None
     base: Floats | None = None
+    support: Floats | None = None
 
     @property
     def forest(self) -> Forest:

@@ -43,7 +43,7 @@ def save_path(path: "Path", file: str | PathLike[str], *, force: bool = False) -
     arrays |= _mask_arrays(path.masks)
     if path.values is not None:
         arrays["values"] = np.concatenate(path.values)
-    for name in ("tree_weight", "base"):
+    for name in ("tree_weight", "base", "support"):
         if getattr(path, name) is not None:
             arrays[name] = getattr(path, name)
     text = np.frombuffer(json.dumps(header).encode(), np.uint8)
@@ -130,6 +130,7 @@ def _assemble(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> 
         values,
         arrays.get("tree_weight"),
         arrays.get("base"),
+        arrays.get("support"),
     )
 
 

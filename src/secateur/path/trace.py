@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from secateur.decision import Decision, raises
+from secateur.decision import Decision, apply_decision, check_keep, kept_splits, kept_trees, raises
 from secateur.io.adapter import ForestAdapter
 from secateur.path import Path
 from secateur.path.masks import Masks, PackedMasks
@@ -14,7 +14,16 @@ from secateur.problem import Problem
 Floats = NDArray[np.float64]
 
 
-def trace_path(problem: Problem, masks: Masks, penalty: Floats, solver: str, **changes: Any) -> Path:
+def trace_path(
+    problem: Problem,
+    masks: Masks,
+    penalty: Floats,
+    solver: str,
+    *,
+    more: dict[str, Floats] | None = None,
+    ensemble: bool = False,
+    **changes: Any,
+) -> Path:
     """Return the path of a solver's decisions with the columns every path has.
 
     Parameters
@@ -25,22 +34,47 @@ def trace_path(problem: Problem, masks: Masks, penalty: Floats, solver: str, **c
     penalty : (n_points,)
     solver : str
         The solver with its settings, as its repr gives them.
+    more : dict of (n_points,) arrays, optional
+        Columns of the solver's own.
+    ensemble : bool
+        Whether the risk is the loss of the whole model, instead of the mean of the trees' own losses.
     **changes
         values, tree_weight and base, where the solver changes them.
     """
     forest = problem.forest
     table: dict[str, NDArray[Any]] = {"penalty": penalty, **masks.sizes(forest)}
     table["cost"] = masks.totals(forest, *problem.prices)
-    table["risk"] = masks.totals(forest, problem.risk, np.zeros(forest.n_nodes)) / max(forest.n_trees, 1)
+    facts = {
+        "loss": problem.loss.name,
+        "cost": problem.cost.name,
+        "made_on_rows": len(problem.sample),
+    }
+    path = Path(ForestAdapter(forest), masks, table, solver, facts, **changes)
+    if ensemble:
+        table["risk"] = np.array([_loss_of(problem, path.decision(point)) for point in range(len(path))])
+    elif changes:
+        table["risk"] = np.array([_risk_of(problem, path.decision(point)) for point in range(len(path))])
+    else:
+        table["risk"] = masks.totals(forest, problem.risk, np.zeros(forest.n_nodes)) / max(forest.n_trees, 1)
     for point in range(masks.n_points if isinstance(masks, PackedMasks) else 0):
         if raises(forest, masks.keep(point)):  # rows go other ways, so their sums at the nodes must be taken again
             alone = problem.pruned(Decision(masks.keep(point)))
             split = alone.forest.is_split
             table["cost"][point] = alone.prices[0][~split].sum() + alone.prices[1][split].sum()
             table["risk"][point] = alone.risk[~split].sum() / alone.forest.n_trees
-    facts = {
-        "loss": problem.loss.name,
-        "cost": problem.cost.name,
-        "made_on_rows": len(problem.sample),
-    }
-    return Path(ForestAdapter(forest), masks, table, solver, facts, **changes)
+    table.update(more or {})
+    return path
+
+
+def _loss_of(problem: Problem, decision: Decision) -> float:
+    """Return the mean loss of the pruned model."""
+    losses = problem.loss.rows(problem.forest, problem.sample.scores(problem.forest, decision), problem.sample.y)
+    return float(np.average(losses, weights=problem.sample.weight))
+
+
+def _risk_of(problem: Problem, decision: Decision) -> float:
+    """Return the mean over trees of the loss of what they predict with their new values."""
+    changed = apply_decision(problem.forest, decision)
+    losses = problem.loss.nodes(changed, problem.stats) / problem.sample.weight.sum()
+    split = kept_splits(changed, decision.keep, check_keep(changed, decision.keep))
+    return float(losses[decision.keep & ~split].sum()) / max(int(kept_trees(changed, decision.keep).sum()), 1)

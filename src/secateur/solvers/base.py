@@ -16,6 +16,16 @@ class Solver(ABC):
     needs_unseen_rows: ClassVar[bool] = False
     """Whether rows the model was grown on tell this method nothing."""
 
+    @property
+    def changes(self) -> tuple[str, ...]:
+        """What it changes besides the shape: "value", "tree_weight", "base"; not every model has a place for those."""
+        return ()
+
+    @property
+    def judges_ensemble(self) -> bool:
+        """Whether the risk is the loss of the whole model, and not the mean of the trees' own losses."""
+        return False
+
     def default_loss(self, forest: Forest) -> Loss | None:
         """Return the loss to use when the caller names none; None for the model's usual one."""
         return None

@@ -44,14 +44,11 @@ class AdaBoostAdapter(TreesAdapter):
         votes[np.arange(len(value)), value[:, 0, :].argmax(axis=1)] = 1.0
         return votes
 
-    def check_decision(self, decision: Decision) -> None:
-        """Weights of trees can be written; votes and the base cannot."""
-        if decision.value is not None and self.classes:
-            raise ValueError(
-                "The pruning changes leaf values, but the trees of an AdaBoostClassifier vote for one class each. "
-                "Use a solver that keeps values."
-            )
-        super().check_decision(Decision(decision.keep, decision.value, None, decision.base))
+    def cannot_change(self, what: str) -> str | None:
+        """Return a reason for the base and for votes, but not for weights of trees."""
+        if what == "value" and self.classes:
+            return "the trees of an AdaBoostClassifier vote for one class each. Use a solver that keeps values."
+        return None if what == "tree_weight" else super().cannot_change(what)
 
     def write(self, decision: Decision) -> Any:
         """Return a deep copy with pruned trees and, if they change, new tree weights."""

@@ -7,7 +7,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.tree import BaseDecisionTree
 
-from secateur.decision import Decision
 from secateur.forest import Forest
 from secateur.io.sklearn.base import Floats, TreesAdapter, join_trees
 
@@ -99,15 +98,15 @@ class BaggingAdapter(ForestEnsembleAdapter):
         places[:, estimator.classes_] = value[:, 0, : len(estimator.classes_)]
         return places
 
-    def write(self, decision: Decision) -> Any:
-        """Return a deep copy with pruned trees; new values must suit trees that saw only some classes."""
+    def cannot_change(self, what: str) -> str | None:
+        """Return a reason also for values, if some tree has not seen all classes."""
         seen = [len(e.classes_) for e in self.estimators] if self.classes else []
-        if decision.value is not None and any(count != self.n_classes[0] for count in seen):
-            raise ValueError(
-                "The pruning changes leaf values, but some trees of this BaggingClassifier have not seen all classes "
-                "and cannot hold them. Use a solver that keeps values."
+        if what == "value" and any(count != self.n_classes[0] for count in seen):
+            return (
+                "some trees of this BaggingClassifier have not seen all classes, and their leaves have no place for "
+                "the others. Use a solver that keeps values."
             )
-        return super().write(decision)
+        return super().cannot_change(what)
 
     def drop_trees(self, model: Any, standing: NDArray[np.bool_]) -> None:
         """Shorten the lists of trees, of their columns and of their seeds."""

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
 
-from secateur.decision import Decision, check_keep, kept_trees
+from secateur.decision import Decision, kept_trees
 from secateur.forest import Forest, Leaves, check_forest
 from secateur.io.adapter import Adapter, as_matrix, as_real_target, check_known_labels
 from secateur.io.sklearn.tree import TreeArrays, ids_in_preorder, read_tree, write_tree
@@ -122,7 +122,6 @@ class TreesAdapter(SklearnAdapter):
         and no tree is copied in vain.
         """
         forest = self.forest
-        check_keep(forest, decision.keep)
         self.check_decision(decision)
         standing = kept_trees(forest, decision.keep)
         memo: dict[int, Any] = {}
@@ -138,14 +137,14 @@ class TreesAdapter(SklearnAdapter):
             self.drop_trees(model, standing)
         return model
 
-    def check_decision(self, decision: Decision) -> None:
-        """Raise ValueError if the decision changes something this kind of model cannot hold."""
-        for name in ("tree_weight", "base"):
-            if getattr(decision, name) is not None:
-                raise ValueError(
-                    f"The pruning changes the {name.replace('_', ' ')}, which {type(self.model).__name__} has no "
-                    "place for. Fold it into the leaf values, or use sc.as_forest(model) and prune that."
-                )
+    def cannot_change(self, what: str) -> str | None:
+        """Return a reason for tree weights and the base."""
+        if what == "value":
+            return None
+        return (
+            f"a {type(self.model).__name__} has no place for a {what.replace('_', ' ')}. Fold it into the leaf values, "
+            "or use sc.as_forest(model) and prune that."
+        )
 
     def trees(self) -> list[TreeArrays]:
         """Return the arrays of every tree."""

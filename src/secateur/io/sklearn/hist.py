@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from secateur.decision import Decision, check_keep, kept_trees
+from secateur.decision import Decision, kept_trees
 from secateur.forest import Categories, Forest
 from secateur.io.adapter import as_matrix, check_feature_names
 from secateur.io.sklearn.base import Floats, SklearnAdapter, join_trees
@@ -107,15 +107,16 @@ class HistGradientBoostingAdapter(SklearnAdapter):
         matrix[:, self.column_of] = encoded
         return as_matrix(matrix, self.forest)
 
+    def cannot_change(self, what: str) -> str | None:
+        """Return a reason for tree weights."""
+        if what != "tree_weight":
+            return None
+        return "HistGradientBoosting has no place for tree weights. Fold them into the leaf values."
+
     def write(self, decision: Decision) -> Any:
         """Return a deep copy with pruned predictors."""
         forest = self.forest
-        check_keep(forest, decision.keep)
-        if decision.tree_weight is not None:
-            raise ValueError(
-                "The pruning changes tree weights, which HistGradientBoosting has no place for. "
-                "Fold them into the leaf values."
-            )
+        self.check_decision(decision)
         value = forest.value if decision.value is None else decision.value
         standing = kept_trees(forest, decision.keep)
         memo: dict[int, Any] = {}

@@ -43,13 +43,14 @@ class IsolationForestAdapter(TreesAdapter):
         """Return None: the impurities stored are those of a random target."""
         return None
 
+    def cannot_change(self, what: str) -> str | None:
+        """Return a reason also for values: they follow from the shape."""
+        if what == "value":
+            return "the values of an IsolationForest are path lengths. Use a solver that keeps values."
+        return super().cannot_change(what)
+
     def check_decision(self, decision: Decision) -> None:
-        """Path lengths follow from the shape; nothing but the shape can change."""
-        if decision.value is not None:
-            raise ValueError(
-                "The pruning changes leaf values, but those of an IsolationForest are path lengths. "
-                "Use a solver that keeps values."
-            )
+        """Raise ValueError also for raised nodes, as path lengths follow from the shape."""
         if raises(self.forest, decision.keep):
             raise ValueError(
                 "The pruning puts nodes in their parents' place, which changes the path lengths an IsolationForest "

@@ -1,0 +1,201 @@
+"""Prunings made of node weights: every node has a weight, and a leaf's value is the sum of those on the way to it.
+
+Trees become least-squares problems (`Block`) in which rows that nothing tells apart are one row; what is learned at a
+penalty (`Weights`) becomes a point of a path. Classes are ±1, one problem per class if there are more than two.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secateur import kernels
+from secateur.forest import Forest
+from secateur.path import PackedMasks, Path
+from secateur.path.trace import trace_path
+from secateur.problem import Problem
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """One least-squares problem: a tree, or all trees at once, with one target column per class.
+
+    Attributes
+    ----------
+    trees : slice
+        The forest's trees that are in it.
+    nodes : (n_nodes,)
+        The forest's nodes that have a weight here, parents before children.
+    parent : (n_nodes,) int32
+        Counted in this block, -1 at a root.
+    leaves : (n_trees, n_rows) int32
+        The last node of each row's way.
+    weight : (n_rows,)
+        Adds up to 1.
+    targets : (n_targets, n_rows)
+    """
+
+    trees: slice
+    nodes: NDArray[np.intp]
+    parent: NDArray[np.int32]
+    leaves: NDArray[np.int32]
+    weight: Floats
+    targets: Floats
+
+    def within(self, support: Bools) -> "Block":
+        """Return the problem of roots and nodes in `support`, (n_nodes of the forest,); a way ends where they do."""
+        keep = support[self.nodes] | (self.parent == -1)
+        lifted = kernels.lift(self.parent, keep)
+        number = np.cumsum(keep, dtype=np.int32) - np.int32(1)
+        parent = self.parent[keep]
+        ways = number[lifted[self.leaves]]
+        parent = np.where(parent == -1, np.int32(-1), number[parent])
+        return Block(self.trees, self.nodes[keep], parent, *_merge_rows(ways, self.weight, self.targets))
+
+    def loss(self, weights: "Weights") -> float:
+        """Return the mean squared error, up to what no weights can change, summed over targets."""
+        total = 0.0
+        for k, target in enumerate(self.targets):
+            sums = kernels.sum_down(self.parent, weights.node[k, self.nodes])
+            score = weights.intercept[k, self.trees][0] + sums[self.leaves].sum(axis=0)
+            total += float(self.weight @ (score - target) ** 2)
+        return total
+
+
+@dataclass(frozen=True, eq=False)
+class Weights:
+    """What was learned at one penalty.
+
+    Attributes
+    ----------
+    penalty : float
+    node : (n_targets, n_nodes)
+    intercept : (n_targets, n_trees)
+    criticality : float
+        How far one more step would move the weights.
+    """
+
+    penalty: float
+    node: Floats
+    intercept: Floats
+    criticality: float
+
+    @property
+    def support(self) -> Bools:
+        """The nodes that have a weight for some target, (n_nodes,)."""
+        return (self.node != 0).any(axis=0)
+
+
+def cannot_weigh(problem: Problem, joint: bool) -> str | None:
+    """Return why node weights cannot be learned here, or None if they can."""
+    forest = problem.forest
+    if forest.link not in ("identity", "probability") or forest.aggregation == "median":
+        return "weights are learned by least squares, and this model is no sum of predictions. Use weakest_link."
+    if len(forest.n_classes) > 1 or (not forest.n_classes and forest.n_outputs > 1):
+        return "weights are learned for one target, and this model has several. Use weakest_link."
+    if not joint and not forest.trees_predict_target:
+        return "its trees predict only a share of the target. Use joint=True, which learns all trees at once."
+    return None
+
+
+def targets(problem: Problem) -> Floats:
+    """Return the columns to be learned, (n_rows, n_targets): the numbers, or ±1 for a class."""
+    y = problem.sample.y
+    if not problem.forest.n_classes:
+        return y.astype(np.float64)
+    n_classes = problem.forest.n_classes[0]
+    codes = [1] if n_classes == 2 else range(n_classes)
+    return np.column_stack([np.where(y[:, 0] == code, 1.0, -1.0) for code in codes])
+
+
+def blocks(problem: Problem, columns: Floats, row_weight: Floats, joint: bool) -> list[Block]:
+    """Return the least-squares problems: one per tree, or one for all trees."""
+    forest, leaves = problem.forest, problem.sample.leaves
+    if joint:
+        rows = np.flatnonzero(row_weight)
+        ways = (leaves[:, rows] + forest.root[:, None]).astype(np.int32)
+        weight = row_weight[rows] / row_weight.sum()
+        if not forest.n_classes:  # trees add to where the sum starts; probabilities start at 0
+            start = forest.base if problem.sample.offset is None else forest.base + problem.sample.offset
+            columns = columns - start / forest.divisor
+        rest = np.ascontiguousarray(columns[rows].T)
+        return [Block(slice(None), np.arange(forest.n_nodes), forest.parent, ways, weight, rest)]
+    sums = np.zeros((forest.n_nodes, 1 + columns.shape[1]))
+    kernels.add_rows(leaves, forest.tree_start, np.column_stack([row_weight, row_weight[:, None] * columns]), sums)
+    return [_tree_block(forest, tree, sums) for tree in range(forest.n_trees)]
+
+
+def _tree_block(forest: Forest, tree: int, sums: Floats) -> Block:
+    """Return the problem of one tree, its leaves the rows."""
+    start, stop = forest.tree_start[tree], forest.tree_start[tree + 1]
+    parent = np.where(forest.parent[start:stop] == -1, -1, forest.parent[start:stop] - start).astype(np.int32)
+    reached = np.flatnonzero(sums[start:stop, 0])
+    weight = sums[start:stop][reached, 0]
+    mean = np.ascontiguousarray((sums[start:stop][reached, 1:] / weight[:, None]).T)
+    leaves = reached[None].astype(np.int32)
+    return Block(slice(tree, tree + 1), np.arange(start, stop), parent, leaves, weight / weight.sum(), mean)
+
+
+def _merge_rows(ways: NDArray[np.int32], weight: Floats, columns: Floats) -> tuple[NDArray[np.int32], Floats, Floats]:
+    """Return ways, weights and targets with rows that go the same way made one."""
+    different, index = np.unique(ways, axis=1, return_inverse=True)
+    index = index.ravel()
+    total = np.bincount(index, weight).astype(np.float64)
+    means = [np.bincount(index, weight * column) / total for column in columns]
+    return np.ascontiguousarray(different), total, np.array(means)
+
+
+def keep_of(forest: Forest, support: Bools) -> Bools:
+    """Return the smallest pruning that has every node of `support`: what is above them, and their siblings."""
+    needed = support[:, None].astype(np.float64)
+    kernels.roll_up(forest.right, needed)
+    split = forest.is_split.copy()
+    split[split] = needed[np.flatnonzero(split) + 1, 0] + needed[forest.right[split], 0] > 0
+    keep = np.zeros(forest.n_nodes, bool)
+    keep[forest.root] = True
+    keep[np.flatnonzero(split) + 1] = keep[forest.right[split]] = True
+    return keep
+
+
+def values_of(forest: Forest, weights: Weights, joint: bool) -> Floats:
+    """Return the value of every node as a leaf, (n_nodes, width), from which the model predicts the score learned.
+
+    A score s of a class is the probability (1 + s) / 2. Trees that stand alone have it cut at 0 and 1, and with more
+    than two classes scaled to add up to 1; of trees learned together only the sum has a meaning, so it is left alone.
+    """
+    tree = np.repeat(np.arange(forest.n_trees), np.diff(forest.tree_start))
+    score = np.array([kernels.sum_down(forest.parent, w) for w in weights.node]).T
+    intercept = weights.intercept.T[tree]
+    if forest.n_classes:
+        if forest.n_outputs == 2:
+            score, intercept = np.hstack([-score, score]), np.hstack([-intercept, intercept])
+        score, intercept = score / 2, (1 + intercept) / 2
+    if joint:
+        return (score + intercept / forest.n_trees) * forest.divisor / forest.tree_weight[tree, None]
+    value = score + intercept
+    if forest.n_classes:
+        value = np.maximum(value, 0.0)
+        total = value.sum(axis=1, keepdims=True)
+        value = np.divide(value, total, out=np.full_like(value, 1 / value.shape[1]), where=total > 0)
+    return value * forest.unit
+
+
+def path_of(problem: Problem, learned: Iterable[Weights], solver: str, *, joint: bool, keep_values: bool) -> Path:
+    """Return the unpruned forest and what was learned, the largest pruning first."""
+    forest = problem.forest
+    keeps, values, columns = [np.ones(forest.n_nodes, bool)], [forest.value], [(np.nan, 0.0)]
+    for weights in learned:
+        keep = keep_of(forest, weights.support)
+        keeps.append(keep)
+        columns.append((weights.penalty, weights.criticality))
+        values.append(forest.value[keep] if keep_values else values_of(forest, weights, joint)[keep])
+    size = np.array([keep.sum() for keep in keeps])
+    order = np.concatenate([[0], 1 + np.lexsort((np.array(columns)[1:, 0], -size[1:]))])
+    penalty, criticality = np.array(columns)[order].T
+    masks = PackedMasks.pack(np.array([keeps[i] for i in order]))
+    changes = {} if keep_values else {"values": [values[i] for i in order]}
+    return trace_path(problem, masks, penalty, solver, more={"criticality": criticality}, ensemble=joint, **changes)
