@@ -4,6 +4,17 @@ Every kernel is serial and releases the GIL; whoever wants two at once uses thre
 each lives in the tests.
 """
 
+from secateur.kernels.block_descent import (
+    KEEP,
+    REFIT,
+    SCALE,
+    SCALE_SPARSE,
+    collapse,
+    descend_blocks,
+    drop_tree,
+    move_intercept,
+    weakest_collapses,
+)
 from secateur.kernels.max_heap import fit_max_heap, node_gradient, project_max_heap
 from secateur.kernels.raising import raise_tree
 from secateur.kernels.routing import add_trees, lift, route_categorical, route_numeric
@@ -17,18 +28,28 @@ from secateur.kernels.subtrees import (
     table_start,
 )
 from secateur.kernels.tree import preorder, stand_ins, subtree_end, sum_down, tree_depth, tree_parent
+from secateur.kernels.tree_lasso import fit_tree_lasso
 from secateur.kernels.weakest_link import weakest_link
 
 __all__ = [
+    "KEEP",
+    "REFIT",
+    "SCALE",
+    "SCALE_SPARSE",
     "add_rows",
     "add_trees",
     "best_of_every_size",
     "cheapest_cut",
+    "collapse",
     "count_classes",
+    "descend_blocks",
+    "drop_tree",
     "fit_max_heap",
+    "fit_tree_lasso",
     "keep_of_size",
     "lift",
     "merge_leaves",
+    "move_intercept",
     "node_gradient",
     "preorder",
     "project_max_heap",
@@ -44,5 +65,6 @@ __all__ = [
     "table_start",
     "tree_depth",
     "tree_parent",
+    "weakest_collapses",
     "weakest_link",
 ]

@@ -1,5 +1,7 @@
 """From a solver's decisions to a Path: the columns every path has."""
 
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,52 @@ from secateur.path.masks import Masks, PackedMasks
 from secateur.problem import Problem
 
 Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Point:
+    """What a solver found at one penalty.
+
+    Attributes
+    ----------
+    penalty : float
+    keep : (n_nodes,) bool
+    value : (n_nodes, width), or None
+        New values; None where the forest's own stay.
+    more : dict of float
+        Entries for columns of the solver's own.
+    """
+
+    penalty: float
+    keep: NDArray[np.bool_]
+    value: Floats | None = None
+    more: dict[str, float] = field(default_factory=dict)
+
+
+def trace_points(problem: Problem, points: Iterable[Point], solver: str, *, ensemble: bool) -> Path:
+    """Return the path of the unpruned forest and some points, the largest first; at one size the smaller penalty first.
+
+    Values are taken over for kept nodes only, point by point, so that points may come from a generator that changes its
+    arrays.
+    """
+    forest = problem.forest
+    everything = np.ones(forest.n_nodes, bool)
+    bits, values = [np.packbits(everything)], [forest.value]
+    size, penalty, changed = [forest.n_nodes], [np.nan], False
+    more: list[dict[str, float]] = [{}]
+    for point in points:
+        bits.append(np.packbits(point.keep))
+        values.append((forest.value if point.value is None else point.value)[point.keep])
+        size.append(int(np.count_nonzero(point.keep)))
+        penalty.append(point.penalty)
+        more.append(point.more)
+        changed |= point.value is not None
+    order = np.concatenate([[0], 1 + np.lexsort((np.array(penalty[1:]), -np.array(size[1:])))]).astype(int)
+    names = dict.fromkeys(name for entry in more for name in entry)
+    columns = {name: np.array([more[i].get(name, 0.0) for i in order]) for name in names}
+    masks = PackedMasks(np.array(bits)[order], forest.n_nodes)
+    changes = {"values": [values[i] for i in order]} if changed else {}
+    return trace_path(problem, masks, np.array(penalty)[order], solver, more=columns, ensemble=ensemble, **changes)
 
 
 def trace_path(

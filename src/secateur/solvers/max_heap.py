@@ -12,6 +12,7 @@ from secateur.path import Path
 from secateur.problem import Problem
 from secateur.solvers.base import Solver
 from secateur.solvers.node_weights import Block, Weights, blocks, cannot_weigh, path_of, targets
+from secateur.solvers.penalties import check_penalties, falling
 
 Floats = NDArray[np.float64]
 
@@ -109,10 +110,8 @@ class MaxHeap(Solver):
 
     def falling(self, whole: list[Block]) -> Floats:
         """Return the penalties, the largest first."""
-        if not isinstance(self.penalties, int):
-            return np.array(sorted(self.penalties, reverse=True), np.float64)
         largest = max((_largest_penalty(block, k) for block in whole for k in range(len(block.targets))), default=0.0)
-        return (largest or 1.0) * np.geomspace(1.0, self.smallest, self.penalties)
+        return falling(self.penalties, largest, self.smallest)
 
     def learn(self, whole: list[Block], penalties: Floats, problem: Problem) -> Iterator[Weights]:
         """Yield the weights at each penalty, each descent starting from the one before."""
@@ -183,18 +182,10 @@ def _largest_penalty(block: Block, k: int) -> float:
 
 def _check(settings: MaxHeap) -> None:
     """Raise ValueError for settings that mean nothing."""
-    given = settings.penalties
-    if isinstance(given, tuple):
-        good = len(given) > 0 and bool(np.isfinite(given).all()) and min(given) > 0
-    else:
-        good = isinstance(given, int) and given >= 1
-    if not good:
-        raise ValueError(
-            f"penalties={given!r}; it must be how many, at least 1, or a tuple of positive numbers. Try penalties=40."
-        )
+    check_penalties(settings.penalties, settings.smallest)
     if settings.values not in ("learned", "mean"):
         raise ValueError(f"values={settings.values!r} is unknown; known are 'learned' and 'mean'. Use one of these.")
-    for name in ("smallest", "sample_fraction", "stable_smallest"):
+    for name in ("sample_fraction", "stable_smallest"):
         if getattr(settings, name) is not None and not 0 < getattr(settings, name) <= 1:
             raise ValueError(f"{name}={getattr(settings, name)!r}; it must be above 0 and at most 1. Correct it.")
     if not (settings.growth > 1 and settings.tolerance > 0):

@@ -4,7 +4,7 @@ Trees become least-squares problems (`Block`) in which rows that nothing tells a
 penalty (`Weights`) becomes a point of a path. Classes are ±1, one problem per class if there are more than two.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from secateur import kernels
 from secateur.forest import Forest
-from secateur.path import PackedMasks, Path
-from secateur.path.trace import trace_path
+from secateur.path import Path
+from secateur.path.trace import Point, trace_points
 from secateur.problem import Problem
 
 Floats = NDArray[np.float64]
@@ -187,15 +187,11 @@ def values_of(forest: Forest, weights: Weights, joint: bool) -> Floats:
 def path_of(problem: Problem, learned: Iterable[Weights], solver: str, *, joint: bool, keep_values: bool) -> Path:
     """Return the unpruned forest and what was learned, the largest pruning first."""
     forest = problem.forest
-    keeps, values, columns = [np.ones(forest.n_nodes, bool)], [forest.value], [(np.nan, 0.0)]
-    for weights in learned:
-        keep = keep_of(forest, weights.support)
-        keeps.append(keep)
-        columns.append((weights.penalty, weights.criticality))
-        values.append(forest.value[keep] if keep_values else values_of(forest, weights, joint)[keep])
-    size = np.array([keep.sum() for keep in keeps])
-    order = np.concatenate([[0], 1 + np.lexsort((np.array(columns)[1:, 0], -size[1:]))])
-    penalty, criticality = np.array(columns)[order].T
-    masks = PackedMasks.pack(np.array([keeps[i] for i in order]))
-    changes = {} if keep_values else {"values": [values[i] for i in order]}
-    return trace_path(problem, masks, penalty, solver, more={"criticality": criticality}, ensemble=joint, **changes)
+
+    def points() -> Iterator[Point]:
+        for weights in learned:
+            value = None if keep_values else values_of(forest, weights, joint)
+            more = {"criticality": weights.criticality}
+            yield Point(weights.penalty, keep_of(forest, weights.support), value, more)
+
+    return trace_points(problem, points(), solver, ensemble=joint)

@@ -1,0 +1,213 @@
+"""An ensemble as a sum of trees, on the scale on which its loss is a function of the sum; and the way back.
+
+On this scale a tree adds `part` to a row, and one intercept per output holds everything else: the base, and what the
+roots of all trees say, so that a tree can go without taking the mean along.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secateur import kernels
+from secateur.forest import Forest
+from secateur.links import Logit
+from secateur.problem import Problem
+
+Floats = NDArray[np.float64]
+_LOGITS = ("logit", "logit_tie_up", "half_logit", "softmax")
+
+
+@dataclass(frozen=True, eq=False)
+class Additive:
+    """What does not change while an ensemble is being pruned.
+
+    Attributes
+    ----------
+    leaves : (n_trees, n_rows)
+    weight : (n_rows,)
+        Adds up to 1; to 1 / n_targets where the loss is a mean over targets.
+    target : (n_rows, n_outputs)
+        Numbers, or 1 for the class of the row and 0 for others.
+    start : (n_rows, n_outputs)
+        What a row gets besides trees and intercept.
+    slope : float
+        From the model's scale to this one.
+    logits : bool
+        Whether sums are logits, and the loss is the log loss, instead of squared error.
+    own : (n_nodes, width)
+        What each node adds as a leaf, less what its root does.
+    share : (n_nodes,)
+        Row weight at each node.
+    """
+
+    forest: Forest
+    leaves: NDArray[np.unsignedinteger]
+    weight: Floats
+    target: Floats
+    start: Floats
+    slope: float
+    logits: bool
+    own: Floats
+    share: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """An ensemble in the course of being pruned; the arrays change. See `secateur.kernels.block_descent`."""
+
+    pull: Floats
+    chance: Floats
+    intercept: Floats
+    status: NDArray[np.int8]
+    part: Floats
+    factor: Floats
+
+    def copy(self) -> "State":
+        """Return a state of its own."""
+        return State(*(getattr(self, name).copy() for name in self.__dataclass_fields__))
+
+    @property
+    def n_nodes(self) -> int:
+        """How many nodes are kept."""
+        return int(np.count_nonzero(self.status))
+
+
+def not_additive(forest: Forest) -> str | None:
+    """Return why the model is no sum whose loss we can follow, or None if it is."""
+    if forest.aggregation == "median" or forest.link not in ("identity", "probability", *_LOGITS):
+        return f"its trees are combined by {forest.aggregation} and {forest.link}, which this method cannot follow. "
+    if forest.link == "softmax" and (forest.tree_output < 0).any():
+        return "its trees feed all classes at once, and this method expects one tree per class. "
+    return None
+
+
+def additive(problem: Problem) -> Additive:
+    """Return the ensemble and its rows on the scale of the loss; rows without weight are left out."""
+    forest, sample = problem.forest, problem.sample
+    rows = np.flatnonzero(sample.weight)
+    if len(rows) < len(sample):
+        sample = sample.take(rows)
+    link = forest.response
+    slope = link.slope if isinstance(link, Logit) else 1.0
+    n_targets = max(len(forest.n_classes), 1) if forest.n_classes else forest.n_outputs
+    tree = np.repeat(np.arange(forest.n_trees), np.diff(forest.tree_start))
+    own = forest.value * (slope / forest.divisor * forest.tree_weight[tree])[:, None]
+    weight = sample.weight / (sample.weight.sum() * n_targets)
+    start = np.zeros((len(sample), forest.n_outputs)) if sample.offset is None else slope * sample.offset
+    return Additive(
+        forest,
+        sample.leaves,
+        weight,
+        _as_numbers(forest, sample.y),
+        start / forest.divisor,
+        slope,
+        forest.link in _LOGITS,
+        own - own[forest.root][tree],
+        problem.weight / (problem.sample.weight.sum() * n_targets),
+    )
+
+
+def _as_numbers(forest: Forest, y: NDArray[np.generic]) -> Floats:
+    if not forest.n_classes:
+        return y.astype(np.float64)
+    if forest.n_outputs == 1:
+        return (y[:, :1] == 1).astype(np.float64)
+    return np.hstack([np.eye(k)[y[:, target]] for target, k in enumerate(forest.n_classes)])
+
+
+def empty_state(ensemble: Additive) -> State:
+    """Return the ensemble without trees: the intercept that is best alone."""
+    forest = ensemble.forest
+    shape = ensemble.target.shape
+    if ensemble.logits:
+        share = ensemble.weight @ ensemble.target / ensemble.weight.sum()
+        tiny = 1e-9
+        intercept = np.log(np.maximum(share, tiny))
+        if shape[1] == 1:
+            intercept -= np.log(np.maximum(1 - share, tiny))
+    else:
+        intercept = (ensemble.weight @ (ensemble.target - ensemble.start)) / ensemble.weight.sum()
+    predicted = predict(ensemble, np.tile(intercept, (shape[0], 1)) + ensemble.start)
+    state = State(
+        ensemble.weight[:, None] * (ensemble.target - predicted),
+        predicted if ensemble.logits else np.empty((0, 0)),
+        intercept,
+        np.zeros(forest.n_nodes, np.int8),
+        np.zeros_like(ensemble.own),
+        np.zeros(forest.n_trees),
+    )
+    for _ in range(20 if ensemble.logits else 1):
+        if kernels.move_intercept(ensemble.weight, state.pull, state.chance, state.intercept) < 1e-15:
+            break
+    return state
+
+
+def predict(ensemble: Additive, score: Floats) -> Floats:
+    """Return what the sums mean: themselves, or probabilities."""
+    if not ensemble.logits:
+        return score
+    if score.shape[1] == 1:
+        return 1 / (1 + np.exp(-score))
+    power = np.exp(score - score.max(axis=1, keepdims=True))
+    return power / power.sum(axis=1, keepdims=True)
+
+
+def loss_of(ensemble: Additive, state: State) -> float:
+    """Return the loss that is being minimised, without penalty: squared error, or log loss."""
+    residual = state.pull / ensemble.weight[:, None]
+    if not ensemble.logits:
+        return float(ensemble.weight @ (residual**2).sum(axis=1))
+    chance = state.chance
+    if chance.shape[1] == 1:
+        chance = np.where(ensemble.target == 1, chance, 1 - chance)
+    else:
+        chance = (chance * ensemble.target).sum(axis=1, keepdims=True)
+    return float(-ensemble.weight @ np.log(np.maximum(chance[:, 0], 1e-300)))
+
+
+def decide(ensemble: Additive, state: State) -> tuple[NDArray[np.bool_], Floats]:
+    """Return what is kept and the value of every kept node, such that the model predicts what the state does.
+
+    The intercept is shared out among the trees of an output; an output without trees keeps the root of one.
+    """
+    forest = ensemble.forest
+    status = state.status.copy()
+    output = forest.tree_output
+    trees_of = [np.flatnonzero((output == k) | (output < 0)) for k in range(forest.n_outputs)]
+    for trees in trees_of:
+        if len(trees) and not status[forest.root[trees]].any():
+            status[forest.root[trees[0]]] = 2
+    keep = status > 0
+    standing = keep[forest.root]
+    divisor = forest.divisor
+    if forest.aggregation == "mean":
+        divisor = float(forest.tree_weight[standing].sum()) * forest.unit
+    lift = np.zeros((forest.n_trees, state.part.shape[1]))
+    for k, trees in enumerate(trees_of):
+        own = trees[standing[trees]]
+        if len(own):
+            rest = state.intercept[k] / ensemble.slope - forest.base[k] / divisor
+            lift[own, k if state.part.shape[1] > 1 else 0] = rest / len(own)
+    tree = np.repeat(np.arange(forest.n_trees), np.diff(forest.tree_start))
+    added = _fill_splits(ensemble, status, state.part) / ensemble.slope + lift[tree]
+    return keep, added * divisor / forest.tree_weight[tree, None]
+
+
+def _fill_splits(ensemble: Additive, status: NDArray[np.int8], part: Floats) -> Floats:
+    """Return `part` with the mean of the kept leaves below, by their rows, at the splits that are kept."""
+    right = ensemble.forest.right
+    at_leaf = (status == 2)[:, None]
+    sums = np.hstack([np.where(at_leaf, ensemble.share[:, None], 0.0) * part, ensemble.share[:, None] * at_leaf])
+    kernels.roll_up(np.where(status == 1, right, -1), sums)
+    mean = sums[:, :-1] / np.maximum(sums[:, -1:], 1e-300)
+    return np.where((status == 1)[:, None], mean, part)
+
+
+def rescaled(ensemble: Additive, state: State, tree: int, times: float) -> State:
+    """Return the state with what one tree adds multiplied."""
+    forest = ensemble.forest
+    nodes = slice(forest.tree_start[tree], forest.tree_start[tree + 1])
+    part = state.part.copy()
+    part[nodes] *= times
+    return replace(state, part=part)

@@ -1,0 +1,168 @@
+"""Block descent: ForestPrune (Liu and Mazumder 2023) and its node-level, refitting generalisation."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal, final
+
+import numpy as np
+
+from secateur.path import Path
+from secateur.path.trace import Point, trace_points
+from secateur.problem import Problem
+from secateur.solvers.additive import Additive, additive, decide, not_additive
+from secateur.solvers.base import Solver
+from secateur.solvers.descent import Descent, Settings
+from secateur.solvers.penalties import check_penalties
+from secateur.solvers.polish import polished
+
+
+@final
+@dataclass(frozen=True)
+class BlockDescent(Solver):
+    """Prune all trees together: each in turn gets the best subtree given the others, at every penalty of a sequence.
+
+    It minimises, over all subtrees of all trees, their leaf values and one intercept,
+
+        loss(y, intercept + Σ_trees tree(x)) + penalty · cost(pruning) + ridge / n · Σ_leaves value²
+
+    with squared error for numbers and for class probabilities (Brier), log loss for boosted classifiers. One update is
+    exact (a dynamic program over the tree; for log loss by a parabola, taken only if the true objective falls); the
+    whole is a local minimum with respect to single trees, from the one at the next larger penalty. O(rows + nodes) per
+    update.
+
+    `granularity="layer", values="keep"` is ForestPrune's problem (1); `polish` its problem (2); `joint` its (5)–(7).
+
+    Parameters
+    ----------
+    granularity : "node" or "layer"
+        Whether any subtree may be cut, or all that is below a depth.
+    values : "refit" or "keep"
+        Whether leaf values are fitted anew or stay (but for the intercept).
+    weights : "nodes" or "depth"
+        What a layer costs: the cost of its nodes, or 1.
+    ridge : float or tuple of float
+        How many rows the value 0 counts in a refitted leaf. Several make one path with all their points.
+    penalties : int or tuple of float
+        How many, from one too large for any split down to `smallest` times that; or which.
+    smallest : float
+    max_sweeps : int
+        Rounds over all trees at each penalty.
+    local_search : int
+        After a descent, drop trees at random and descend again, until this many attempts in a row were in vain.
+    polish : "ridge", "subset" or None
+        Reweigh the trees of each point, with a penalty on the squared weights or on their number.
+    polish_penalty : float
+    joint : bool
+        Choose each tree's weight together with its depth, penalised as `polish` says.
+    max_nodes : int, optional
+        Make sure that a point uses up this number of nodes.
+    seed : int
+        For the local search.
+    """
+
+    granularity: Literal["node", "layer"] = "node"
+    values: Literal["refit", "keep"] = "refit"
+    weights: Literal["nodes", "depth"] = "nodes"
+    ridge: float | tuple[float, ...] = 25.0
+    penalties: int | tuple[float, ...] = 50
+    smallest: float = 1e-6
+    max_sweeps: int = 15
+    local_search: int = 0
+    polish: Literal["ridge", "subset"] | None = None
+    polish_penalty: float = 1e-2
+    joint: bool = False
+    max_nodes: int | None = None
+    seed: int = 0
+
+    name = "block_descent"
+
+    def __post_init__(self) -> None:
+        _check(self)
+
+    @property
+    def changes(self) -> tuple[str, ...]:
+        """Values: also kept ones, as the intercept and the number of trees are in them."""
+        return ("value",)
+
+    @property
+    def judges_ensemble(self) -> bool:
+        """Yes: that is the point."""
+        return True
+
+    def unsupported(self, problem: Problem) -> str | None:
+        """Return a reason for models that are no sums, and for settings that do not go together."""
+        reason = not_additive(problem.forest)
+        if reason:
+            return f"{reason}Use weakest_link."
+        if self.polish and problem.forest.link not in ("identity", "probability"):
+            return "trees are reweighed by squared error, and this model sums log-odds. Use polish=None."
+        return None
+
+    def path(self, problem: Problem) -> Path:
+        """Return the unpruned forest and what was found at each penalty, by falling size."""
+        ensemble = additive(problem)
+        return trace_points(problem, self._points(ensemble, problem), repr(self), ensemble=True)
+
+    def _points(self, ensemble: Additive, problem: Problem) -> Iterator[Point]:
+        """Yield what was found for every ridge and penalty, without repeating a shape."""
+        ridges = self.ridge if isinstance(self.ridge, tuple) else (self.ridge,)
+        for ridge in ridges if self.values == "refit" else (0.0,):
+            descent = Descent(ensemble, problem, self.settings(ridge))
+            before = None
+            for penalty, state in descent.run():
+                if before is None or not np.array_equal(before, state.status):
+                    before = state.status.copy()
+                    final = state
+                    if self.polish and not self.joint:
+                        final = polished(ensemble, state, self.polish, self.polish_penalty)
+                    keep, value = decide(ensemble, final)
+                    yield Point(penalty, keep, value, {"ridge": ridge})
+
+    def settings(self, ridge: float) -> Settings:
+        """Return how to descend with one ridge."""
+        kind = self.values if not self.joint else {"ridge": "scale", "subset": "scale_sparse"}[str(self.polish)]
+        return Settings(
+            layered=self.granularity == "layer",
+            values=kind,
+            by_depth=self.weights == "depth",
+            ridge=self.polish_penalty if self.joint else ridge,
+            penalties=self.penalties,
+            smallest=self.smallest,
+            max_sweeps=self.max_sweeps,
+            local_search=self.local_search,
+            max_nodes=self.max_nodes,
+            seed=self.seed,
+        )
+
+
+def _check(solver: BlockDescent) -> None:
+    """Raise ValueError for settings that mean nothing, alone or together."""
+    known = {
+        "granularity": ("node", "layer"),
+        "values": ("refit", "keep"),
+        "weights": ("nodes", "depth"),
+        "polish": ("ridge", "subset", None),
+    }
+    for name, choices in known.items():
+        if getattr(solver, name) not in choices:
+            raise ValueError(
+                f"{name}={getattr(solver, name)!r} is unknown; known are {', '.join(map(repr, choices))}. "
+                "Use one of these."
+            )
+    if solver.joint and (solver.granularity != "layer" or solver.values != "keep" or solver.polish is None):
+        raise ValueError(
+            f"joint=True with granularity={solver.granularity!r}, values={solver.values!r}, polish={solver.polish!r}; "
+            "it chooses depth and weight of whole trees. Use granularity='layer', values='keep' and polish='ridge' or "
+            "'subset'."
+        )
+    if solver.weights == "depth" and solver.granularity != "layer":
+        raise ValueError("weights='depth' prices layers, but granularity is 'node'. Use granularity='layer'.")
+    ridges = solver.ridge if isinstance(solver.ridge, tuple) else (solver.ridge,)
+    if not ridges or min(ridges) < 0 or not np.isfinite(ridges).all():
+        raise ValueError(
+            f"ridge={solver.ridge!r}; it must be a number of rows, at least 0, or a tuple of such. Try 25.0."
+        )
+    for name, least in [("max_sweeps", 1), ("local_search", 0), ("polish_penalty", 0), ("max_nodes", 1)]:
+        if getattr(solver, name) is not None and not getattr(solver, name) >= least:
+            raise ValueError(f"{name}={getattr(solver, name)!r}; it must be at least {least}. Correct it.")
+    check_penalties(solver.penalties, solver.smallest)
