@@ -12,7 +12,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from tests.models import RECIPES, case
 
 import secateur as sc
-from secateur.api import prune_point
+from secateur.api import evaluated_path, prune_point
 from secateur.io import adapt
 from secateur.problem import read_sample
 from secateur.warnings import NothingPrunedWarning, TrainingRowsWarning
@@ -71,9 +71,10 @@ def test_limits_are_obeyed(cancer, limit, value, column):
     assert prune_point(model, X, y, **{limit: value}).row[column] <= value
 
 
-def test_a_limit_uses_most_of_what_it_allows(cancer):
+def test_a_path_has_a_point_that_uses_up_the_limit(cancer):
     model, _, _, X, y = cancer
-    assert prune_point(model, X, y, max_nodes=300).row["n_nodes"] >= 250
+    sizes = evaluated_path(model, X, y, max_nodes=123).table["n_nodes"][1:]
+    assert sizes.max() in (122, 123)
 
 
 def test_the_summary_says_what_was_gained_and_on_which_rows(cancer):
@@ -106,7 +107,8 @@ def test_training_rows_are_noticed_and_other_rows_are_not(cancer):
         warnings.simplefilter("error", TrainingRowsWarning)
         sc.prune(model, X, y, max_nodes=300)
         sc.prune(model, X_train, y_train, validation=(X, y), max_nodes=300)
-        assert "out-of-bag" in prune_point(model, X_train, y_train, max_nodes=300).summary()["rows"]["chosen_on"]
+        chosen_on = prune_point(model, X_train, y_train, max_nodes=300).summary()["rows"]["chosen_on"]
+    assert "refitted clones" in chosen_on
 
 
 @pytest.mark.parametrize("name", [name for name in RECIPES if "weight" not in RECIPES[name][2]])
@@ -127,7 +129,7 @@ def test_pruning_that_changes_nothing_says_so():
     X, y = load_diabetes(return_X_y=True)
     model = GradientBoostingRegressor(n_estimators=3, max_depth=1, random_state=0).fit(X[::2], y[::2])
     with pytest.warns(NothingPrunedWarning, match="Nothing was pruned"):
-        small = sc.prune(model, X[1::2], y[1::2], max_loss_increase=0.0)
+        small = sc.prune(model, X[1::2], y[1::2], solver="weakest_link", max_loss_increase=0.0)
     assert np.array_equal(small.predict(X), model.predict(X))
 
 
@@ -197,7 +199,7 @@ def test_weights_of_zero_are_rows_that_are_not_there(cancer):
         ({"loss": "squared_error"}, "does classification"),
         ({"validation": 1.5}, "share between 0 and 1"),
         ({"validation": "maybe"}, "share between 0 and 1"),
-        ({"max_nodes": 3}, "nearest"),
+        ({"max_nodes": 3, "solver": "weakest_link"}, "nearest"),
     ],
 )
 def test_bad_input_gets_a_clear_error(cancer, change, message):
@@ -276,3 +278,19 @@ def test_a_tree_that_is_one_leaf_has_a_path_of_one_point():
     path = sc.prune_path(tree, X, [0, 1, 0, 1])
     assert len(path) == 1
     assert path.table["penalty"].tolist() == [0.0]
+
+
+@pytest.mark.parametrize("solver", ["auto", "weakest_link"])
+def test_a_limit_on_bytes_is_that_of_the_pickled_model(cancer, solver):
+    import pickle
+
+    model, _, _, X, y = cancer
+    for limit in (60_000, 15_000):
+        small = sc.prune(model, X, y, solver=solver, max_bytes=limit)
+        assert len(pickle.dumps(small, protocol=5)) <= limit
+    path = sc.prune_path(model, X, y, solver=solver).with_bytes()
+    for point in np.linspace(1, len(path) - 1, 5).astype(int):
+        actual = len(pickle.dumps(path[int(point)].to_model(), protocol=5))
+        assert path.table["bytes"][point] == pytest.approx(actual, rel=0.2)
+    with pytest.raises(ValueError, match="max_bytes=100"):
+        sc.prune(model, X, y, solver=solver, max_bytes=100)

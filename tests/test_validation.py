@@ -5,11 +5,13 @@ import warnings
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_breast_cancer, load_diabetes
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_diabetes, make_friedman1
 from sklearn.ensemble import (
     BaggingRegressor,
     ExtraTreesClassifier,
     GradientBoostingClassifier,
+    GradientBoostingRegressor,
     RandomForestClassifier,
     RandomForestRegressor,
 )
@@ -66,7 +68,7 @@ def test_training_rows_of_a_random_forest_are_judged_out_of_bag_without_being_as
     forest = RandomForestRegressor(100, random_state=0).fit(X_train, y_train)
     with warnings.catch_warnings():
         warnings.simplefilter("error", TrainingRowsWarning)
-        chosen = prune_point(forest, X_train, y_train, max_loss_increase=0.05)
+        chosen = prune_point(forest, X_train, y_train, solver="weakest_link", max_loss_increase=0.05)
     assert "out-of-bag" in chosen.summary()["rows"]["chosen_on"]
     before, after = (mean_squared_error(y_test, m.predict(X_test)) for m in (forest, chosen.to_model()))
     assert chosen.row["n_nodes"] < sc.as_forest(forest).n_nodes / 5
@@ -128,13 +130,13 @@ def test_a_limit_does_not_change_what_cross_validation_measures(cancer):
 @pytest.mark.parametrize("solver", sorted(sc.solvers.SOLVERS))
 def test_every_solver_can_be_cross_validated(cancer, solver):
     X, y = cancer
-    tree = DecisionTreeClassifier(random_state=0).fit(X, y)
-    if sc.solvers.SOLVERS[solver].needs_unseen_rows:  # it finds no errors to reduce on the rows a clone was grown on
+    forest = RandomForestClassifier(6, random_state=0).fit(X, y)
+    if sc.solvers.SOLVERS[solver].needs_unseen_rows:  # it finds few errors to reduce on the rows a clone was grown on
         with pytest.warns(TrainingRowsWarning, match="prunes next to nothing"):
-            path = evaluated_path(tree, X, y, validation="cv", solver=solver)
+            path = evaluated_path(forest, X, y, validation="cv", solver=solver)
     else:
-        path = evaluated_path(tree, X, y, validation="cv", solver=solver)
-        assert path.select(max_loss_increase=0.2).row["n_nodes"] < tree.tree_.node_count
+        path = evaluated_path(forest, X, y, validation="cv", solver=solver)
+        assert path.select(max_loss_increase=1.0).row["n_nodes"] < sc.as_forest(forest).n_nodes
     assert np.isfinite(path.table["loss"]).all()
 
 
@@ -196,3 +198,41 @@ def test_the_choice_on_enough_rows_is_within_two_epsilon():
 def test_impossible_wishes_are_refused(wrong):
     with pytest.raises(ValueError, match="between 0 and 1"):
         sc.holdout_size(*wrong)
+
+
+def test_a_refitted_clone_is_judged_on_rows_it_has_not_seen(diabetes):
+    X, y = diabetes
+    forest = RandomForestRegressor(20, random_state=0).fit(X, y)
+    solver = sc.solvers.BlockDescent(penalties=12, smallest=1e-3, ridge=(5.0, 50.0), values="both")
+    path = evaluated_path(forest, X, y, validation="refit", solver=solver)
+    held_out = np.random.default_rng(0).permutation(len(y)) % 4 == 0
+    other = clone(forest).fit(X[~held_out], y[~held_out])
+    theirs = sc.prune_path(other, X[~held_out], y[~held_out], solver=solver).evaluate(X[held_out], y[held_out])
+    assert path.table["loss"][0] == pytest.approx(mean_squared_error(y[held_out], other.predict(X[held_out])))
+    assert path.facts["evaluated_rows"] == held_out.sum()
+    for point in (1, len(path) // 2, len(path) - 1):  # the clone's point with the same values and the nearest penalty
+        alike = [theirs.table[name] == path.table[name][point] for name in ("ridge", "kept")]
+        apart = np.abs(np.log(theirs.table["penalty"] / path.table["penalty"][point]))
+        nearest = np.nanargmin(np.where(alike[0] & alike[1], apart, np.nan))
+        assert path.table["loss"][point] == theirs.table["loss"][nearest]
+
+
+@pytest.mark.parametrize("name", ["random forest", "boosting"])
+def test_training_rows_of_an_ensemble_keep_the_promise_on_other_rows(name):
+    X, y = make_friedman1(1200, noise=1.0, random_state=0)
+    model = {"random forest": RandomForestRegressor(40, random_state=0), "boosting": GradientBoostingRegressor()}[name]
+    model.fit(X[:600], y[:600])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", TrainingRowsWarning)
+        chosen = prune_point(model, X[:600], y[:600], max_loss_increase=0.05)
+    assert "refitted clones" in chosen.summary()["rows"]["chosen_on"]
+    before, after = (mean_squared_error(y[600:], m.predict(X[600:])) for m in (model, chosen.to_model()))
+    assert chosen.row["n_nodes"] < sc.as_forest(model).n_nodes / 3
+    assert after < 1.1 * before
+
+
+def test_out_of_bag_trees_cannot_speak_where_trees_were_fitted_to_each_other(diabetes):
+    X, y = diabetes
+    forest = RandomForestRegressor(5, random_state=0).fit(X, y)
+    with pytest.raises(ValueError, match="fits trees to each other"):
+        sc.prune(forest, X, y, solver="block_descent", validation="oob")

@@ -13,9 +13,11 @@ from secateur.io import adapt
 from secateur.io.adapter import Adapter
 from secateur.losses import LOSSES, Loss, default_loss
 from secateur.path import Path, Progress, Pruned
+from secateur.path.pruned import pickled_size
 from secateur.path.selection import LIMITS
 from secateur.problem import Problem, Sample, read_sample
-from secateur.solvers import SOLVERS, Solver, WeakestLink
+from secateur.solvers import SOLVERS, Solver
+from secateur.solvers.automatic import automatic
 from secateur.validation import Rows, Validation, make_and_evaluate
 from secateur.warnings import EverythingPrunedWarning, NothingPrunedWarning, TrainingRowsWarning
 
@@ -72,7 +74,7 @@ def prune_path(
     [9, 7, 5, 4, 3, 2, 1]
     """
     adapter = adapt(model)
-    return _make_path(adapter, read_sample(adapter, X, y, sample_weight), solver, cost, loss)
+    return _make_path(adapter, read_sample(adapter, X, y, sample_weight), _solver_for(solver, adapter), cost, loss)
 
 
 def prune(
@@ -90,6 +92,7 @@ def prune(
     max_depth: int | None = None,
     max_features: int | None = None,
     max_cost: float | None = None,
+    max_bytes: int | None = None,
     max_loss_increase: float | None = None,
     sample_weight: Any = None,
     random_state: int | np.random.Generator = 0,
@@ -103,14 +106,19 @@ def prune(
     X, y : rows and targets, best not the ones the model was trained on
     solver, cost, loss, sample_weight
         As in `prune_path`.
-    validation : float, (X, y), (X, y, sample_weight), "oob", "cv", "auto" or None
+    validation : float, (X, y), (X, y, sample_weight), "oob", "refit", "cv", "auto" or None
         The rows on which a point of the path is chosen: a share of the rows given, other rows, out-of-bag rows (given
-        the training rows of bagged trees), five-fold cross-validation (refits clones), or None for the very rows the
-        path is made on. "auto" is "oob" if these are the training rows of bagged trees, else a share of 0.25.
-    max_nodes, max_leaves, max_trees, max_depth, max_features, max_cost : optional
-        Limits the result must obey. Of the points that do, the one with the lowest loss is taken.
+        the training rows of bagged trees), a quarter held out from a clone that is refitted on the rest, five-fold
+        cross-validation (refits five clones), or None for the very rows the path is made on. "auto" is a share of 0.25;
+        given the training rows it is "cv" or, from 5000 rows on, "refit" if the solver fits trees to each other, and
+        "oob" for bagged trees otherwise.
+    max_nodes, max_leaves, max_trees, max_depth, max_features, max_cost, max_bytes : optional
+        Limits the result must obey, the last on the pickled model. Of the points that do, the one with the lowest loss
+        is taken.
     max_loss_increase : float, optional
-        Take the cheapest point whose loss exceeds the unpruned model's by at most this share of it. A model that
+        Take the cheapest point whose loss exceeds the unpruned model's by at most this share of it, with half a standard
+        error of the difference (a whole one where clones stand for the model) to spare: the luckiest of many points
+        would win otherwise. A model that
         has learned noise may be worse than a constant, and this then allows the constant. Without any limit the
         cheapest point within one per cent of the *lowest* loss is taken, which is never above the unpruned model's.
     random_state : int or numpy Generator
@@ -155,6 +163,7 @@ def prune(
         max_depth=max_depth,
         max_features=max_features,
         max_cost=max_cost,
+        max_bytes=max_bytes,
         max_loss_increase=max_loss_increase,
     ).to_model()
 
@@ -165,7 +174,8 @@ def prune_point(model: Any, X: Any, y: Any = None, *, max_loss_increase: float |
     free = max_loss_increase is None and all(limit is None for limit in limits.values())
     path = evaluated_path(model, X, y, **options)
     rule = "one_percent" if free else None
-    chosen = path.select(**limits, max_loss_increase=max_loss_increase, rule=rule)
+    guard = 1.0 if "clones" in path.facts else 0.5  # a clone is like the model, but not the model
+    chosen = path.select(**limits, max_loss_increase=max_loss_increase, guard=guard, rule=rule)
     _warn_of_extremes(chosen)
     return chosen
 
@@ -185,17 +195,29 @@ def evaluated_path(
     **limits: float | None,
 ) -> Path:
     """Return the path from which `prune` chooses: at most 256 points within the limits, with their losses."""
+    adapter = adapt(model)
+    chosen = _solver_for("weakest_link" if (solver, validation) == ("auto", "oob") else solver, adapter)
+    budget = _node_budget(adapter, limits.get("max_nodes"), limits.pop("max_bytes", None))
+    if budget is not None:
+        chosen = chosen.aiming_at(budget)
 
     def make(adapter: Adapter, sample: Sample) -> Path:
-        return _make_path(adapter, sample, solver, cost, loss)
+        return _make_path(adapter, sample, chosen, cost, loss)
 
     def shorten(path: Path) -> Path:
         return path.thin(_EVALUATED_POINTS, **limits)
 
     rng = np.random.default_rng(random_state)
-    return make_and_evaluate(
-        adapt(model), Rows(X, y, sample_weight), make, shorten, validation, rng=rng, progress=progress
-    )
+    rows, sums = Rows(X, y, sample_weight), chosen.judges_ensemble
+    return make_and_evaluate(adapter, rows, make, shorten, validation, sums=sums, rng=rng, progress=progress)
+
+
+def _node_budget(adapter: Adapter, max_nodes: float | None, max_bytes: float | None) -> int | None:
+    """Return how many nodes to aim at, if there is a limit on nodes or bytes."""
+    budgets = [max_nodes] if max_nodes is not None else []
+    if max_bytes is not None:
+        budgets.append(max_bytes * adapter.forest.n_nodes / pickled_size(adapter.model))
+    return max(1, int(min(budgets))) if budgets else None
 
 
 def _warn_of_extremes(chosen: Pruned) -> None:
@@ -217,15 +239,22 @@ def _warn_of_extremes(chosen: Pruned) -> None:
         )
 
 
+def _solver_for(choice: Solver | str, adapter: Adapter) -> Solver:
+    """Return the solver meant, by name or by what suits the model."""
+    if isinstance(choice, str) and choice == "auto":
+        return automatic(adapter.forest, new_values=adapter.cannot_change("value") is None)
+    solver: Solver = _from_table(choice, SOLVERS, "solver")
+    return solver
+
+
 def _make_path(
     adapter: Adapter,
     sample: Sample,
-    solver: Solver | str,
+    chosen: Solver,
     cost: Cost | str | None,
     loss: Loss | str | None,
 ) -> Path:
     forest = adapter.forest
-    chosen: Solver = WeakestLink() if solver == "auto" else _from_table(solver, SOLVERS, "solver")
     problem = Problem(
         forest,
         sample,

@@ -49,6 +49,7 @@ class _PrunedEstimator(MetaEstimatorMixin, BaseEstimator):
         max_depth: int | None = None,
         max_features: int | None = None,
         max_cost: float | None = None,
+        max_bytes: int | None = None,
         max_loss_increase: float | None = None,
         rule: str | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -65,6 +66,7 @@ class _PrunedEstimator(MetaEstimatorMixin, BaseEstimator):
         self.max_depth = max_depth
         self.max_features = max_features
         self.max_cost = max_cost
+        self.max_bytes = max_bytes
         self.max_loss_increase = max_loss_increase
         self.rule = rule
         self.random_state = random_state
@@ -152,7 +154,8 @@ class PrunedClassifier(ClassifierMixin, _PrunedEstimator):
         `prefit`.
     validation : float
         The share of rows held out of training to choose the pruning by, spread evenly over the classes.
-    max_nodes, max_leaves, max_trees, max_depth, max_features, max_cost, max_loss_increase, rule
+    max_nodes, max_leaves, max_trees, max_depth, max_features, max_cost, max_bytes, max_loss_increase,
+    rule
         As in `Path.select`; if all are None, `rule="one_percent"`.
     random_state : int, RandomState or None
         For the rows held out, and for the estimator.

@@ -15,15 +15,16 @@ from numpy.typing import NDArray
 
 from secateur.io import adapt
 from secateur.io.adapter import Adapter
-from secateur.path import Path, Progress
+from secateur.path import NestedMasks, Path, Progress
 from secateur.problem import Sample, read_sample
 from secateur.warnings import TrainingRowsWarning
 
-Validation = float | tuple[Any, ...] | Literal["auto", "oob", "cv"] | None
+Validation = float | tuple[Any, ...] | Literal["auto", "oob", "refit", "cv"] | None
 
 _SHARE = 0.25
 _FOLDS = 5
-_NOT_A_WAY = "is none of: a share between 0 and 1, (X, y), 'oob', 'cv', 'auto', None. Use one of these."
+_MANY_ROWS = 5000
+_NOT_A_WAY = "is none of: a share between 0 and 1, (X, y), 'oob', 'refit', 'cv', 'auto', None. Use one of these."
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,10 +56,14 @@ def make_and_evaluate(
     shorten: Callable[[Path], Path],
     validation: Validation,
     *,
+    sums: bool,
     rng: np.random.Generator,
     progress: Progress | None = None,
 ) -> Path:
     """Return the path `make` makes and `shorten` shortens, evaluated as `validation` says.
+
+    `sums` says that trees were fitted to each other, so that one cannot speak without the others, as out-of-bag trees
+    would.
 
     Raises
     ------
@@ -66,11 +71,19 @@ def make_and_evaluate(
         If the rows cannot be used that way; it says which other way there is.
     """
     sample = rows.sample(adapter)
-    way = _automatic(adapter, sample) if isinstance(validation, str) and validation == "auto" else validation
-    if isinstance(way, str) and way == "cv":
+    way = _automatic(adapter, sample, sums) if isinstance(validation, str) and validation == "auto" else validation
+    if isinstance(way, str) and way in ("cv", "refit"):
         whole = make(adapter, sample)
-        typical = _typical_penalty(shorten(whole).table["penalty"], whole.table["penalty"])
-        return _cross_validated(adapter, rows, shorten(whole), typical, make, rng, progress)
+        some = shorten(whole)
+        typical = some.table["penalty"]
+        if isinstance(whole.masks, NestedMasks):
+            typical = _typical_penalty(typical, whole.table["penalty"])
+        return _judged_by_clones(adapter, rows, some, typical, make, way, rng, progress)
+    if way == "oob" and sums:
+        raise ValueError(
+            "validation='oob' lets single trees speak for a row, but this solver fits trees to each other. "
+            "Use validation='refit', 'cv' or (X_val, y_val)."
+        )
     making, judging, which = _rows_to_use(adapter, sample, way, rng)
     return shorten(make(adapter, making)).evaluate_sample(judging, rows=which, progress=progress)
 
@@ -91,8 +104,15 @@ def _rows_to_use(
     return *_split(sample, way, rng), f"a random share of {way:g} of the rows passed"
 
 
-def _automatic(adapter: Adapter, sample: Sample) -> Validation:
-    """Return out-of-bag rows if these are the training rows of bagged trees, else a share."""
+def _automatic(adapter: Adapter, sample: Sample, sums: bool) -> Validation:
+    """Return out-of-bag rows if these are the training rows of bagged trees, else a share.
+
+    Where trees are fitted to each other, training rows are judged by clones refitted without them: held-out leaf
+    values alone would not do, as the splits have seen the rows. One clone does if a quarter of the rows is many.
+    """
+    if sums:
+        grown_on = adapter.supervised and adapter.can_refit and adapter.grown_on(sample.leaves)
+        return _SHARE if not grown_on else "refit" if len(sample) >= _MANY_ROWS else "cv"
     drawn = adapter.in_bag(len(sample)) if adapter.supervised else None
     bagged = drawn is not None and (drawn == 0).any(axis=0).mean() > 0.5
     return "oob" if bagged and adapter.grown_on(sample.leaves) else _SHARE
@@ -138,41 +158,48 @@ def _out_of_bag(adapter: Adapter, sample: Sample) -> Sample:
     return replace(sample, voters=voters).take(some)
 
 
-def _cross_validated(
+def _judged_by_clones(
     adapter: Adapter,
     rows: Rows,
     path: Path,
     penalty: NDArray[np.float64],
     make: Callable[[Adapter, Sample], Path],
+    way: str,
     rng: np.random.Generator,
     progress: Progress | None,
 ) -> Path:
     """Return the path with losses of clones refitted on all folds but one and judged on that one.
 
-    A point is matched with the clone's point at its `penalty`; without penalties with the one of like size.
+    "cv" does so for all of five folds, "refit" for one of four. A point is matched with the clone's point at its
+    `penalty`; without penalties with the one of like size.
     """
     n_rows = len(path.source.rows(rows.X))
-    if n_rows < _FOLDS:
-        raise ValueError(f"{n_rows} rows cannot be split into {_FOLDS} folds. Pass more rows.")
-    fold_of = rng.permutation(n_rows) % _FOLDS
-    weight, total = [], np.zeros((3, len(path)))
-    for fold in range(_FOLDS):
+    n_folds, used = (_FOLDS, _FOLDS) if way == "cv" else (round(1 / _SHARE), 1)
+    if n_rows < n_folds:
+        raise ValueError(f"{n_rows} rows cannot be split into {n_folds} folds. Pass more rows.")
+    fold_of = rng.permutation(n_rows) % n_folds
+    weight, total = [], np.zeros((4, len(path)))
+    for fold in range(used):
         inside, outside = np.flatnonzero(fold_of != fold), np.flatnonzero(fold_of == fold)
         clone = adapt(adapter.refit(rows.take(inside).X, rows.take(inside).y, rows.take(inside).weight))
         theirs = make(clone, rows.take(inside).sample(clone))
         match = _matching_points(path, penalty, theirs)
-        used, place = np.unique(np.concatenate([[0], match]), return_inverse=True)
+        matched, place = np.unique(np.concatenate([[0], match]), return_inverse=True)
         judging = rows.take(outside).sample(clone)
-        judged = theirs.take(used).evaluate_sample(judging, rows="a fold")
-        columns = np.array([judged.table[name][place[1:]] for name in ("loss", "loss_se", "changed")])
-        columns[1] **= 2
+        judged = theirs.take(matched).evaluate_sample(judging, rows="a fold")
+        names = ("loss", "loss_se", "changed", "increase_se")
+        columns = np.array([judged.table[name][place[1:]] for name in names])
+        columns[1::2] **= 2
         weight.append(judging.weight.sum())
-        total += np.array([[weight[-1]], [weight[-1] ** 2], [weight[-1]]]) * columns
+        total += weight[-1] ** np.array([[1], [2], [1], [2]]) * columns
         if progress:
-            progress(fold + 1, _FOLDS, "cross-validating")
-    loss, variance, changed = total / np.array([[sum(weight)], [sum(weight) ** 2], [sum(weight)]])
+            progress(fold + 1, used, "cross-validating")
+    loss, variance, changed, increase = total / sum(weight) ** np.array([[1], [2], [1], [2]])
     which = f"{_FOLDS}-fold cross-validation with refitted clones"
-    return path.with_losses(loss, np.sqrt(variance), changed, rows=which, n_rows=n_rows)
+    if way == "refit":
+        which, n_rows = f"a random share of {_SHARE:g} of the rows, by a clone refitted on the others", len(outside)
+    judged = path.with_losses(loss, np.sqrt(variance), changed, np.sqrt(increase), rows=which, n_rows=n_rows)
+    return replace(judged, facts={**judged.facts, "clones": used})
 
 
 def _typical_penalty(penalty: NDArray[np.float64], critical: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -188,6 +215,13 @@ def _typical_penalty(penalty: NDArray[np.float64], critical: NDArray[np.float64]
 
 def _matching_points(path: Path, penalty: NDArray[np.float64], theirs: Path) -> NDArray[np.intp]:
     """Return for each point of `path` the point of a clone's path that the same choice would give."""
+    if "ridge" in path.table:
+        apart = np.abs(np.log(np.nan_to_num(penalty, nan=1.0)[:, None] / theirs.table["penalty"]))
+        for name in ("ridge", "kept"):
+            apart[path.table[name][:, None] != theirs.table[name]] = np.inf
+        match = np.nan_to_num(apart, nan=np.inf).argmin(axis=1)
+        match[0] = 0
+        return match
     if not np.isnan(penalty).any() and (np.diff(theirs.table["penalty"]) >= 0).all():
         match = np.maximum(np.searchsorted(theirs.table["penalty"], penalty, side="right") - 1, 0)
         match[0] = 0

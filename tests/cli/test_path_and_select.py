@@ -58,7 +58,7 @@ def test_select_by_loss_needs_an_evaluated_path(paths, tmp_path):
 
 
 def test_limit_nothing_satisfies_names_the_nearest(paths, tmp_path):
-    result = call("select", paths / "plain.npz", "--max-nodes", 3, "-o", tmp_path / "s.skops", code=1)
+    result = call("select", paths / "plain.npz", "--max-cost", 0.5, "-o", tmp_path / "s.skops", code=1)
     assert "The nearest, point" in result.stderr
     assert not list(tmp_path.iterdir())
 

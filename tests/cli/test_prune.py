@@ -47,7 +47,7 @@ def test_prune_json_equals_the_table_and_is_alone_on_stdout(here):
     args = ("prune", here / "forest.skops", here / "train.csv", "--target", "y", "--max-nodes", 200, "--force")
     result = call(*args, "-o", here / "s.skops", "--json")
     summary = json.loads(result.stdout)
-    assert "out-of-bag" in summary["rows"]["chosen_on"]  # the training rows of a random forest
+    assert "refitted clones" in summary["rows"]["chosen_on"]  # the training rows of a random forest
     shown = numbers_of(call(*args, "-o", here / "s.skops").stdout)
     for name in ("nodes", "leaves", "trees", "depth", "features"):
         assert shown[name][:2] == [str(summary["before"][name]), str(summary["after"][name])]
@@ -143,7 +143,22 @@ def test_output_in_a_missing_folder_is_told_first(here):
         (["prune", "forest.skops", "rows.csv", "--target", "y", "--out", "s.skops", "--loss", "x"], "known are"),
         (["prune", "forest.skops", "rows.csv", "--target", "y", "--out", "s.skops", "--cost", "x"], "known are"),
         (["prune", "forest.skops", "rows.csv", "--target", "y", "--out", "s.skops", "--weights", "y"], "holds text"),
-        (["prune", "forest.skops", "rows.csv", "--target", "y", "--out", "s.skops", "--max-nodes", "3"], "nearest"),
+        (
+            [
+                "prune",
+                "forest.skops",
+                "rows.csv",
+                "--target",
+                "y",
+                "--out",
+                "s.skops",
+                "--max-nodes",
+                "3",
+                "--solver",
+                "weakest_link",
+            ],
+            "nearest",
+        ),
         (["prune", "forest.skops", "rows.csv", "--target", "y", "--out", "s.skops", "--validation", "2"], "share"),
         (["path", "forest.skops", "rows.csv", "--target", "y", "--out", "p.npz", "--validation", "2"], "share"),
         (["prune", "broken.skops", "rows.csv", "--target", "y", "--out", "s.skops"], "damaged"),

@@ -210,7 +210,7 @@ def test_sparse_rows_give_the_same_path():
     c = case("random forest classifier")
     dense = sc.prune_path(c.model, c.X, c.y)
     thin = sc.prune_path(c.model, sparse.csr_matrix(c.X), c.y)
-    assert np.array_equal(dense.table["penalty"], thin.table["penalty"])
+    assert np.array_equal(dense.table["penalty"], thin.table["penalty"], equal_nan=True)
 
 
 def test_data_frames_are_checked_by_name():

@@ -83,6 +83,7 @@ def prune(
     max_depth: opt.MaxDepth = None,
     max_features: opt.MaxFeatures = None,
     max_cost: opt.MaxCost = None,
+    max_bytes: opt.MaxBytes = None,
     validation: opt.ChooseBy = None,
     solver: opt.Solver = "auto",
     loss: opt.Loss = None,
@@ -120,6 +121,7 @@ def prune(
             max_depth=max_depth,
             max_features=max_features,
             max_cost=max_cost,
+            max_bytes=max_bytes,
         )
     _finish(chosen, out, force, json)
 
@@ -180,6 +182,7 @@ def select(
     max_depth: opt.MaxDepth = None,
     max_features: opt.MaxFeatures = None,
     max_cost: opt.MaxCost = None,
+    max_bytes: opt.MaxBytes = None,
     force: opt.Force = False,
     trust: opt.Trust = False,
     json: opt.Json = False,
@@ -200,6 +203,7 @@ def select(
         max_depth=max_depth,
         max_features=max_features,
         max_cost=max_cost,
+        max_bytes=max_bytes,
     )
     _finish(chosen, out, force, json)
 

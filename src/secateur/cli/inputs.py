@@ -49,7 +49,7 @@ def read_validation(text: str | None, columns: Columns) -> Any:
     """Return the API's `validation` for what --validation says: a share, a word, or a data file."""
     if text in (None, "auto"):
         return "auto"
-    if text in ("oob", "cv"):
+    if text in ("oob", "refit", "cv"):
         return text
     if text == "none":
         return None

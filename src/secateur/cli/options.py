@@ -37,9 +37,10 @@ ChooseBy = Annotated[
     str | None,
     typer.Option(
         "--validation",
-        metavar="SHARE|FILE|oob|cv",
-        help="Rows to choose by: a share of DATA, another data file, out-of-bag rows, refitted folds, or 'none' for "
-        "DATA itself; default: oob if DATA is what bagged trees were trained on, else 0.25.",
+        metavar="SHARE|FILE|oob|refit|cv",
+        help="Rows to choose by: a share of DATA, another data file, out-of-bag rows, a quarter held out from a "
+        "refitted clone, refitted folds, or 'none' for DATA itself; default: 0.25, or cv or refit (for some solvers oob) if "
+        "DATA is what the model was trained on.",
         show_default=False,
     ),
 ]
@@ -47,9 +48,9 @@ EvaluateOn = Annotated[
     str | None,
     typer.Option(
         "--validation",
-        metavar="SHARE|FILE|oob|cv",
-        help="Rows to measure the loss on: a share of DATA, another data file, out-of-bag rows, refitted folds, or "
-        "'none' for DATA itself; default: not measured.",
+        metavar="SHARE|FILE|oob|refit|cv",
+        help="Rows to measure the loss on: a share of DATA, another data file, out-of-bag rows, a quarter held out "
+        "from a refitted clone, refitted folds, or 'none' for DATA itself; default: not measured.",
         show_default=False,
     ),
 ]
@@ -60,6 +61,7 @@ MaxTrees = Annotated[int | None, _limit("Trees.")]
 MaxDepth = Annotated[int | None, _limit("Splits on the longest way down.")]
 MaxFeatures = Annotated[int | None, _limit("Features some split looks at.")]
 MaxCost = Annotated[float | None, _limit("Cost, in the unit of --cost.")]
+MaxBytes = Annotated[int | None, _limit("Bytes of the pickled model.")]
 MaxLossIncrease = Annotated[
     float | None, _limit("Take the cheapest pruning whose loss grows by at most this share, such as 0.01.")
 ]

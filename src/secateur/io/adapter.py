@@ -21,6 +21,9 @@ class Adapter(ABC):
     supervised: bool = True
     """Whether the model learned from a target; one that did not is judged by its own unpruned answers."""
 
+    can_refit: bool = False
+    """Whether `refit` can train a clone."""
+
     def __init__(self, model: Any) -> None:
         self.model = model
 

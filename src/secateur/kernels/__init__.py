@@ -18,6 +18,7 @@ from secateur.kernels.block_descent import (
 from secateur.kernels.max_heap import fit_max_heap, node_gradient, project_max_heap
 from secateur.kernels.raising import raise_tree
 from secateur.kernels.routing import add_trees, lift, route_categorical, route_numeric
+from secateur.kernels.rule_lasso import fit_rule_lasso
 from secateur.kernels.simplify import merge_leaves, reachable
 from secateur.kernels.statistics import add_rows, count_classes, roll_up
 from secateur.kernels.subtrees import (
@@ -45,6 +46,7 @@ __all__ = [
     "descend_blocks",
     "drop_tree",
     "fit_max_heap",
+    "fit_rule_lasso",
     "fit_tree_lasso",
     "keep_of_size",
     "lift",

@@ -1,4 +1,8 @@
-"""Lasso on whole trees (Friedman and Popescu 2003): coordinate descent on the Gram matrix of what the trees predict."""
+"""Lasso on whole trees (Friedman and Popescu 2003), on the Gram matrix of what the trees predict.
+
+Trees of a forest are so much alike that coordinate descent alone takes thousands of sweeps; here it only finds out
+which trees have a weight and of which sign, and the weights are then solved for.
+"""
 
 import numpy as np
 
@@ -18,30 +22,63 @@ def fit_tree_lasso(
     """Return the β that minimises square − 2β'm + β'Gβ + penalty Σ|β|, its duality gap and the number of sweeps.
 
     `square` is the squared error of β = 0. The descent starts from `start` and ends when the gap, by how much the
-    objective may be above the minimum, is at most `tolerance`, or after `max_sweeps`.
+    objective may be above the minimum, is at most `tolerance`, or after `max_sweeps`. Every step lowers the objective.
     """
     beta = start.copy()
     pull = match - gram @ beta  # stays match − gram @ beta
     gap = np.inf
     for sweep in range(max_sweeps):
-        few = sweep % 10 != 0  # the trees that have a weight come to rest first; the others are looked at now and then
         for j in range(beta.shape[0]):
-            if gram[j, j] <= 0.0 or (few and beta[j] == 0.0):
-                continue
-            wanted = pull[j] + gram[j, j] * beta[j]
-            new = np.sign(wanted) * max(abs(wanted) - penalty / 2, 0.0) / gram[j, j]
-            if new != beta[j]:
-                pull -= gram[j] * (new - beta[j])
-                beta[j] = new
-        if sweep % 10 == 0 or sweep == max_sweeps - 1:
-            gap = _duality_gap(match, square, penalty, beta, pull)
-            if gap <= tolerance:
-                return beta, gap, sweep + 1
+            if gram[j, j] > 0.0:
+                wanted = pull[j] + gram[j, j] * beta[j]
+                new = np.sign(wanted) * max(abs(wanted) - penalty / 2, 0.0) / gram[j, j]
+                if new != beta[j]:
+                    pull -= gram[j] * (new - beta[j])
+                    beta[j] = new
+        while _step_within_signs(gram, penalty, beta, pull):
+            pull[:] = match - gram @ beta
+        pull[:] = match - gram @ beta
+        gap = _duality_gap(match, square, penalty, beta, pull)
+        if gap <= tolerance:
+            return beta, gap, sweep + 1
     return beta, gap, max_sweeps
 
 
 @kernel
-def _duality_gap(match, square, penalty, beta, pull):
+def _step_within_signs(gram: np.ndarray, penalty: float, beta: np.ndarray, pull: np.ndarray) -> bool:
+    """Move the weights that are not 0 towards their minimum for these signs; return whether one got 0 on the way.
+
+    With g half the negative gradient and p = (G + εI)⁻¹ g, a step of length t ≤ 1 lowers the objective by
+    2t g'p − t² p'Gp ≥ t g'p ≥ 0.
+    """
+    active = np.flatnonzero(beta)
+    n = active.shape[0]
+    if n == 0:
+        return False
+    system, g = np.empty((n, n)), np.empty(n)
+    trace = 0.0
+    for i in range(n):
+        for j in range(n):
+            system[i, j] = gram[active[i], active[j]]
+        g[i] = pull[active[i]] - penalty / 2 * np.sign(beta[active[i]])
+        trace += system[i, i]
+    for i in range(n):
+        system[i, i] += 1e-12 * trace
+    p = np.linalg.solve(system, g)
+    length, stop = 1.0, -1
+    for i in range(n):
+        now = beta[active[i]]
+        if now * (now + length * p[i]) < 0.0:
+            length, stop = -now / p[i], i
+    for i in range(n):
+        beta[active[i]] += length * p[i]
+    if stop >= 0:
+        beta[active[stop]] = 0.0
+    return stop >= 0
+
+
+@kernel
+def _duality_gap(match: np.ndarray, square: float, penalty: float, beta: np.ndarray, pull: np.ndarray) -> float:
     """Return objective − dual, where the dual is 2 s r'y − s² r'r for the residual r, and s |pull| ≤ penalty / 2."""
     along = square - (beta * match).sum()  # r'y
     loss = max(along - (beta * pull).sum(), 0.0)  # r'r

@@ -14,7 +14,7 @@ from secateur.forest import Forest
 from secateur.io.adapter import Adapter
 from secateur.losses import LOSSES, Loss
 from secateur.path.masks import Masks, NestedMasks, PackedMasks
-from secateur.path.pruned import Pruned
+from secateur.path.pruned import Pruned, pickled_size
 from secateur.path.selection import LIMITS, choose, within
 from secateur.problem import Sample, read_sample
 
@@ -36,8 +36,9 @@ class Path:
     masks : Masks
         What each point keeps.
     table : dict of (n_points,) arrays
-        penalty, n_nodes, n_leaves, n_trees, n_features, depth, cost, risk; after `evaluate` also loss, loss_se and
-        changed (the share of rows whose prediction is not the unpruned model's).
+        penalty, n_nodes, n_leaves, n_trees, n_features, depth, cost, risk; after `evaluate` also loss, loss_se,
+        changed (the share of rows whose prediction is not the unpruned model's) and increase_se (the standard error of
+        the loss's difference from the unpruned model's).
     solver : str
         The solver with its settings.
     facts : dict
@@ -147,7 +148,7 @@ class Path:
         loss: Loss | None = None,
         progress: Progress | None = None,
     ) -> "Path":
-        """Return the path with columns loss, loss_se and changed, measured on the rows given.
+        """Return the path with columns loss, loss_se, changed and increase_se, measured on the rows given.
 
         Parameters
         ----------
@@ -169,27 +170,45 @@ class Path:
         share = sample.weight / sample.weight.sum()
         response, n_classes = self.forest.response, self.forest.n_classes
         unpruned = self.source.decode(response.label(sample.scores(self.forest), n_classes))
-        columns = np.empty((3, len(self)))
+        columns = np.empty((4, len(self)))
+        reference, unpruned_loss = np.zeros(len(sample)), 0.0
         for point in range(len(self)):
             raw = sample.scores(self.forest, self.decision(point))
             losses = loss.rows(self.forest, raw, sample.y)
             mean = share @ losses
+            if point == 0:
+                reference, unpruned_loss = losses, mean
             differs = self.source.decode(response.label(raw, n_classes)) != unpruned
             columns[:, point] = (
                 mean,
                 np.sqrt(share**2 @ (losses - mean) ** 2),
                 share @ differs.reshape(len(sample), -1).any(axis=1),
+                np.sqrt(share**2 @ (losses - reference - mean + unpruned_loss) ** 2),
             )
             if progress:
                 progress(point + 1, len(self), "evaluating")
         return self.with_losses(*columns, rows=rows, n_rows=len(sample), loss=loss.name)
 
     def with_losses(
-        self, loss_column: Floats, loss_se: Floats, changed: Floats, *, rows: str, n_rows: int, loss: str | None = None
+        self,
+        loss_column: Floats,
+        loss_se: Floats,
+        changed: Floats,
+        increase_se: Floats,
+        *,
+        rows: str,
+        n_rows: int,
+        loss: str | None = None,
     ) -> "Path":
         """Return the path with losses measured elsewhere; a loss that could not be measured counts as infinite."""
         loss_column = np.where(np.isnan(loss_column), np.inf, loss_column)
-        table = {**self.table, "loss": loss_column, "loss_se": loss_se, "changed": changed}
+        table = {
+            **self.table,
+            "loss": loss_column,
+            "loss_se": loss_se,
+            "changed": changed,
+            "increase_se": np.nan_to_num(increase_se),
+        }
         facts = {
             **self.facts,
             "loss": loss or self.facts["loss"],
@@ -208,12 +227,17 @@ class Path:
         max_depth: int | None = None,
         max_features: int | None = None,
         max_cost: float | None = None,
+        max_bytes: int | None = None,
         max_loss_increase: float | None = None,
+        guard: float = 0.0,
         rule: str | None = None,
     ) -> Pruned:
         """Return one point: of those within the limits the one with the lowest loss.
 
-        With `max_loss_increase` (relative to the unpruned model on the same rows) the cheapest that loses no more.
+        With `max_loss_increase` (relative to the unpruned model on the same rows) the cheapest that loses no more, also
+        if the increase were `guard` standard errors larger than measured: many points are compared, and the luckiest
+        would win.
+        `max_bytes` limits the pickled native model; it is estimated for all points and verified for the one returned.
         With `rule="one_se"` the cheapest within one standard error of the lowest loss, with `rule="one_percent"` the
         cheapest within one per cent of it, with `rule="srm"` the least structural risk, risk + sqrt(nodes / rows),
         which needs no other rows. Without `evaluate`, the loss is the solver's own risk.
@@ -225,7 +249,29 @@ class Path:
         """
         given = locals()
         limits = {name: given[name] for name in LIMITS}
-        return self[choose(self.table, limits, max_loss_increase, rule, self.facts["made_on_rows"])]
+        path = self if max_bytes is None else self.with_bytes()
+        while True:
+            chosen = path[choose(path.table, limits, max_loss_increase, rule, self.facts["made_on_rows"], guard)]
+            if max_bytes is None:
+                return chosen
+            path.table["bytes"][chosen.point] = pickled_size(chosen.to_model())
+            if path.table["bytes"][chosen.point] <= max_bytes:
+                return chosen
+
+    def with_bytes(self) -> "Path":
+        """Return the path with a column bytes, the size of the pickled native model, estimated from nodes and trees.
+
+        It is measured at a few points, and linear in between.
+        """
+        if "bytes" in self.table:
+            return replace(self, table={**self.table, "bytes": self.table["bytes"].copy()})
+        points = np.unique(np.linspace(1, len(self) - 1, 4).astype(int)) if len(self) > 1 else np.zeros(1, int)
+        known = [pickled_size(self[int(point)].to_model()) for point in points]
+        facts = np.column_stack([np.ones(len(self)), self.table["n_nodes"], self.table["n_trees"]])
+        weights = np.linalg.lstsq(facts[points], np.array(known, np.float64), rcond=None)[0]
+        column = np.maximum(facts @ weights, 1.0)
+        column[points] = known
+        return replace(self, table={**self.table, "bytes": np.ceil(column).astype(np.int64)})
 
     def to_pandas(self) -> Any:
         """Return the table as a pandas DataFrame, one row per point."""

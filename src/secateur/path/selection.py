@@ -13,6 +13,7 @@ LIMITS = {
     "max_depth": "depth",
     "max_features": "n_features",
     "max_cost": "cost",
+    "max_bytes": "bytes",
 }
 """Each limit on size, and the column of the path's table it bounds."""
 
@@ -50,10 +51,13 @@ def choose(
     table: Table,
     limits: Mapping[str, float | None],
     max_loss_increase: float | None,
-    rule: str | None,
+    rule: str | None = None,
     n_rows: int = 1,
+    guard: float = 0.0,
 ) -> int:
     """Return the point to take; `n_rows` is on how many rows the path was made.
+
+    An increase of the loss counts as `guard` of its standard errors larger than it was measured.
 
     Raises
     ------
@@ -72,7 +76,8 @@ def choose(
         )
     loss = table["loss"] if "loss" in table else table["risk"]
     if max_loss_increase is not None:
-        return _smallest(table, points, loss, loss[0] + max_loss_increase * abs(loss[0]), max_loss_increase)
+        feared = loss + guard * table["increase_se"] if guard else loss
+        return _smallest(table, points, feared, loss[0] + max_loss_increase * abs(loss[0]), max_loss_increase)
     if rule is not None:
         best = points[loss[points].argmin()]
         slack = table["loss_se"][best] if rule == "one_se" else 0.01 * abs(loss[best])

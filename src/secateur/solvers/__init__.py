@@ -1,27 +1,44 @@
 """The table of solvers: one file per algorithm, one line here."""
 
 from secateur.solvers.base import Solver
+from secateur.solvers.best_subset import BestSubset
 from secateur.solvers.block_descent import BlockDescent
+from secateur.solvers.fewer_trees import FewerTrees
 from secateur.solvers.max_heap import MaxHeap
 from secateur.solvers.minimum_error import MinimumError
 from secateur.solvers.optimal_size import OptimalSize
 from secateur.solvers.pessimistic_error import PessimisticError
 from secateur.solvers.reduced_error import ReducedError
+from secateur.solvers.tree_lasso import TreeLasso
 from secateur.solvers.weakest_link import WeakestLink
 
 SOLVERS: dict[str, type[Solver]] = {
     solver.name: solver
-    for solver in (ReducedError, PessimisticError, MinimumError, WeakestLink, OptimalSize, MaxHeap, BlockDescent)
+    for solver in (
+        ReducedError,
+        PessimisticError,
+        MinimumError,
+        WeakestLink,
+        OptimalSize,
+        MaxHeap,
+        BlockDescent,
+        BestSubset,
+        FewerTrees,
+        TreeLasso,
+    )
 }
 
 __all__ = [
     "SOLVERS",
+    "BestSubset",
     "BlockDescent",
+    "FewerTrees",
     "MaxHeap",
     "MinimumError",
     "OptimalSize",
     "PessimisticError",
     "ReducedError",
     "Solver",
+    "TreeLasso",
     "WeakestLink",
 ]

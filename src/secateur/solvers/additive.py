@@ -67,11 +67,6 @@ class State:
         """Return a state of its own."""
         return State(*(getattr(self, name).copy() for name in self.__dataclass_fields__))
 
-    @property
-    def n_nodes(self) -> int:
-        """How many nodes are kept."""
-        return int(np.count_nonzero(self.status))
-
 
 def not_additive(forest: Forest) -> str | None:
     """Return why the model is no sum whose loss we can follow, or None if it is."""
@@ -166,18 +161,35 @@ def loss_of(ensemble: Additive, state: State) -> float:
     return float(-ensemble.weight @ np.log(np.maximum(chance[:, 0], 1e-300)))
 
 
+def with_stand_ins(ensemble: Additive, state: State) -> NDArray[np.int8]:
+    """Return the status of all nodes with the roots a model cannot do without.
+
+    An output without trees keeps one root to hold its intercept, and where every output has its tree in every round, a
+    round keeps all of its roots or none.
+    """
+    forest, status = ensemble.forest, state.status.copy()
+    output = forest.tree_output
+    standing = status[forest.root] != 0
+    for k in range(forest.n_outputs):
+        trees = np.flatnonzero((output == k) | (output < 0))
+        if len(trees) and not standing[trees].any():
+            standing[trees[0]] = True
+    if forest.n_outputs > 1 and (output == np.arange(forest.n_trees) % forest.n_outputs).all():
+        rounds = standing.reshape(-1, forest.n_outputs)
+        rounds[:] = rounds.any(axis=1, keepdims=True)
+    alone = forest.root[standing & (status[forest.root] == 0)]
+    status[alone] = 2
+    return status
+
+
 def decide(ensemble: Additive, state: State) -> tuple[NDArray[np.bool_], Floats]:
     """Return what is kept and the value of every kept node, such that the model predicts what the state does.
 
-    The intercept is shared out among the trees of an output; an output without trees keeps the root of one.
+    The intercept is shared out among the trees of an output.
     """
     forest = ensemble.forest
-    status = state.status.copy()
-    output = forest.tree_output
-    trees_of = [np.flatnonzero((output == k) | (output < 0)) for k in range(forest.n_outputs)]
-    for trees in trees_of:
-        if len(trees) and not status[forest.root[trees]].any():
-            status[forest.root[trees[0]]] = 2
+    status = with_stand_ins(ensemble, state)
+    trees_of = [np.flatnonzero((forest.tree_output == k) | (forest.tree_output < 0)) for k in range(forest.n_outputs)]
     keep = status > 0
     standing = keep[forest.root]
     divisor = forest.divisor

@@ -1,6 +1,7 @@
 """What a solver is: frozen settings and two methods."""
 
 from abc import ABC, abstractmethod
+from dataclasses import fields
 from typing import ClassVar
 
 from secateur.forest import Forest
@@ -10,7 +11,7 @@ from secateur.problem import Problem
 
 
 class Solver(ABC):
-    """A way to search prunings. Subclasses are frozen dataclasses of settings, and final."""
+    """A way to search prunings. Subclasses are frozen dataclasses of settings, `repr=False`, and final."""
 
     name: ClassVar[str]
     needs_unseen_rows: ClassVar[bool] = False
@@ -26,9 +27,18 @@ class Solver(ABC):
         """Whether the risk is the loss of the whole model, and not the mean of the trees' own losses."""
         return False
 
+    def __repr__(self) -> str:
+        """Return the name and the settings that are not the usual ones."""
+        settings = [field for field in fields(self) if getattr(self, field.name) != field.default]  # type: ignore[arg-type]
+        return f"{type(self).__name__}({', '.join(f'{s.name}={getattr(self, s.name)!r}' for s in settings)})"
+
     def default_loss(self, forest: Forest) -> Loss | None:
         """Return the loss to use when the caller names none; None for the model's usual one."""
         return None
+
+    def aiming_at(self, max_nodes: int) -> "Solver":
+        """Return a solver whose path has a point that uses up this many nodes; itself if it has no such aim."""
+        return self
 
     @abstractmethod
     def unsupported(self, problem: Problem) -> str | None:

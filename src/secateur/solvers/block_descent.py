@@ -1,7 +1,7 @@
 """Block descent: ForestPrune (Liu and Mazumder 2023) and its node-level, refitting generalisation."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, final
 
 import numpy as np
@@ -17,7 +17,7 @@ from secateur.solvers.polish import polished
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class BlockDescent(Solver):
     """Prune all trees together: each in turn gets the best subtree given the others, at every penalty of a sequence.
 
@@ -36,8 +36,8 @@ class BlockDescent(Solver):
     ----------
     granularity : "node" or "layer"
         Whether any subtree may be cut, or all that is below a depth.
-    values : "refit" or "keep"
-        Whether leaf values are fitted anew or stay (but for the intercept).
+    values : "refit", "keep" or "both"
+        Whether leaf values are fitted anew or stay (but for the intercept). Both make one path with all their points.
     weights : "nodes" or "depth"
         What a layer costs: the cost of its nodes, or 1.
     ridge : float or tuple of float
@@ -61,7 +61,7 @@ class BlockDescent(Solver):
     """
 
     granularity: Literal["node", "layer"] = "node"
-    values: Literal["refit", "keep"] = "refit"
+    values: Literal["refit", "keep", "both"] = "refit"
     weights: Literal["nodes", "depth"] = "nodes"
     ridge: float | tuple[float, ...] = 25.0
     penalties: int | tuple[float, ...] = 50
@@ -89,6 +89,10 @@ class BlockDescent(Solver):
         """Yes: that is the point."""
         return True
 
+    def aiming_at(self, max_nodes: int) -> "BlockDescent":
+        """Return the same with a budget, unless there is one."""
+        return replace(self, max_nodes=self.max_nodes or max_nodes)
+
     def unsupported(self, problem: Problem) -> str | None:
         """Return a reason for models that are no sums, and for settings that do not go together."""
         reason = not_additive(problem.forest)
@@ -104,23 +108,23 @@ class BlockDescent(Solver):
         return trace_points(problem, self._points(ensemble, problem), repr(self), ensemble=True)
 
     def _points(self, ensemble: Additive, problem: Problem) -> Iterator[Point]:
-        """Yield what was found for every ridge and penalty, without repeating a shape."""
+        """Yield what was found for every kind of values, ridge and penalty, without repeating a shape."""
         ridges = self.ridge if isinstance(self.ridge, tuple) else (self.ridge,)
-        for ridge in ridges if self.values == "refit" else (0.0,):
-            descent = Descent(ensemble, problem, self.settings(ridge))
-            before = None
-            for penalty, state in descent.run():
-                if before is None or not np.array_equal(before, state.status):
+        runs = [] if self.values == "keep" else [("refit", ridge) for ridge in ridges]
+        runs += [] if self.values == "refit" else [("keep", 0.0)]
+        for values, ridge in runs:
+            before = np.empty(0)
+            for penalty, state in Descent(ensemble, problem, self.settings(values, ridge)).run():
+                if not np.array_equal(before, state.status):
                     before = state.status.copy()
-                    final = state
-                    if self.polish and not self.joint:
-                        final = polished(ensemble, state, self.polish, self.polish_penalty)
+                    polish = self.polish and not self.joint
+                    final = polished(ensemble, state, self.polish, self.polish_penalty) if polish else state
                     keep, value = decide(ensemble, final)
-                    yield Point(penalty, keep, value, {"ridge": ridge})
+                    yield Point(penalty, keep, value, {"ridge": ridge, "kept": float(values == "keep")})
 
-    def settings(self, ridge: float) -> Settings:
-        """Return how to descend with one ridge."""
-        kind = self.values if not self.joint else {"ridge": "scale", "subset": "scale_sparse"}[str(self.polish)]
+    def settings(self, values: str, ridge: float) -> Settings:
+        """Return how to descend with one kind of values."""
+        kind = values if not self.joint else {"ridge": "scale", "subset": "scale_sparse"}[str(self.polish)]
         return Settings(
             layered=self.granularity == "layer",
             values=kind,
@@ -139,7 +143,7 @@ def _check(solver: BlockDescent) -> None:
     """Raise ValueError for settings that mean nothing, alone or together."""
     known = {
         "granularity": ("node", "layer"),
-        "values": ("refit", "keep"),
+        "values": ("refit", "keep", "both"),
         "weights": ("nodes", "depth"),
         "polish": ("ridge", "subset", None),
     }

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from secateur import kernels
 from secateur.problem import Problem
-from secateur.solvers.additive import Additive, State, empty_state, loss_of
+from secateur.solvers.additive import Additive, State, empty_state, loss_of, with_stand_ins
 from secateur.solvers.penalties import falling
 
 Floats = NDArray[np.float64]
@@ -75,7 +75,7 @@ class Descent:
                 self.search(penalty)
             yield penalty, self.state
             if budget is not None and over is None:
-                if self.state.n_nodes <= budget:
+                if self.size(self.state) <= budget:
                     fits = (penalty, self.state.copy())
                 else:
                     over = (penalty, self.state.copy())
@@ -141,6 +141,10 @@ class Descent:
             else:
                 self.state, failures = before, failures + 1
 
+    def size(self, state: State) -> int:
+        """Return how many nodes the pruned model has."""
+        return int(np.count_nonzero(with_stand_ins(self.ensemble, state)))
+
     def objective(self, penalty: float) -> float:
         """Return what is being minimised."""
         state = self.state
@@ -174,12 +178,12 @@ class Descent:
     def meet(self, budget: int, fits: tuple[float, State], over: tuple[float, State]) -> Iterator[tuple[float, State]]:
         """Yield states that use nearly all of `budget` nodes: one by bisection, one by trimming what is over."""
         for _ in range(14):
-            if fits[1].n_nodes == budget or fits[0] / over[0] < 1.0005:
+            if self.size(fits[1]) == budget or fits[0] / over[0] < 1.0005:
                 break
             penalty = np.sqrt(min(fits[0], 1e3 * over[0]) * over[0])
             self.state = fits[1].copy()
             self.descend(penalty)
-            if self.state.n_nodes > budget:
+            if self.size(self.state) > budget:
                 over = (penalty, self.state)
             else:
                 fits = (penalty, self.state)
@@ -192,7 +196,7 @@ class Descent:
     def trim(self, budget: int) -> None:
         """Collapse the weakest splits until at most `budget` nodes are left."""
         ensemble, forest, state = self.ensemble, self.ensemble.forest, self.state
-        while state.n_nodes > budget:
+        while self.size(state) > budget:
             node, rate, value = kernels.weakest_collapses(
                 ensemble.leaves,
                 ensemble.weight,
@@ -214,9 +218,9 @@ class Descent:
             if not len(found):
                 self.drop(int(np.flatnonzero(state.status[forest.root])[-1]))
                 continue
-            some = max(1, (state.n_nodes - budget) // 8)
+            some = max(1, (self.size(state) - budget) // 8)
             for tree in found[np.argsort(rate[found], kind="stable")[:some]]:
-                if state.n_nodes <= budget:
+                if self.size(state) <= budget:
                     break
                 kernels.collapse(
                     ensemble.leaves[tree],

@@ -20,7 +20,7 @@ _CHUNK = 2**22
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class FewerTrees(Solver):
     """Drop whole trees, one after the other; what is left keeps its shape and its values.
 
@@ -47,7 +47,9 @@ class FewerTrees(Solver):
 
     def __post_init__(self) -> None:
         if self.order not in get_args(Order):
-            raise ValueError(f"order={self.order!r} is unknown; known are {', '.join(get_args(Order))}. Use one of these.")
+            raise ValueError(
+                f"order={self.order!r} is unknown; known are {', '.join(get_args(Order))}. Use one of these."
+            )
 
     @property
     def judges_ensemble(self) -> bool:
@@ -59,8 +61,8 @@ class FewerTrees(Solver):
         forest = problem.forest
         if self.order == "best_first" and not _is_mean_of_predictions(problem):
             return (
-                f"its trees are combined by {forest.aggregation} and {forest.link}, and best_first chooses trees by the "
-                "squared error of their mean. Use order='auto'."
+                f"its trees are combined by {forest.aggregation} and {forest.link}, and best_first chooses trees by "
+                "the squared error of their mean. Use order='auto'."
             )
         if self.order == "random" and forest.aggregation == "sum":
             return (
@@ -82,7 +84,8 @@ class FewerTrees(Solver):
         else:
             path = trace_path(problem, masks, nothing, repr(self), more={"risk": _risks(problem, rank)})
         # Nested masks promise rising penalties, and here there are none.
-        return replace(path, masks=PackedMasks.pack(np.array([masks.keep(point) for point in range(n_points)])))
+        bits = np.array([np.packbits(masks.keep(point)) for point in range(n_points)])
+        return replace(path, masks=PackedMasks(bits, forest.n_nodes))
 
     def _rank(self, problem: Problem) -> NDArray[np.int64]:
         """Return how many other trees (iterations, from the tail) stay longer than each tree, (n_trees,)."""
@@ -96,7 +99,7 @@ class FewerTrees(Solver):
 
 
 def _is_mean_of_predictions(problem: Problem) -> bool:
-    """Return whether the model is a mean of trees, plain or weighted, that each predict the target, and nothing else."""
+    """Return whether the model is a mean of trees that each predict the target, and nothing else."""
     forest = problem.forest
     plain = problem.sample.offset is None and not forest.base.any()
     return forest.aggregation == "mean" and forest.trees_predict_target and plain
@@ -130,7 +133,7 @@ def error_products(problem: Problem) -> Floats:
         error = np.empty((n_trees, *rows.target[some].shape))
         for tree in range(n_trees):
             error[tree] = 0.0
-            _add_tree(forest, rows.leaves[:, some], tree, 1 / forest.unit, error[tree])
+            _add_tree(forest, rows.leaves[tree, some], tree, 1 / forest.unit, error[tree])
             error[tree] -= rows.target[some]
         weighted = error * rows.weight[some, None]
         products += weighted.reshape(n_trees, -1) @ error.reshape(n_trees, -1).T
@@ -160,8 +163,8 @@ def _risks(problem: Problem, rank: NDArray[np.int64]) -> Floats:
         sums += sample.offset
     risks, total = [], 0.0
     for place in range(int(rank.max(initial=0)) + 1):
-        for tree in np.flatnonzero(rank == place):
-            _add_tree(forest, sample.leaves, tree, float(forest.tree_weight[tree]), sums)
+        for tree in np.flatnonzero(rank == place).tolist():
+            _add_tree(forest, sample.leaves[tree], tree, float(forest.tree_weight[tree]), sums)
             total += forest.unit * float(forest.tree_weight[tree])
         raw = sums
         if forest.aggregation == "mean":
@@ -171,11 +174,16 @@ def _risks(problem: Problem, rank: NDArray[np.int64]) -> Floats:
 
 
 def _add_tree(forest: Forest, leaves: NDArray[np.unsignedinteger], tree: int, weight: float, out: Floats) -> None:
-    """Add to `out` what one tree says, times `weight`."""
-    one = slice(tree, tree + 1)
-    nodes = np.arange(forest.n_nodes, dtype=np.int32)
-    everyone = np.empty((0, 0), bool)
-    start = forest.tree_start[tree : tree + 2]
+    """Add to `out` what one tree says, times `weight`, to the rows that reach these of its leaves."""
+    nodes = slice(forest.tree_start[tree], forest.tree_start[tree + 1])
+    size = nodes.stop - nodes.start
     kernels.add_trees(
-        leaves[one], start, nodes, forest.value, np.array([weight]), forest.tree_output[one], everyone, out
+        np.ascontiguousarray(leaves[None]),
+        np.array([0, size]),
+        np.arange(size, dtype=np.int32),
+        forest.value[nodes],
+        np.array([weight]),
+        forest.tree_output[tree : tree + 1],
+        np.empty((0, 0), bool),
+        out,
     )

@@ -18,7 +18,7 @@ Floats = NDArray[np.float64]
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class MaxHeap(Solver):
     """Learn what a tree predicts together with its shape, at every penalty of a falling sequence.
 

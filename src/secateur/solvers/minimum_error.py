@@ -17,7 +17,7 @@ from secateur.solvers.pruned_once import ONLY_OWN_PREDICTIONS, cut_below, two_po
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class MinimumError(Solver):
     """Prune by the errors to expect when the class counts of a node are smoothed.
 

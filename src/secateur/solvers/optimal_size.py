@@ -19,7 +19,7 @@ _MAX_MASK_BYTES = 2**30
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class OptimalSize(Solver):
     """For every number of leaves k the pruning with the least risk, every tree of a forest for itself.
 

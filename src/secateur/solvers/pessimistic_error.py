@@ -15,7 +15,7 @@ from secateur.solvers.pruned_once import ONLY_OWN_PREDICTIONS, cut_below, two_po
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class PessimisticError(Solver):
     """Prune by the rows the tree was grown on, counting half an error more per leaf.
 

@@ -17,7 +17,7 @@ from secateur.solvers.pruned_once import ONLY_OWN_PREDICTIONS, cut_below, two_po
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ReducedError(Solver):
     """The smallest of the most accurate prunings of every tree on rows the model has not seen.
 

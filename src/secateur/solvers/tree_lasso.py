@@ -17,13 +17,13 @@ from secateur.solvers.penalties import check_penalties, falling
 from secateur.solvers.polish import normal_equations, reweighed
 
 Floats = NDArray[np.float64]
-_MAX_SWEEPS = 20_000
+_MAX_SWEEPS = 1_000
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class TreeLasso(Solver):
-    """Give every tree a weight β, many of them 0, at every penalty of a falling sequence; trees of weight 0 are dropped.
+    """Give every tree a weight, many of them 0, at every penalty of a falling sequence; trees of weight 0 are dropped.
 
     It minimises
 

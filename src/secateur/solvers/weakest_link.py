@@ -13,7 +13,7 @@ from secateur.solvers.base import Solver
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class WeakestLink(Solver):
     """The cost-complexity path of a tree, or of all trees of a forest at a common penalty.
 

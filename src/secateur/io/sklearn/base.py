@@ -70,6 +70,8 @@ class SklearnAdapter(Adapter):
                 return False
         return True
 
+    can_refit = True
+
     def refit(self, X: Any, y: Any, sample_weight: Any) -> Any:
         """Return a clone fitted on other rows."""
         return clone(self.model).fit(X, y, **({} if sample_weight is None else {"sample_weight": sample_weight}))

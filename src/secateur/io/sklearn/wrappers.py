@@ -54,6 +54,8 @@ class PipelineAdapter(Adapter):
         """Return whether the inner model was grown on these rows."""
         return self.inner.grown_on(leaves)
 
+    can_refit = True
+
     def refit(self, X: Any, y: Any, sample_weight: Any) -> Any:
         """Return a clone fitted on other rows, steps before the last included."""
         weight = {} if sample_weight is None else {f"{self.model.steps[-1][0]}__sample_weight": sample_weight}

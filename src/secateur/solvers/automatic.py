@@ -1,0 +1,18 @@
+"""The solver for a caller who names none."""
+
+from secateur.forest import Forest
+from secateur.solvers.additive import not_additive
+from secateur.solvers.base import Solver
+from secateur.solvers.block_descent import BlockDescent
+from secateur.solvers.weakest_link import WeakestLink
+
+
+def automatic(forest: Forest, *, new_values: bool) -> Solver:
+    """Return BlockDescent for an ensemble that is a sum and can hold new values, else WeakestLink.
+
+    All ridges, and kept values, are on one path: which suits the model is for the rows that choose a point to tell.
+    """
+    if forest.n_trees < 2 or not new_values or not_additive(forest):
+        return WeakestLink()
+    bagged = forest.link in ("identity", "probability") and forest.aggregation == "mean"
+    return BlockDescent(values="both", ridge=(5.0, 25.0, 100.0, 400.0) if bagged else (1.0, 5.0, 25.0))
