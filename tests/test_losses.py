@@ -24,7 +24,7 @@ def test_a_pruning_set_with_one_class_cannot_be_ranked():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(60, 3)), rng.integers(0, 2, 60)
     path = sc.prune_path(DecisionTreeClassifier(random_state=0).fit(X, y), X, y, solver="max_heap", loss="auc")
-    with pytest.raises(ValueError, match="All 60 rows are of one class.*AUC is undefined.*Pass rows of both classes"):
+    with pytest.raises(ValueError, match=r"All 60 rows are of one class.*AUC is undefined.*Pass rows of both classes"):
         path.evaluate(X, np.zeros(60, int))
 
 

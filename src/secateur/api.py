@@ -116,9 +116,9 @@ def prune(
         Limits the result must obey, the last on the pickled model. Of the points that do, the one with the lowest loss
         is taken.
     max_loss_increase : float, optional
-        Take the cheapest point whose loss exceeds the unpruned model's by at most this share of it, with half a standard
-        error of the difference (a whole one where clones stand for the model) to spare: the luckiest of many points
-        would win otherwise. A model that
+        Take the cheapest point whose loss exceeds the unpruned model's by at most this share of it, with half a
+        standard error of the difference (a whole one where clones stand for the model) to spare: the luckiest of many
+        points would win otherwise. A model that
         has learned noise may be worse than a constant, and this then allows the constant. Without any limit the
         cheapest point within one per cent of the *lowest* loss is taken, which is never above the unpruned model's.
     random_state : int or numpy Generator

@@ -57,7 +57,7 @@ def test_optimality_conditions_hold_on_a_hundred_thousand_nodes(shape):
     inner = parent != -1
     assert (w >= 0).all()
     assert (w[parent[inner]] >= w[inner]).all()
-    # The prices of the edges: what is pushed up from below, node by node; w - u = (from children) - (to parent) + floor.
+    # The prices of the edges, from below: w - u = (from children) - (to parent) + (floor w >= 0).
     price = np.zeros(n)
     for k in range(n - 1, -1, -1):
         rest = price[k] + u[k] - w[k]  # must go up to the parent, or be taken by the floor w >= 0

@@ -39,8 +39,8 @@ ChooseBy = Annotated[
         "--validation",
         metavar="SHARE|FILE|oob|refit|cv",
         help="Rows to choose by: a share of DATA, another data file, out-of-bag rows, a quarter held out from a "
-        "refitted clone, refitted folds, or 'none' for DATA itself; default: 0.25, or cv or refit (for some solvers oob) if "
-        "DATA is what the model was trained on.",
+        "refitted clone, refitted folds, or 'none' for DATA itself; default: 0.25, or cv or refit (for some solvers "
+        "oob) if DATA is what the model was trained on.",
         show_default=False,
     ),
 ]

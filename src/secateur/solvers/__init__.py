@@ -9,6 +9,7 @@ from secateur.solvers.minimum_error import MinimumError
 from secateur.solvers.optimal_size import OptimalSize
 from secateur.solvers.pessimistic_error import PessimisticError
 from secateur.solvers.reduced_error import ReducedError
+from secateur.solvers.rule_lasso import RuleLasso
 from secateur.solvers.tree_lasso import TreeLasso
 from secateur.solvers.weakest_link import WeakestLink
 
@@ -21,6 +22,7 @@ SOLVERS: dict[str, type[Solver]] = {
         WeakestLink,
         OptimalSize,
         MaxHeap,
+        RuleLasso,
         BlockDescent,
         BestSubset,
         FewerTrees,
@@ -38,6 +40,7 @@ __all__ = [
     "OptimalSize",
     "PessimisticError",
     "ReducedError",
+    "RuleLasso",
     "Solver",
     "TreeLasso",
     "WeakestLink",

@@ -113,13 +113,13 @@ class BlockDescent(Solver):
         runs = [] if self.values == "keep" else [("refit", ridge) for ridge in ridges]
         runs += [] if self.values == "refit" else [("keep", 0.0)]
         for values, ridge in runs:
-            before = np.empty(0)
+            before = np.empty(0, np.int8)
             for penalty, state in Descent(ensemble, problem, self.settings(values, ridge)).run():
                 if not np.array_equal(before, state.status):
                     before = state.status.copy()
-                    polish = self.polish and not self.joint
-                    final = polished(ensemble, state, self.polish, self.polish_penalty) if polish else state
-                    keep, value = decide(ensemble, final)
+                    if self.polish is not None and not self.joint:
+                        state = polished(ensemble, state, self.polish, self.polish_penalty)
+                    keep, value = decide(ensemble, state)
                     yield Point(penalty, keep, value, {"ridge": ridge, "kept": float(values == "keep")})
 
     def settings(self, values: str, ridge: float) -> Settings:

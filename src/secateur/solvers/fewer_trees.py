@@ -1,6 +1,6 @@
 """Fewer trees: whole trees are dropped, at random, from the end, or the least useful first (Caruana et al. 2004)."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal, final, get_args
 
 import numpy as np
@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from secateur import kernels
 from secateur.forest import Forest
-from secateur.path import NestedMasks, PackedMasks, Path
+from secateur.path import NestedMasks, Path
 from secateur.path.trace import trace_path
 from secateur.problem import Problem
 from secateur.solvers.additive import additive
@@ -80,12 +80,8 @@ class FewerTrees(Solver):
         masks = NestedMasks(removed_at, n_points)
         nothing = np.full(n_points, np.nan)
         if forest.aggregation == "median":
-            path = trace_path(problem, masks, nothing, repr(self), ensemble=True)
-        else:
-            path = trace_path(problem, masks, nothing, repr(self), more={"risk": _risks(problem, rank)})
-        # Nested masks promise rising penalties, and here there are none.
-        bits = np.array([np.packbits(masks.keep(point)) for point in range(n_points)])
-        return replace(path, masks=PackedMasks(bits, forest.n_nodes))
+            return trace_path(problem, masks, nothing, repr(self), ensemble=True)
+        return trace_path(problem, masks, nothing, repr(self), more={"risk": _risks(problem, rank)})
 
     def _rank(self, problem: Problem) -> NDArray[np.int64]:
         """Return how many other trees (iterations, from the tail) stay longer than each tree, (n_trees,)."""
