@@ -44,6 +44,8 @@ class Result:
         Further rows, about the table as a whole.
     skipped : list of str
         What was left out, and why.
+    picture : bytes, optional
+        A PNG file.
     """
 
     rows: list[Row]
@@ -52,17 +54,21 @@ class Result:
     targets: list[Target] = field(default_factory=list)
     findings: list[Row] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
+    picture: bytes | None = None
 
 
 def write(folder: Path, name: str, title: str, result: Result, machine: dict[str, Any], quick: bool) -> Path:
-    """Write `<name>.json` and `<name>.md` and return the latter."""
+    """Write `<name>.json`, `<name>.md` and, if there is one, the picture `<name>.png`; return the page."""
     folder.mkdir(parents=True, exist_ok=True)
+    if result.picture is not None:
+        (folder / f"{name}.png").write_bytes(result.picture)
     record = {
         "table": name,
         "title": title,
         "quick": quick,
         **asdict(result),
         "targets": [{**asdict(target), "met": target.met} for target in result.targets],
+        "picture": None if result.picture is None else f"{name}.png",
         "machine": machine,
     }
     (folder / f"{name}.json").write_text(json.dumps(record, indent=1, allow_nan=False) + "\n")
@@ -83,6 +89,8 @@ def as_page(record: dict[str, Any]) -> str:
     lines += ["", *_grid(record["rows"])]
     if record["findings"]:
         lines += ["", *_grid(record["findings"])]
+    if record.get("picture"):
+        lines += ["", f"![{record['title']}]({record['picture']})"]
     if record["skipped"]:
         lines += ["", "Left out:", "", *(f"* {reason}" for reason in record["skipped"])]
     lines += ["", _machine_line(record["machine"])]

@@ -56,7 +56,7 @@ def test_penalties_and_subtrees_are_scikit_learns(tree, load, loss, scale, weigh
 def test_a_forest_is_pruned_tree_by_tree_at_a_common_penalty():
     X, y = load_iris(return_X_y=True)
     forest = RandomForestClassifier(5, bootstrap=False, max_features=2, random_state=0).fit(X, y)
-    path = sc.prune_path(forest, X, y, cost="leaves")
+    path = sc.prune_path(forest, X, y, cost="leaves", solver="weakest_link")
     for alpha in (0.003, 0.02, 0.2):
         point = int(np.searchsorted(path.table["penalty"], alpha)) - 1
         for tree, pruned in zip(forest.estimators_, path[point].to_model().estimators_, strict=True):

@@ -19,7 +19,7 @@ def project_max_heap(u: np.ndarray, parent: np.ndarray) -> np.ndarray:
     """
     n = u.shape[0]
     w = np.empty(n)
-    _project(parent, u.copy(), np.ones(n), w, np.empty((5, n), np.int32))
+    _project(parent, u.copy(), np.ones(n), w, np.empty((3, n), np.int32))
     return w
 
 
@@ -29,65 +29,55 @@ def _project(parent: np.ndarray, total: np.ndarray, count: np.ndarray, w: np.nda
 
     Changes `total` and `count`; `links` is room to work in.
     """
-    left, right, rank, below, stack = links[0], links[1], links[2], links[3], links[4]
+    left, right, below = links[0], links[1], links[2]
     n = total.shape[0]
     for v in range(n):
         left[v] = right[v] = below[v] = -1
-        rank[v] = 1
-    # When v is reached, below[v] is a leftist heap, largest mean first, of the blocks that hang below v's own, all
-    # with positive mean: a block whose mean is not positive ends at 0 whatever is above it, and no block above a 0
-    # needs to know of it. A block is named by its topmost node; w[v] < 0 codes that v was pooled into block -w[v]-1.
+    # When v is reached, below[v] is a skew heap, largest mean first, of the blocks that hang below v's own, all with
+    # positive mean: a block whose mean is not positive ends at 0 whatever is above it, and no block above a 0 needs to
+    # know of it. A block is named by its topmost node, and w there is its mean; w[v] < 0 codes that v was pooled into
+    # block -w[v] - 1.
     for v in range(n - 1, -1, -1):
         h = below[v]
-        while h != -1 and total[h] * count[v] > total[v] * count[h]:
+        mean = total[v] / count[v]
+        while h != -1 and w[h] > mean:
             total[v] += total[h]
             count[v] += count[h]
+            mean = total[v] / count[v]
             w[h] = -1.0 - v
-            rest = _merge(left[h], right[h], total, count, left, right, rank, stack)
-            h = _merge(rest, below[h], total, count, left, right, rank, stack)
+            h = _merge(_merge(left[h], right[h], w, left, right), below[h], w, left, right)
         below[v] = h
-        w[v] = 0.0
-        if total[v] > 0.0:
-            w[v] = total[v] / count[v]
-            above = parent[v]
-            if above != -1:
-                below[above] = _merge(below[above], v, total, count, left, right, rank, stack)
+        w[v] = max(mean, 0.0)
+        above = parent[v]
+        if mean > 0.0 and above != -1:
+            below[above] = _merge(below[above], v, w, left, right)
     for v in range(n):
         if w[v] < 0.0:
             w[v] = w[int(-1.0 - w[v])]
-        elif parent[v] != -1 and w[v] > w[parent[v]]:  # under a block that ended at 0, or by rounding
+        elif parent[v] != -1 and w[v] > w[parent[v]]:  # by rounding
             w[v] = w[parent[v]]
 
 
 @kernel
-def _merge(
-    a: int,
-    b: int,
-    total: np.ndarray,
-    count: np.ndarray,
-    left: np.ndarray,
-    right: np.ndarray,
-    rank: np.ndarray,
-    stack: np.ndarray,
-) -> int:
-    """Return the root of the union of two leftist heaps ordered by mean, largest first."""
-    n = 0
-    while a != -1 and b != -1:
-        if total[a] * count[b] < total[b] * count[a]:
-            a, b = b, a
-        stack[n] = a
-        n += 1
-        a = right[a]
-    top = b if a == -1 else a
-    while n > 0:
-        n -= 1
-        x = stack[n]
-        right[x] = top
-        if left[x] == -1 or rank[left[x]] < rank[top]:
-            left[x], right[x] = top, left[x]
-        rank[x] = 1 if right[x] == -1 else rank[right[x]] + 1
-        top = x
-    return top
+def _merge(a: int, b: int, mean: np.ndarray, left: np.ndarray, right: np.ndarray) -> int:
+    """Return the root of the union of two skew heaps ordered by mean, largest first."""
+    if a == -1:
+        return b
+    if b == -1:
+        return a
+    if mean[a] < mean[b]:
+        a, b = b, a
+    top = a
+    while True:  # b goes to the right of a, and a's sides change places
+        c = right[a]
+        right[a] = left[a]
+        if c == -1:
+            left[a] = b
+            return top
+        if mean[c] < mean[b]:
+            c, b = b, c
+        left[a] = c
+        a = c
 
 
 @kernel
@@ -116,7 +106,7 @@ def fit_max_heap(
     share, one = _shares(parent, leaves, weight), np.ones(n)
     w, g, new, new_g = start.copy(), np.empty(n), np.empty(n), np.empty(n)
     before, before_g, far, far_g = np.zeros(n), np.zeros(n), np.empty(n), np.empty(n)
-    room, links, fit = np.empty((3, n)), np.empty((5, n), np.int32), np.empty(target.shape[0])
+    room, links, fit = np.empty((3, n)), np.empty((3, n), np.int32), np.empty(target.shape[0])
     mean = (weight * target).sum()
     scale = max(np.sqrt((weight * (target - mean) ** 2).sum()), 1e-300)
     history = np.empty(max_iterations + 1)

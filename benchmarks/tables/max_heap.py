@@ -1,0 +1,161 @@
+"""Tables 1 and 2 of Nie et al. 2017: what max-heap pruning does to single trees, against the classical methods."""
+
+from itertools import product
+
+import numpy as np
+from joblib import Parallel, delayed
+
+import secateur as sc
+from benchmarks.discovery import Table, data_sets
+from benchmarks.load import Data, DataNotFoundError, load
+from benchmarks.results import Result, Row, Target
+from benchmarks.thirds import Thirds, split
+
+_SPLITS = 10
+_SUBSAMPLES = 50
+_PAPER_COLUMNS = ("REP", "PEP", "CCP", "MEP", "Maxheap")
+_PAPER: dict[str, tuple[float | None, ...]] = {
+    "sonar": (0.7031, 0.7167, 0.7021, 0.7124, 0.7233),
+    "banknote": (0.9109, 0.9764, 0.9769, 0.9784, 0.9796),
+    "musk1": (0.6663, 0.7486, 0.7378, 0.7374, 0.7576),
+    "musk2": (0.5, 0.9389, 0.9266, 0.9364, 0.9468),
+    "lsvt_voice": (0.6703, 0.7071, 0.7037, 0.7050, 0.7154),
+    "mammographic_masses": (0.8171, 0.8390, 0.8431, 0.8699, 0.8843),
+    "arcene": (0.6386, 0.6484, 0.6404, 0.6517, 0.6502),
+    "madelon": (0.7136, 0.7693, 0.767, 0.7725, 0.7762),
+    "boston": (0.1686, 0.3424, 0.1699, None, 0.1691),
+    "parkinsons_updrs_total": (0.4163, 0.4437, 0.4165, None, 0.4054),
+    "cbm_naval_kMc": (0.1196, 0.3445, 0.1208, None, 0.1061),
+    "skillcraft": (0.2814, 0.4003, 0.2830, None, 0.2754),
+    "wine_quality_red": (0.2701, 0.3052, 0.2658, None, 0.2586),
+    "wine_quality_white": (0.2463, 0.2829, 0.2448, None, 0.2388),
+    "bank32nh": (0.1667, 0.2403, 0.1680, None, 0.1647),
+    "cpu_small": (0.0445, 0.2194, 0.0455, None, 0.0430),
+}
+_QUICK = ("breast_cancer", "diabetes")
+_CLASSICAL = ("unpruned", "REP", "PEP", "CCP", "MEP")
+_OURS = ("MaxHeap", "MaxHeap_stable")
+_NOT_HERE = ["biodeg, EEGEyeState and family data, which the paper has: no file of datasets/ gives them"]
+_NOTES = [
+    "As in the paper: a third of the rows grows the tree (scikit-learn, regression trees to depth 15), a third prunes, "
+    f"a third tests; classes in equal shares; {_SPLITS} random splits, of which the means count. AUC on the test rows, "
+    "higher is better; or RMSE, lower is better.",
+    "Missing values are column means, and numbers to predict are centred and divided by their largest absolute value; "
+    "both are taken from the training rows alone, where the paper does not say.",
+    "REP: reduced_error on the pruning rows. PEP, MEP: pessimistic_error, minimum_error on the training rows. CCP: the "
+    "path of weakest_link on the training rows. MaxHeap: the path of max_heap on the training rows, as it comes. "
+    f"MaxHeap_stable: the same with stability selection on {_SUBSAMPLES} half-samples. RuleLasso: rule_lasso on the "
+    "training rows, the same weights without the heap, which the paper does not compare with. CCP and the last three "
+    "take the point with the best AUC or RMSE on the pruning rows; the unpruned tree is one of the points.",
+    "CCP judges nodes by Gini, as scikit-learn does; the paper speaks of classification errors.",
+    "rival: the best mean of the columns unpruned to MEP. lead: by how much MaxHeap is better than it, lead_stable: "
+    "MaxHeap_stable, lead_rules: MaxHeap better than RuleLasso; ±: standard errors of these over splits. A data set is "
+    "won by the best mean, however small the lead.",
+    "paper_: what Tables 1 and 2 of the paper report. Its Musk2 has 200 rows and 200 features and its LSVT 313 "
+    "features; ours are those of UCI. Its targets of parkinsonups and CMB are not named; ours are the total UPDRS "
+    "score and the compressor's decay. It wins 9 of 10 and 8 of 9.",
+    "Second grid: mean number of nodes. Figure 3 of the paper is in [max_heap_stability](max_heap_stability.md).",
+]
+
+
+def run(quick: bool) -> Result:
+    seeds = range(1 if quick else _SPLITS)
+    options = {"penalties": 5} if quick else {}
+    solvers = {
+        "RuleLasso": sc.solvers.RuleLasso(joint=False, **options),
+        "MaxHeap": sc.solvers.MaxHeap(**options),
+        "MaxHeap_stable": sc.solvers.MaxHeap(subsamples=2 if quick else _SUBSAMPLES, **options),
+    }
+    rows, nodes, skipped = [], [], list(_NOT_HERE)
+    for name in _QUICK if quick else _PAPER:
+        try:
+            data = load(data_sets()[name])
+        except DataNotFoundError as error:
+            skipped.append(str(error))
+            continue
+        outcomes = Parallel(1 if quick else -1)(delayed(measure_split)(data, seed, solvers) for seed in seeds)
+        rows.append(summarise(data, [scores for scores, _ in outcomes]))
+        sizes = mean_of([sizes for _, sizes in outcomes])
+        nodes.append({"data": name, **{method: round(size) for method, size in sizes.items()}})
+    return Result(rows, len(seeds), _NOTES, count_wins(rows), nodes, skipped)
+
+
+def measure_split(data: Data, seed: int, solvers: dict[str, sc.solvers.Solver]) -> tuple[Row, Row]:
+    """Return the test score and the number of nodes of every method on one split."""
+    thirds = split(data, seed)
+    chosen = {**prune_classically(thirds), **{name: choose(thirds, solver) for name, solver in solvers.items()}}
+    scores = {name: thirds.score(pruned) for name, pruned in chosen.items()}
+    return scores, {name: pruned.row["n_nodes"] for name, pruned in chosen.items()}
+
+
+def prune_classically(thirds: Thirds) -> dict[str, sc.Pruned]:
+    """Return what each classical method makes of the tree, the tree itself first."""
+    tree, train, prune = thirds.tree, thirds.train, thirds.prune
+    reduced = sc.prune_path(tree, prune.X, prune.y, solver="reduced_error")
+    chosen = {
+        "unpruned": reduced[0],
+        "REP": reduced[1],
+        "PEP": sc.prune_path(tree, train.X, train.y, solver="pessimistic_error")[1],
+        "CCP": choose(thirds, sc.solvers.WeakestLink()),
+    }
+    if train.task == "classification":
+        chosen["MEP"] = sc.prune_path(tree, train.X, train.y, solver="minimum_error")[1]
+    return chosen
+
+
+def choose(thirds: Thirds, solver: sc.solvers.Solver) -> sc.Pruned:
+    """Return the point of the path on the training rows that is best on the pruning rows."""
+    path = sc.prune_path(thirds.tree, thirds.train.X, thirds.train.y, solver=solver)
+    return path.evaluate(thirds.prune.X, thirds.prune.y, loss=thirds.loss).select()
+
+
+def summarise(data: Data, scores: list[Row]) -> Row:
+    """Return the row of one data set."""
+    sign = 1 if data.task == "classification" else -1
+    mean = mean_of(scores)
+    rival = max((name for name in _CLASSICAL if name in mean), key=lambda name: sign * mean[name])
+    paper = _PAPER.get(data.name, (None,) * len(_PAPER_COLUMNS))
+    return {
+        "data": data.name,
+        "score": "AUC" if sign == 1 else "RMSE",
+        "rows": len(data.y),
+        "features": data.X.shape[1],
+        **{name: mean.get(name) for name in (*_CLASSICAL, "RuleLasso", *_OURS)},
+        "rival": rival,
+        **lead("lead", scores, "MaxHeap", rival, sign),
+        **lead("lead_stable", scores, "MaxHeap_stable", rival, sign),
+        **lead("lead_rules", scores, "MaxHeap", "RuleLasso", sign),
+        **{f"paper_{name}": number for name, number in zip(_PAPER_COLUMNS, paper, strict=True)},
+    }
+
+
+def lead(column: str, scores: list[Row], name: str, rival: str, sign: int) -> Row:
+    """Return by how much one method is better than another, and the standard error of that."""
+    gain = sign * np.array([split[name] - split[rival] for split in scores])
+    error = gain.std(ddof=min(len(gain) - 1, 1)) / len(gain) ** 0.5
+    return {column: float(gain.mean()), f"±_{column}": float(error)}
+
+
+def mean_of(rows: list[Row]) -> Row:
+    """Return the mean of each column."""
+    return {name: float(np.mean([row[name] for row in rows])) for name in rows[0]}
+
+
+def count_wins(rows: list[Row]) -> list[Target]:
+    """Return on how many data sets either MaxHeap is better than all others, if all data sets were there."""
+    rivals = {"unpruned to MEP": _CLASSICAL, "unpruned to RuleLasso": (*_CLASSICAL, "RuleLasso")}
+    found = []
+    for name, score, what in product(_OURS, ("AUC", "RMSE"), rivals):
+        won = [is_best(row, name, rivals[what]) for row in rows if row["score"] == score]
+        wins = sum(won) if len(won) == 8 else None
+        found.append(Target(f"of 8 data sets, those {name} wins by {score} against {what}", wins, at_least=7))
+    return found
+
+
+def is_best(row: Row, name: str, rivals: tuple[str, ...]) -> bool:
+    """Return whether a method has a better mean than each of the others."""
+    sign = 1 if row["score"] == "AUC" else -1
+    return all(sign * row[name] > sign * row[rival] for rival in rivals if row[rival] is not None)
+
+
+TABLE = Table("max_heap", "Max-heap pruning of single trees", run)
