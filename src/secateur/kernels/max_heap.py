@@ -45,12 +45,17 @@ def _project(parent: np.ndarray, total: np.ndarray, count: np.ndarray, w: np.nda
             count[v] += count[h]
             mean = total[v] / count[v]
             w[h] = -1.0 - v
-            h = _merge(_merge(left[h], right[h], w, left, right), below[h], w, left, right)
+            rest = left[h]
+            if right[h] != -1:
+                rest = right[h] if rest == -1 else _merge(rest, right[h], w, left, right)
+            if below[h] != -1:
+                rest = below[h] if rest == -1 else _merge(rest, below[h], w, left, right)
+            h = rest
         below[v] = h
         w[v] = max(mean, 0.0)
         above = parent[v]
         if mean > 0.0 and above != -1:
-            below[above] = _merge(below[above], v, w, left, right)
+            below[above] = v if below[above] == -1 else _merge(below[above], v, w, left, right)
     for v in range(n):
         if w[v] < 0.0:
             w[v] = w[int(-1.0 - w[v])]
@@ -60,11 +65,7 @@ def _project(parent: np.ndarray, total: np.ndarray, count: np.ndarray, w: np.nda
 
 @kernel
 def _merge(a: int, b: int, mean: np.ndarray, left: np.ndarray, right: np.ndarray) -> int:
-    """Return the root of the union of two skew heaps ordered by mean, largest first."""
-    if a == -1:
-        return b
-    if b == -1:
-        return a
+    """Return the root of the union of two skew heaps, neither empty, ordered by mean, largest first."""
     if mean[a] < mean[b]:
         a, b = b, a
     top = a
