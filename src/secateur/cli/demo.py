@@ -75,8 +75,8 @@ def _print(parts: _Parts, model: Any, small: Any, summary: dict[str, Any]) -> No
     console.print("A random forest for the breast cancer data of scikit-learn", style="bold")
     console.print(table)
     console.print(
-        f"A forest of {n_trees} trees was trained on {len(parts.X_train)} rows. secateur cut subtrees away until at "
-        f"most {MAX_NODES} nodes were left, judging by {len(parts.X_prune)} other rows. Accuracy and changed "
+        f"A forest of {n_trees} trees was trained on {len(parts.X_train)} rows. secateur was allowed {MAX_NODES} "
+        f"nodes and took the pruning with the lowest loss on {len(parts.X_prune)} other rows. Accuracy and changed "
         f"predictions were then measured on {n_test} rows that neither step has seen."
     )
     console.print("\nThe same in Python:\n")
