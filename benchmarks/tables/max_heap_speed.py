@@ -26,13 +26,13 @@ from secateur.solvers.node_weights import Block, blocks, targets
 Floats = NDArray[np.float64]
 _NODES = (1_001, 10_001, 100_001, 1_000_001)
 _PROGRAM_NODES = 20_000
-_CALLS = 20
+_CALLS = 10
 _SUBSAMPLES = 100
 _NOTES = [
     "First grid: kernels.project_max_heap on random binary trees in preorder, u = |normal| - 0.5, against the same "
-    "problem as a sparse quadratic program: least |w - u|² with w[child] <= w[parent] and w >= 0 at the leaves. The "
-    f"projection is called {_CALLS} times in a row, as a descent does; its time is that of one call. piqp and clarabel "
-    "are interior-point solvers, with tolerances 1e-14 and 1e-9 (with smaller ones they stop short); setting them up "
+    "problem as a sparse quadratic program: least |w - u|² with w[child] <= w[parent] and w >= 0 at the leaves. Each "
+    f"is called {_CALLS} times in a row, as a descent would; seconds are those of one call. piqp and clarabel are "
+    "interior-point solvers, with tolerances 1e-14 and 1e-9 (with smaller ones they stop short); setting them up "
     "counts, building the matrices does not. ratio_x: the time of x / the time of secateur. difference_x: the largest "
     "between the answers. growth: b of seconds = c * nodes^b from 10^4 nodes on.",
     "Second grid: MaxHeap() with its 40 penalties on one regression tree, grown on 10000 rows of fried; more rows are "
@@ -81,17 +81,19 @@ def measure_projection(n_nodes: int, repeats: int) -> Row:
         program = as_program(u, parent)
         ways |= {name: partial(solve, program) for name, solve in _RIVALS.items() if find_spec(name)}
     wanted = ways["secateur"]()  # compiles
-    jobs = {name: Job(way) for name, way in ways.items()}
-    jobs["secateur"] = Job(lambda: [ways["secateur"]() for _ in range(_CALLS)])
-    times = take_turns(jobs, repeats)
-    times["secateur"] /= _CALLS
+    times = take_turns({name: Job(partial(call, way)) for name, way in ways.items()}, repeats)
     rivals = [name for name in ways if name != "secateur"]
     return {
         "nodes": n_nodes,
-        **{f"seconds_{name}": time for name, time in times.items()},
+        **{f"seconds_{name}": time / _CALLS for name, time in times.items()},
         **{f"ratio_{name}": times[name] / times["secateur"] for name in rivals},
         **{f"difference_{name}": float(np.abs(ways[name]() - wanted).max()) for name in rivals},
     }
+
+
+def call(way: Callable[[], Floats]) -> None:
+    for _ in range(_CALLS):
+        way()
 
 
 def random_tree(n_nodes: int, rng: np.random.Generator) -> NDArray[np.int32]:
