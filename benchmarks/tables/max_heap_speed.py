@@ -68,6 +68,7 @@ def run(quick: bool) -> Result:
             for name in ratios
         ),
         Target("time of the descent, most rows / fewest rows", paths[-1]["ratio_descent"], at_most=1.1),
+        Target("time of the whole path after routing, most rows / fewest rows", paths[-1]["ratio_path"], at_most=1.1),
     ]
     return Result([*rows, {"nodes": "growth", "seconds_secateur": exponent}], repeats, _NOTES, promised, paths, skipped)
 
