@@ -9,11 +9,8 @@ from secateur.kernels.block_descent import (
     REFIT,
     SCALE,
     SCALE_SPARSE,
-    collapse,
     descend_blocks,
-    drop_tree,
     move_intercept,
-    weakest_collapses,
 )
 from secateur.kernels.max_heap import fit_max_heap, node_gradient, project_max_heap
 from secateur.kernels.raising import raise_tree
@@ -30,6 +27,7 @@ from secateur.kernels.subtrees import (
 )
 from secateur.kernels.tree import preorder, stand_ins, subtree_end, sum_down, tree_depth, tree_parent
 from secateur.kernels.tree_lasso import fit_tree_lasso
+from secateur.kernels.trimming import collapse, drop_tree, weakest_collapses
 from secateur.kernels.weakest_link import weakest_link
 
 __all__ = [

@@ -184,7 +184,7 @@ def _update_tree(
     pulled, sums, fitted, fresh = room[0], room[1], room[2], room[3]
     curve, flow, best = numbers[0], numbers[1], numbers[2]
     newton = chance.shape[0] > 0
-    _sum_rows(leaf, weight, pull, chance, column, n, width, pulled, curve)
+    sum_rows(leaf, weight, pull, chance, column, n, width, pulled, curve)
     for attempt in range(2 if newton else 1):
         half = 0.5 if newton else 1.0
         # From the back: sums of what rows want from this tree, `sums`, and of their curvature, `flow`; then the cost of
@@ -266,7 +266,7 @@ def _update_tree(
                 ridge,
             )
         if gain > tolerance:
-            _move_rows(leaf, weight, pull, chance, column, start, width, part, fresh)
+            move_rows(leaf, weight, pull, chance, column, start, width, part, fresh)
             for v in range(n):
                 status[start + v] = state[v]
                 for k in range(width):
@@ -279,7 +279,7 @@ def _update_tree(
 
 
 @kernel
-def _sum_rows(
+def sum_rows(
     leaf: np.ndarray,
     weight: np.ndarray,
     pull: np.ndarray,
@@ -484,7 +484,7 @@ def _true_gain(
 
 
 @kernel
-def _move_rows(
+def move_rows(
     leaf: np.ndarray,
     weight: np.ndarray,
     pull: np.ndarray,
@@ -508,112 +508,3 @@ def _move_rows(
         else:
             for k in range(width):
                 pull[i, k] -= weight[i] * (fresh[v, k] - part[start + v, k])
-
-
-@kernel
-def drop_tree(
-    leaf: np.ndarray,
-    weight: np.ndarray,
-    pull: np.ndarray,
-    chance: np.ndarray,
-    column: int,
-    start: int,
-    stop: int,
-    status: np.ndarray,
-    part: np.ndarray,
-) -> None:
-    """Take one tree out of the state."""
-    nothing = np.zeros((stop - start, part.shape[1]))
-    _move_rows(leaf, weight, pull, chance, column, start, part.shape[1], part, nothing)
-    status[start:stop] = 0
-    part[start:stop] = 0.0
-
-
-@kernel
-def weakest_collapses(
-    leaves: np.ndarray,
-    weight: np.ndarray,
-    pull: np.ndarray,
-    chance: np.ndarray,
-    tree_start: np.ndarray,
-    tree_output: np.ndarray,
-    right: np.ndarray,
-    share: np.ndarray,
-    own: np.ndarray,
-    as_leaf: np.ndarray,
-    as_split: np.ndarray,
-    status: np.ndarray,
-    part: np.ndarray,
-    ridge: float,
-    values: int,
-) -> tuple:
-    """Return for each tree the split above two kept leaves whose collapse costs the least loss per price saved.
-
-    The node is -1 where there is none; collapsing a root drops the tree. Also the cost per price, and the new value.
-    """
-    n_trees, width = leaves.shape[0], part.shape[1]
-    largest = (tree_start[1:] - tree_start[:-1]).max() if n_trees > 0 else 1
-    sums, flow = np.empty((largest, width)), np.empty(largest)
-    node, rate, value = np.full(n_trees, -1), np.full(n_trees, np.inf), np.zeros((n_trees, width))
-    half = 0.5 if chance.shape[0] > 0 else 1.0
-    fitted = np.empty(width)
-    for tree in range(n_trees):
-        start, n = tree_start[tree], tree_start[tree + 1] - tree_start[tree]
-        if status[start] != 1:
-            continue
-        _sum_rows(leaves[tree], weight, pull, chance, max(tree_output[tree], 0), n, width, sums, flow)
-        for v in range(n - 1, -1, -1):
-            u = start + v
-            if right[u] == -1:
-                if chance.shape[0] == 0:
-                    flow[v] = share[u]
-                continue
-            a, b = v + 1, right[u] - start
-            flow[v] = flow[a] + flow[b]
-            for k in range(width):
-                sums[v, k] = sums[a, k] + sums[b, k]
-            if status[u] != 1 or status[start + a] != 2 or status[start + b] != 2:
-                continue
-            saved = as_split[u] + as_leaf[start + a] + as_leaf[start + b] - (as_leaf[u] if v > 0 else 0.0)
-            cost = 0.0
-            for k in range(width):
-                fitted[k] = 0.0
-                if v > 0:
-                    fitted[k] = own[u, k]
-                    if values == REFIT:
-                        wanted = sums[v, k] + flow[a] * part[start + a, k] + flow[b] * part[start + b, k]
-                        bend = flow[v] + ridge
-                        fitted[k] = wanted / bend if bend > 0.0 else 0.0
-                cost += ridge * fitted[k] * fitted[k]
-                for c in (a, b):
-                    step = fitted[k] - part[start + c, k]
-                    cost += step * (flow[c] * step - 2.0 * sums[c, k]) - ridge * part[start + c, k] ** 2
-            if saved > 0.0 and half * cost < rate[tree] * saved:
-                node[tree], rate[tree] = u, half * cost / saved
-                value[tree] = fitted
-    return node, rate, value
-
-
-@kernel
-def collapse(
-    leaf: np.ndarray,
-    weight: np.ndarray,
-    pull: np.ndarray,
-    chance: np.ndarray,
-    column: int,
-    start: int,
-    stop: int,
-    node: int,
-    end: int,
-    value: np.ndarray,
-    status: np.ndarray,
-    part: np.ndarray,
-) -> None:
-    """Make a split a leaf with a value; a root goes altogether."""
-    fresh = part[start:stop].copy()
-    fresh[node - start : end - start] = value
-    _move_rows(leaf, weight, pull, chance, column, start, part.shape[1], part, fresh)
-    part[start:stop] = fresh
-    status[node:end] = 0
-    if node != start:
-        status[node] = 2
