@@ -11,7 +11,7 @@ from secateur import kernels
 from secateur.path import Path
 from secateur.problem import Problem
 from secateur.solvers.base import Solver
-from secateur.solvers.node_weights import Block, Weights, blocks, cannot_weigh, path_of, targets
+from secateur.solvers.node_weights import Block, Weights, blocks, cannot_weigh, learn_falling, path_of, targets
 from secateur.solvers.penalties import check_penalties, falling
 
 Floats = NDArray[np.float64]
@@ -114,30 +114,15 @@ class MaxHeap(Solver):
         return falling(self.penalties, largest, self.smallest)
 
     def learn(self, whole: list[Block], penalties: Floats, problem: Problem) -> Iterator[Weights]:
-        """Yield the weights at each penalty, each descent starting from the one before."""
-        n_targets = len(whole[0].targets) if whole else 1
-        node = np.zeros((n_targets, problem.forest.n_nodes))
-        intercept = np.zeros((n_targets, problem.forest.n_trees))
-        for penalty in penalties:
-            node, criticality = node.copy(), 0.0
-            for block in whole:
-                for k, target in enumerate(block.targets):
-                    w, b, rest, _ = kernels.fit_max_heap(
-                        block.parent,
-                        block.leaves,
-                        block.weight,
-                        target,
-                        penalty,
-                        node[k, block.nodes],
-                        self.tolerance,
-                        self.growth,
-                        self.memory,
-                        self.max_iterations,
-                    )
-                    node[k, block.nodes] = w
-                    intercept[k, block.trees] = b
-                    criticality = max(criticality, rest)
-            yield Weights(penalty, node, intercept.copy(), criticality)
+        """Return the weights at each penalty, each descent starting from the one before."""
+
+        def fit(block: Block, k: int, penalty: float, start: Floats) -> tuple[Floats, float, float]:
+            control = (self.tolerance, self.growth, self.memory, self.max_iterations)
+            rows = (block.parent, block.leaves, block.weight, block.targets[k])
+            w, b, criticality, _ = kernels.fit_max_heap(*rows, penalty, start, *control)
+            return w, b, criticality
+
+        return learn_falling(whole, penalties, problem.forest, fit)
 
     def _support(self, problem: Problem, columns: Floats, penalties: Floats) -> Floats:
         """Return the share of subsamples in which a node has a weight, at the penalty where it is largest."""

@@ -4,7 +4,7 @@ Trees become least-squares problems (`Block`) in which rows that nothing tells a
 penalty (`Weights`) becomes a point of a path. Classes are ±1, one problem per class if there are more than two.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -147,6 +147,26 @@ def _merge_rows(ways: NDArray[np.int32], weight: Floats, columns: Floats) -> tup
     total = np.bincount(index, weight).astype(np.float64)
     means = [np.bincount(index, weight * column) / total for column in columns]
     return np.ascontiguousarray(different), total, np.array(means)
+
+
+Fit = Callable[[Block, int, float, Floats], tuple[Floats, float, float]]
+"""From a block, the number of a target, a penalty and weights to start from: weights, intercept, criticality."""
+
+
+def learn_falling(whole: list[Block], penalties: Floats, forest: Forest, fit: Fit) -> Iterator[Weights]:
+    """Yield the weights at each penalty, each descent starting from the one before."""
+    n_targets = len(whole[0].targets) if whole else 1
+    node = np.zeros((n_targets, forest.n_nodes))
+    intercept = np.zeros((n_targets, forest.n_trees))
+    for penalty in penalties:
+        node, worst = node.copy(), 0.0
+        for block in whole:
+            for k in range(n_targets):
+                w, b, criticality = fit(block, k, penalty, node[k, block.nodes])
+                node[k, block.nodes] = w
+                intercept[k, block.trees] = b
+                worst = max(worst, criticality)
+        yield Weights(penalty, node, intercept.copy(), worst)
 
 
 def keep_of(forest: Forest, support: Bools) -> Bools:

@@ -11,7 +11,7 @@ from secateur import kernels
 from secateur.path import Path
 from secateur.problem import Problem
 from secateur.solvers.base import Solver
-from secateur.solvers.node_weights import Block, Weights, blocks, cannot_weigh, path_of, targets
+from secateur.solvers.node_weights import Block, Weights, blocks, cannot_weigh, learn_falling, path_of, targets
 from secateur.solvers.penalties import check_penalties, falling
 
 Floats = NDArray[np.float64]
@@ -87,29 +87,17 @@ class RuleLasso(Solver):
         return path_of(problem, self.learn(whole, problem), repr(self), joint=self.joint, keep_values=False)
 
     def learn(self, whole: list[Block], problem: Problem) -> Iterator[Weights]:
-        """Yield the weights at each penalty, each descent starting from the one before."""
+        """Return the weights at each penalty, each descent starting from the one before."""
         n_targets = len(whole[0].targets) if whole else 1
-        node = np.zeros((n_targets, problem.forest.n_nodes))
-        intercept = np.zeros((n_targets, problem.forest.n_trees))
         largest = max((_largest_penalty(block, k) for block in whole for k in range(n_targets)), default=0.0) or 1.0
-        for penalty in falling(self.penalties, largest, self.smallest):
-            node, violation = node.copy(), 0.0
-            for block in whole:
-                for k, target in enumerate(block.targets):
-                    w, b, rest, _ = kernels.fit_rule_lasso(
-                        block.parent,
-                        block.leaves,
-                        block.weight,
-                        target,
-                        penalty,
-                        node[k, block.nodes],
-                        self.tolerance * largest,
-                        self.max_sweeps,
-                    )
-                    node[k, block.nodes] = w
-                    intercept[k, block.trees] = b
-                    violation = max(violation, rest)
-            yield Weights(penalty, node, intercept.copy(), violation / largest)
+
+        def fit(block: Block, k: int, penalty: float, start: Floats) -> tuple[Floats, float, float]:
+            control = (self.tolerance * largest, self.max_sweeps)
+            rows = (block.parent, block.leaves, block.weight, block.targets[k])
+            w, b, violation, _ = kernels.fit_rule_lasso(*rows, penalty, start, *control)
+            return w, b, violation / largest
+
+        return learn_falling(whole, falling(self.penalties, largest, self.smallest), problem.forest, fit)
 
 
 def _largest_penalty(block: Block, k: int) -> float:
