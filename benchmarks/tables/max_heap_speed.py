@@ -21,7 +21,7 @@ from secateur.io import adapt
 from secateur.losses import default_loss
 from secateur.problem import Problem, read_sample
 from secateur.solvers import MaxHeap
-from secateur.solvers.node_weights import Block, blocks, targets
+from secateur.solvers.node_weights import Block, blocks
 
 Floats = NDArray[np.float64]
 _NODES = (1_001, 10_001, 100_001, 1_000_001)
@@ -38,8 +38,8 @@ _NOTES = [
     "Second grid: MaxHeap() with its 40 penalties on one regression tree, grown on 10000 rows of fried; more rows are "
     "copies of these, so the problem stays the same. All after routing. descent: the 40 descents by "
     "kernels.fit_max_heap, given the sums of the rows at the leaves. sums: those sums. path: solver.path(problem) in "
-    "all: sums, descents, and the path's table, whose columns cost and risk need sums over the rows of their own. "
-    "ratio_x: against the fewest rows.",
+    "all: sums, descents, and the path's table, made from the same sums. ratio_x: against the fewest rows; the "
+    "descents do exactly the same work, so their ratio shows the noise of the machine.",
     f"subsamples: solver.path(problem) with {_SUBSAMPLES} half-samples of 40 penalties each and 6 shapes learned again "
     "at 40 penalties; measured once.",
 ]
@@ -55,7 +55,7 @@ class Program:
 
 
 def run(quick: bool) -> Result:
-    repeats = 1 if quick else 9
+    repeats = 1 if quick else 51
     skipped = [f"{name}: not installed. Run: pip install {name}" for name in _RIVALS if not find_spec(name)]
     rows = [measure_projection(n_nodes, repeats) for n_nodes in (_NODES[:1] if quick else _NODES)]
     large = [row for row in rows if row["nodes"] >= 10_000]
@@ -153,27 +153,26 @@ def measure_paths(n_rows: int, copies: tuple[int, ...], n_leaves: int, subsample
     forest, sample = adapter.forest, read_sample(adapter, data.X, data.y)
     once = Problem(forest, sample, default_loss(forest), NodeCost())
     penalties = np.sort(MaxHeap().path(once).table["penalty"][1:])[::-1]
-    jobs = {}
-    for count in copies:
-        problem = replace(once, sample=sample.take(np.tile(np.arange(n_rows), count)))
-        block = make_block(problem)
-        jobs[f"descent {count}"] = Job(partial(descend, block, penalties))
-        jobs[f"sums {count}"] = Job(partial(make_block, problem))
-        jobs[f"path {count}"] = Job(partial(make_path, problem, MaxHeap()))
-    times = take_turns(jobs, repeats)
-    rows: list[Row] = []
-    for count in copies:
-        row: Row = {"rows": n_rows * count, "nodes": forest.n_nodes}
-        row |= {f"seconds_{step}": times[f"{step} {count}"] for step in ("descent", "sums", "path")}
-        row |= {f"ratio_{step}": times[f"{step} {count}"] / times[f"{step} 1"] for step in ("descent", "path")}
-        rows.append(row)
+    problems = {count: replace(once, sample=sample.take(np.tile(np.arange(n_rows), count))) for count in copies}
+    steps = {
+        "descent": {count: partial(descend, make_block(problem), penalties) for count, problem in problems.items()},
+        "sums": {count: partial(make_block, problem) for count, problem in problems.items()},
+        "path": {count: partial(make_path, problem, MaxHeap()) for count, problem in problems.items()},
+    }
+    rows: list[Row] = [{"rows": n_rows * count, "nodes": forest.n_nodes} for count in copies]
+    for step, works in steps.items():  # each by itself: what is compared is done soon after one another
+        times = take_turns({str(count): Job(work) for count, work in works.items()}, repeats)
+        for row, time in zip(rows, times.values(), strict=True):
+            row[f"seconds_{step}"] = time
+            if step != "sums":
+                row[f"ratio_{step}"] = time / times[str(copies[0])]
     rows[0]["seconds_subsamples"] = seconds(partial(make_path, once, MaxHeap(subsamples=subsamples)))
     return rows
 
 
 def make_block(problem: Problem) -> Block:
     """Add the rows up at the leaves."""
-    return blocks(problem, targets(problem), problem.sample.weight, joint=False)[0]
+    return blocks(replace(problem), joint=False)[0]  # a new problem each time: a problem remembers its sums
 
 
 def descend(block: Block, penalties: Floats) -> None:
@@ -186,7 +185,7 @@ def descend(block: Block, penalties: Floats) -> None:
 
 
 def make_path(problem: Problem, solver: MaxHeap) -> None:
-    solver.path(replace(problem))  # a new problem each time: a problem remembers its sums
+    solver.path(replace(problem))
 
 
 TABLE = Table("max_heap_speed", "Max-heap pruning: the projection, and paths as rows are added", run)

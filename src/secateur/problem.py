@@ -46,6 +46,11 @@ class Sample:
     def __len__(self) -> int:
         return len(self.y)
 
+    @cached_property
+    def total_weight(self) -> float:
+        """What the weights of all rows add up to."""
+        return float(self.weight.sum())
+
     def take(self, index: NDArray[np.intp]) -> "Sample":
         """Return some of the rows."""
         return Sample(
@@ -135,6 +140,10 @@ class Problem:
         forest = subforest(self.forest, decision)
         return replace(self, forest=forest, sample=replace(self.sample, leaves=route(forest, self.sample.rows)))
 
+    def weighted(self, weight: Floats) -> "Problem":
+        """Return the same question with other row weights, (n_rows,)."""
+        return replace(self, sample=replace(self.sample, weight=weight))
+
     @cached_property
     def stats(self) -> NodeStats:
         """Sums of the targets over the rows at each node."""
@@ -144,6 +153,8 @@ class Problem:
     @cached_property
     def weight(self) -> Floats:
         """Row weight that reaches each node, (n_nodes,)."""
+        if self.forest.trees_predict_target:
+            return self.stats.weight  # needed for the risk anyway, and one pass over the rows is cheaper than two
         return node_weight(self.forest, self.sample.leaves, self.sample.weight)
 
     @cached_property
@@ -157,9 +168,9 @@ class Problem:
             total = self.loss.nodes(self.forest, self.stats)
         else:
             total = output_spread(self.forest, self.weight)
-        return total / self.sample.weight.sum()
+        return total / self.sample.total_weight
 
     @cached_property
     def prices(self) -> tuple[Floats, Floats]:
         """What each node costs as a leaf and what it costs as a split, both (n_nodes,)."""
-        return self.cost.prices(self.forest, self.weight / self.sample.weight.sum())
+        return self.cost.prices(self.forest, self.weight / self.sample.total_weight)

@@ -36,7 +36,10 @@ class NodeStats:
 
 def node_weight(forest: Forest, leaves: Leaves, sample_weight: Floats) -> Floats:
     """Return the row weight that reaches each node, (n_nodes,)."""
-    return _node_sums(forest, leaves, sample_weight[:, None])[:, 0]
+    sums = np.zeros((forest.n_nodes, 1))
+    kernels.add_rows(leaves, forest.tree_start, sample_weight[:, None], sums)
+    kernels.roll_up(forest.right, sums)
+    return sums[:, 0]
 
 
 def class_stats(forest: Forest, leaves: Leaves, y: NDArray[np.intp], sample_weight: Floats) -> NodeStats:
@@ -54,10 +57,10 @@ def class_stats(forest: Forest, leaves: Leaves, y: NDArray[np.intp], sample_weig
 def value_stats(forest: Forest, leaves: Leaves, y: Floats, sample_weight: Floats) -> NodeStats:
     """Return sums and squares for real targets, y (n_rows, n_targets)."""
     n_targets = y.shape[1]
-    shift = np.average(y, axis=0, weights=sample_weight)
-    centred = y - shift
-    weight = sample_weight[:, None]
-    sums = _node_sums(forest, leaves, np.hstack([weight, weight * centred, weight * centred**2]))
+    shift = sample_weight @ y / (sample_weight.sum() or 1.0)
+    sums = np.zeros((forest.n_nodes, 1 + 2 * n_targets))
+    kernels.add_moments(leaves, forest.tree_start, y - shift, sample_weight, sums)
+    kernels.roll_up(forest.right, sums)
     return NodeStats(
         weight=sums[:, 0],
         counts=np.empty((forest.n_nodes, 0)),
@@ -85,10 +88,3 @@ def output_spread(forest: Forest, weight: Floats) -> Floats:
     spread = sums[:, width:] - 2 * value * sums[:, :width] + value**2 * weight[:, None]
     scale = np.repeat(forest.tree_weight**2, np.diff(forest.tree_start))
     return np.where(forest.is_split, np.maximum(spread.sum(axis=1), 0.0) * scale, 0.0)
-
-
-def _node_sums(forest: Forest, leaves: Leaves, columns: Floats) -> Floats:
-    sums = np.zeros((forest.n_nodes, columns.shape[1]))
-    kernels.add_rows(leaves, forest.tree_start, columns, sums)
-    kernels.roll_up(forest.right, sums)
-    return sums

@@ -16,7 +16,7 @@ from secateur.losses import default_loss
 from secateur.path import Path
 from secateur.problem import Problem, read_sample
 from secateur.solvers import MaxHeap
-from secateur.solvers.node_weights import blocks, keep_of, targets, values_of
+from secateur.solvers.node_weights import blocks, keep_of, values_of
 
 DIABETES = load_diabetes(return_X_y=True)
 
@@ -29,7 +29,7 @@ def problem_of(model, X, y, sample_weight=None):
 
 def learn(solver, problem):
     """Return what the solver learns at each of its penalties."""
-    whole = blocks(problem, targets(problem), problem.sample.weight, solver.joint)
+    whole = blocks(problem, solver.joint)
     return list(solver.learn(whole, solver.falling(whole), problem))
 
 
@@ -154,7 +154,7 @@ def test_support_over_subsamples_and_penalties_is_a_tree(rng):
     tree = DecisionTreeClassifier(random_state=0).fit(X, y)
     solver = MaxHeap(penalties=5, subsamples=4, tolerance=1e-4, seed=int(rng.integers(100)))
     problem = problem_of(tree, X, y)
-    counts, _ = solver.count_support(problem, targets(problem), np.geomspace(0.2, 0.002, 5))
+    counts, _ = solver.count_support(problem, np.geomspace(0.2, 0.002, 5))
     assert all(never_grows_downwards(problem.forest, count) for count in counts)  # proposition 4.1
     assert never_grows_downwards(problem.forest, counts.max(axis=0))  # proposition 4.2
     path = solver.path(problem)

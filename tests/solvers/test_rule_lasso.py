@@ -19,7 +19,7 @@ from secateur.losses import SquaredError, default_loss
 from secateur.problem import Problem, Sample, read_sample
 from secateur.routing import route
 from secateur.solvers import RuleLasso
-from secateur.solvers.node_weights import blocks, keep_of, targets, values_of
+from secateur.solvers.node_weights import blocks, keep_of, values_of
 
 DIABETES = load_diabetes(return_X_y=True)
 
@@ -38,7 +38,7 @@ def random_block(rng, n_trees):
     y, weight = rng.normal(size=(n_rows, 1)), rng.integers(0, 4, n_rows).astype(float)
     weight[0] += 1
     problem = Problem(forest, Sample(route(forest, X), y, weight), SquaredError(), NodeCost())
-    return blocks(problem, y, weight, joint=True)[0]
+    return blocks(problem, joint=True)[0]
 
 
 def columns_of(parent, leaves):
@@ -60,7 +60,7 @@ def violation(passes, weight, rest, w, penalty):
 
 
 def learn(solver, problem):
-    whole = blocks(problem, targets(problem), problem.sample.weight, solver.joint)
+    whole = blocks(problem, solver.joint)
     return list(solver.learn(whole, problem))
 
 

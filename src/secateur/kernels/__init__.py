@@ -12,12 +12,13 @@ from secateur.kernels.block_descent import (
     descend_blocks,
     move_intercept,
 )
+from secateur.kernels.gram_descent import descend_layers, layer_steps, move_cut
 from secateur.kernels.max_heap import fit_max_heap, node_gradient, project_max_heap
 from secateur.kernels.raising import raise_tree
 from secateur.kernels.routing import add_trees, lift, route_categorical, route_numeric
 from secateur.kernels.rule_lasso import fit_rule_lasso
 from secateur.kernels.simplify import merge_leaves, reachable
-from secateur.kernels.statistics import add_rows, count_classes, roll_up
+from secateur.kernels.statistics import add_moments, add_rows, count_classes, roll_up
 from secateur.kernels.subtrees import (
     best_of_every_size,
     cheapest_cut,
@@ -35,6 +36,7 @@ __all__ = [
     "REFIT",
     "SCALE",
     "SCALE_SPARSE",
+    "add_moments",
     "add_rows",
     "add_trees",
     "best_of_every_size",
@@ -42,13 +44,16 @@ __all__ = [
     "collapse",
     "count_classes",
     "descend_blocks",
+    "descend_layers",
     "drop_tree",
     "fit_max_heap",
     "fit_rule_lasso",
     "fit_tree_lasso",
     "keep_of_size",
+    "layer_steps",
     "lift",
     "merge_leaves",
+    "move_cut",
     "move_intercept",
     "node_gradient",
     "preorder",

@@ -16,6 +16,22 @@ def add_rows(leaves: np.ndarray, tree_start: np.ndarray, columns: np.ndarray, su
 
 
 @kernel
+def add_moments(
+    leaves: np.ndarray, tree_start: np.ndarray, y: np.ndarray, weight: np.ndarray, sums: np.ndarray
+) -> None:
+    """Add each row's weight w, and w y and w y² for every column of `y`, to the sums of the leaf it reaches."""
+    n_columns = y.shape[1]
+    for tree in range(leaves.shape[0]):
+        for i in range(leaves.shape[1]):
+            v = tree_start[tree] + leaves[tree, i]
+            sums[v, 0] += weight[i]
+            for k in range(n_columns):
+                first = weight[i] * y[i, k]
+                sums[v, 1 + k] += first
+                sums[v, 1 + n_columns + k] += first * y[i, k]
+
+
+@kernel
 def count_classes(
     leaves: np.ndarray, tree_start: np.ndarray, code: np.ndarray, weight: np.ndarray, counts: np.ndarray
 ) -> None:

@@ -167,7 +167,7 @@ class Path:
     ) -> "Path":
         """Return the path evaluated on rows that are routed already; `rows` says in words which they are."""
         loss = loss or LOSSES[self.facts["loss"]]()
-        share = sample.weight / sample.weight.sum()
+        share = sample.weight / sample.total_weight
         response, n_classes = self.forest.response, self.forest.n_classes
         unpruned = self.source.decode(response.label(sample.scores(self.forest), n_classes))
         columns = np.empty((4, len(self)))
@@ -175,7 +175,7 @@ class Path:
         for point in range(len(self)):
             raw = sample.scores(self.forest, self.decision(point))
             losses = loss.rows(self.forest, raw, sample.y)
-            mean = share @ losses
+            mean = float(share @ losses)
             if point == 0:
                 reference, unpruned_loss = losses, mean
             differs = self.source.decode(response.label(raw, n_classes)) != unpruned

@@ -123,6 +123,6 @@ def _loss_of(problem: Problem, decision: Decision) -> float:
 def _risk_of(problem: Problem, decision: Decision) -> float:
     """Return the mean over trees of the loss of what they predict with their new values."""
     changed = apply_decision(problem.forest, decision)
-    losses = problem.loss.nodes(changed, problem.stats) / problem.sample.weight.sum()
+    losses = problem.loss.nodes(changed, problem.stats) / problem.sample.total_weight
     split = kept_splits(changed, decision.keep, check_keep(changed, decision.keep))
     return float(losses[decision.keep & ~split].sum()) / max(int(kept_trees(changed, decision.keep).sum()), 1)

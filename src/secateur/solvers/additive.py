@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from secateur import kernels
 from secateur.forest import Forest
 from secateur.links import Logit
-from secateur.problem import Problem
+from secateur.problem import Problem, Sample
 
 Floats = NDArray[np.float64]
 _LOGITS = ("logit", "logit_tie_up", "half_logit", "softmax")
@@ -83,32 +83,52 @@ def additive(problem: Problem) -> Additive:
     rows = np.flatnonzero(sample.weight)
     if len(rows) < len(sample):
         sample = sample.take(rows)
-    link = forest.response
-    slope = link.slope if isinstance(link, Logit) else 1.0
-    n_targets = max(len(forest.n_classes), 1) if forest.n_classes else forest.n_outputs
-    tree = np.repeat(np.arange(forest.n_trees), np.diff(forest.tree_start))
-    own = forest.value * (slope / forest.divisor * forest.tree_weight[tree])[:, None]
-    weight = sample.weight / (sample.weight.sum() * n_targets)
-    start = np.zeros((len(sample), forest.n_outputs)) if sample.offset is None else slope * sample.offset
+    total = sample.total_weight * n_targets(forest)
     return Additive(
         forest,
         sample.leaves,
-        weight,
-        _as_numbers(forest, sample.y),
-        start / forest.divisor,
-        slope,
+        sample.weight / total,
+        as_numbers(forest, sample.y),
+        starts(forest, sample),
+        _slope(forest),
         forest.link in _LOGITS,
-        own - own[forest.root][tree],
-        problem.weight / (problem.sample.weight.sum() * n_targets),
+        own_values(forest),
+        problem.weight / (problem.sample.total_weight * n_targets(forest)),
     )
 
 
-def _as_numbers(forest: Forest, y: NDArray[np.generic]) -> Floats:
+def n_targets(forest: Forest) -> int:
+    """Return over how many targets the loss is a mean."""
+    return len(forest.n_classes) or forest.n_outputs
+
+
+def own_values(forest: Forest) -> Floats:
+    """Return what each node adds as a leaf, less what its root does, (n_nodes, width)."""
+    tree = np.repeat(np.arange(forest.n_trees), np.diff(forest.tree_start))
+    own = forest.value * (_slope(forest) / forest.divisor * forest.tree_weight[tree])[:, None]
+    return own - own[forest.root][tree]
+
+
+def starts(forest: Forest, sample: Sample) -> Floats:
+    """Return what each row gets besides trees and intercept, (n_rows, n_outputs)."""
+    if sample.offset is None:
+        return np.zeros((len(sample), forest.n_outputs))
+    return _slope(forest) * sample.offset / forest.divisor
+
+
+def as_numbers(forest: Forest, y: NDArray[np.generic]) -> Floats:
+    """Return the target as numbers, or as 1 for the class of the row and 0 for others, (n_rows, n_outputs)."""
     if not forest.n_classes:
         return y.astype(np.float64)
     if forest.n_outputs == 1:
         return (y[:, :1] == 1).astype(np.float64)
     return np.hstack([np.eye(k)[y[:, target]] for target, k in enumerate(forest.n_classes)])
+
+
+def _slope(forest: Forest) -> float:
+    """Return the factor from the model's scale to this one."""
+    link = forest.response
+    return link.slope if isinstance(link, Logit) else 1.0
 
 
 def empty_state(ensemble: Additive) -> State:

@@ -11,7 +11,7 @@ from secateur import kernels
 from secateur.path import Path
 from secateur.problem import Problem
 from secateur.solvers.base import Solver
-from secateur.solvers.node_weights import Block, Weights, blocks, cannot_weigh, learn_falling, path_of, targets
+from secateur.solvers.node_weights import Block, Weights, blocks, cannot_weigh, learn_falling, path_of
 from secateur.solvers.penalties import check_penalties, falling
 
 Floats = NDArray[np.float64]
@@ -97,13 +97,12 @@ class MaxHeap(Solver):
 
     def path(self, problem: Problem) -> Path:
         """Return the unpruned forest and what was learned at each penalty, by falling size."""
-        columns, weight = targets(problem), problem.sample.weight
-        whole = blocks(problem, columns, weight, self.joint)
+        whole = blocks(problem, self.joint)
         penalties = self.falling(whole)
         support = None
         learned = self.learn(whole, penalties, problem)
         if self.subsamples:
-            support = self._support(problem, columns, penalties)
+            support = self._support(problem, penalties)
             learned = self._learn_again(whole, support, penalties, problem)
         path = path_of(problem, learned, repr(self), joint=self.joint, keep_values=self.values == "mean")
         return replace(path, support=support)
@@ -124,16 +123,16 @@ class MaxHeap(Solver):
 
         return learn_falling(whole, penalties, problem.forest, fit)
 
-    def _support(self, problem: Problem, columns: Floats, penalties: Floats) -> Floats:
+    def _support(self, problem: Problem, penalties: Floats) -> Floats:
         """Return the share of subsamples in which a node has a weight, at the penalty where it is largest."""
-        counts, loss = self.count_support(problem, columns, penalties)
+        counts, loss = self.count_support(problem, penalties)
         if self.stable_smallest is None:
             allowed = np.arange(len(penalties)) <= loss.argmin()
         else:
             allowed = penalties >= self.stable_smallest * penalties[0]
         return counts[allowed].max(axis=0) / self.subsamples
 
-    def count_support(self, problem: Problem, columns: Floats, penalties: Floats) -> tuple[NDArray[np.int32], Floats]:
+    def count_support(self, problem: Problem, penalties: Floats) -> tuple[NDArray[np.int32], Floats]:
         """Return in how many subsamples a node has a weight (4.9), and the error on the rows left out, by penalty."""
         rng = np.random.default_rng(self.seed)
         row_weight = problem.sample.weight
@@ -142,8 +141,8 @@ class MaxHeap(Solver):
         for _ in range(self.subsamples):
             part = np.zeros(len(row_weight))
             part[rng.permutation(len(part))[: max(1, round(self.sample_fraction * len(part)))]] = 1.0
-            inside = blocks(problem, columns, row_weight * part, self.joint)
-            outside = blocks(problem, columns, row_weight * (1 - part), self.joint)
+            inside = blocks(problem.weighted(row_weight * part), self.joint)
+            outside = blocks(problem.weighted(row_weight * (1 - part)), self.joint)
             for i, weights in enumerate(self.learn(inside, penalties, problem)):
                 counts[i] += weights.support
                 loss[i] += sum(block.loss(weights) for block in outside)

@@ -102,42 +102,48 @@ def cannot_weigh(problem: Problem, joint: bool) -> str | None:
     return None
 
 
-def targets(problem: Problem) -> Floats:
-    """Return the columns to be learned, (n_rows, n_targets): the numbers, or ±1 for a class."""
-    y = problem.sample.y
-    if not problem.forest.n_classes:
-        return y.astype(np.float64)
-    n_classes = problem.forest.n_classes[0]
-    codes = [1] if n_classes == 2 else range(n_classes)
-    return np.column_stack([np.where(y[:, 0] == code, 1.0, -1.0) for code in codes])
-
-
-def blocks(problem: Problem, columns: Floats, row_weight: Floats, joint: bool) -> list[Block]:
+def blocks(problem: Problem, joint: bool) -> list[Block]:
     """Return the least-squares problems: one per tree, or one for all trees."""
-    forest, leaves = problem.forest, problem.sample.leaves
     if joint:
-        rows = np.flatnonzero(row_weight)
-        ways = (leaves[:, rows] + forest.root[:, None]).astype(np.int32)
-        weight = row_weight[rows] / row_weight.sum()
-        if not forest.n_classes:  # trees add to where the sum starts; probabilities start at 0
-            start = forest.base if problem.sample.offset is None else forest.base + problem.sample.offset
-            columns = columns - start / forest.divisor
-        rest = np.ascontiguousarray(columns[rows].T)
-        return [Block(slice(None), np.arange(forest.n_nodes), forest.parent, ways, weight, rest)]
-    sums = np.zeros((forest.n_nodes, 1 + columns.shape[1]))
-    kernels.add_rows(leaves, forest.tree_start, np.column_stack([row_weight, row_weight[:, None] * columns]), sums)
-    return [_tree_block(forest, tree, sums) for tree in range(forest.n_trees)]
+        return [_joint_block(problem)]
+    return [_tree_block(problem, tree) for tree in range(problem.forest.n_trees)]
 
 
-def _tree_block(forest: Forest, tree: int, sums: Floats) -> Block:
+def _joint_block(problem: Problem) -> Block:
+    """Return the problem of all trees."""
+    forest, sample = problem.forest, problem.sample
+    rows = np.flatnonzero(sample.weight)
+    y = sample.y[rows]
+    if forest.n_classes:
+        rest = np.array([np.where(y[:, 0] == code, 1.0, -1.0) for code in _learned_classes(forest)])
+    else:  # trees add to where the sum starts; probabilities start at 0
+        start = forest.base if sample.offset is None else forest.base + sample.offset[rows]
+        rest = np.ascontiguousarray((y - start / forest.divisor).T)
+    ways = (sample.leaves[:, rows] + forest.root[:, None]).astype(np.int32)
+    weight = sample.weight[rows] / sample.total_weight
+    return Block(slice(None), np.arange(forest.n_nodes), forest.parent, ways, weight, rest)
+
+
+def _tree_block(problem: Problem, tree: int) -> Block:
     """Return the problem of one tree, its leaves the rows."""
+    forest, stats = problem.forest, problem.stats
     start, stop = forest.tree_start[tree], forest.tree_start[tree + 1]
     parent = np.where(forest.parent[start:stop] == -1, -1, forest.parent[start:stop] - start).astype(np.int32)
-    reached = np.flatnonzero(sums[start:stop, 0])
-    weight = sums[start:stop][reached, 0]
-    mean = np.ascontiguousarray((sums[start:stop][reached, 1:] / weight[:, None]).T)
-    leaves = reached[None].astype(np.int32)
-    return Block(slice(tree, tree + 1), np.arange(start, stop), parent, leaves, weight / weight.sum(), mean)
+    leaves = np.flatnonzero((stats.weight[start:stop] > 0) & ~forest.is_split[start:stop])
+    weight = stats.weight[start + leaves]
+    if forest.n_classes:
+        mean = 2 * stats.counts[start + leaves][:, _learned_classes(forest)].T / weight - 1
+    else:
+        mean = stats.total[start + leaves].T / weight + stats.shift[:, None]
+    ways = leaves[None].astype(np.int32)
+    share = weight / weight.sum()
+    return Block(slice(tree, tree + 1), np.arange(start, stop), parent, ways, share, np.ascontiguousarray(mean))
+
+
+def _learned_classes(forest: Forest) -> list[int]:
+    """Return the classes that have weights of their own: of two only the second."""
+    n_classes = forest.n_classes[0]
+    return [1] if n_classes == 2 else list(range(n_classes))
 
 
 def _merge_rows(ways: NDArray[np.int32], weight: Floats, columns: Floats) -> tuple[NDArray[np.int32], Floats, Floats]:

@@ -48,7 +48,7 @@ class PessimisticError(Solver):
     def path(self, problem: Problem) -> Path:
         """Return the unpruned forest and its pessimistic pruning."""
         forest = problem.forest
-        errors = problem.risk * problem.sample.weight.sum()
+        errors = problem.risk * problem.sample.total_weight
         leaves = kernels.sum_over_leaves(forest.right, np.ones(forest.n_nodes))
         corrected = kernels.sum_over_leaves(forest.right, errors) + leaves / 2
         n = np.where(problem.weight > 0, problem.weight, 1.0)

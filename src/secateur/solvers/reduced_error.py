@@ -80,7 +80,7 @@ def _raise_tree(problem: Problem, tree: int) -> NDArray[np.bool_]:
         assert isinstance(problem.loss, ClassLoss)  # as the problem has checked
         label, target, table = sample.y[:, 0], np.empty((0, 0)), problem.loss.labels(forest.value[nodes])
     return kernels.raise_tree(
-        problem.risk[nodes] * sample.weight.sum(),
+        problem.risk[nodes] * sample.total_weight,
         order,
         first,
         sample.rows,

@@ -11,7 +11,7 @@ from secateur import kernels
 from secateur.path import Path
 from secateur.problem import Problem
 from secateur.solvers.base import Solver
-from secateur.solvers.node_weights import Block, Weights, blocks, cannot_weigh, learn_falling, path_of, targets
+from secateur.solvers.node_weights import Block, Weights, blocks, cannot_weigh, learn_falling, path_of
 from secateur.solvers.penalties import check_penalties, falling
 
 Floats = NDArray[np.float64]
@@ -83,7 +83,7 @@ class RuleLasso(Solver):
 
     def path(self, problem: Problem) -> Path:
         """Return the unpruned forest and what was learned at each penalty, by falling size."""
-        whole = blocks(problem, targets(problem), problem.sample.weight, self.joint)
+        whole = blocks(problem, self.joint)
         return path_of(problem, self.learn(whole, problem), repr(self), joint=self.joint, keep_values=False)
 
     def learn(self, whole: list[Block], problem: Problem) -> Iterator[Weights]:
