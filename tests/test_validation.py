@@ -239,3 +239,21 @@ def test_out_of_bag_trees_cannot_speak_where_trees_were_fitted_to_each_other(dia
     forest = RandomForestRegressor(5, random_state=0).fit(X, y)
     with pytest.raises(ValueError, match="fits trees to each other"):
         sc.prune(forest, X, y, solver="block_descent", validation="oob")
+
+
+def test_a_share_is_held_out_for_choosing_and_then_all_rows_are_used(diabetes):
+    X, y = diabetes
+    forest = RandomForestRegressor(20, random_state=0).fit(X[:200], y[:200])
+    X, y = X[200:], y[200:]
+    solver = sc.solvers.BlockDescent(penalties=12, smallest=1e-3)
+    path = evaluated_path(forest, X, y, validation=0.25, solver=solver)
+    whole = sc.prune_path(forest, X, y, solver=solver)
+    np.testing.assert_array_equal(path.table["risk"], whole.table["risk"])
+    order = np.random.default_rng(0).permutation(len(y))
+    held_out, others = np.sort(order[: round(len(y) / 4)]), np.sort(order[round(len(y) / 4) :])
+    trial = sc.prune_path(forest, X[others], y[others], solver=solver).evaluate(X[held_out], y[held_out])
+    assert path.facts["evaluated_rows"] == len(held_out)
+    assert path.table["loss"][0] == pytest.approx(trial.table["loss"][0], rel=1e-12)
+    for point in (1, len(path) // 2, len(path) - 1):
+        nearest = np.nanargmin(np.abs(np.log(trial.table["penalty"] / path.table["penalty"][point])))
+        assert path.table["loss"][point] == pytest.approx(trial.table["loss"][nearest], rel=1e-12)

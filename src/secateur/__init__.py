@@ -15,10 +15,13 @@ if TYPE_CHECKING:
     from secateur.editing import NodeView, node_views, prune_nodes, simplify
     from secateur.estimators import PrunedClassifier, PrunedRegressor
     from secateur.forest import Forest
+    from secateur.io.batches import Batches
+    from secateur.io.parquet import read_batches
     from secateur.path import Path, Pruned
     from secateur.validation import holdout_size
 
 _HOME = {
+    "Batches": "secateur.io.batches",
     "Decision": "secateur.decision",
     "Forest": "secateur.forest",
     "NodeView": "secateur.editing",
@@ -32,12 +35,14 @@ _HOME = {
     "prune": "secateur.api",
     "prune_nodes": "secateur.editing",
     "prune_path": "secateur.api",
+    "read_batches": "secateur.io.parquet",
     "simplify": "secateur.editing",
     "subforest": "secateur.decision",
 }
 _MODULES = ("costs", "losses", "solvers")
 
 __all__ = [
+    "Batches",
     "Decision",
     "Forest",
     "NodeView",
@@ -53,6 +58,7 @@ __all__ = [
     "prune",
     "prune_nodes",
     "prune_path",
+    "read_batches",
     "simplify",
     "solvers",
     "subforest",

@@ -45,6 +45,7 @@ def prune_path(
     cost: Cost | str | None = None,
     loss: Loss | str | None = None,
     sample_weight: Any = None,
+    progress: Progress | None = None,
 ) -> Path:
     """Return the whole trade-off between loss and cost for a trained model.
 
@@ -57,11 +58,14 @@ def prune_path(
     cost : Cost or a name, default nodes
     loss : Loss or a name, default what the model is usually judged by
     sample_weight : (n_rows,), optional
+    progress : callable, optional
+        Called as `progress(done, total, what)`.
 
     Returns
     -------
     Path
-        From the unpruned model to the most pruned. Call `evaluate` on other rows, then `select`.
+        From the unpruned model to the most pruned. Call `evaluate` on other rows, then `select`. Solvers that go from
+        penalty to penalty, interrupted by Ctrl-C, warn and return what they have found so far.
 
     Examples
     --------
@@ -74,7 +78,8 @@ def prune_path(
     [9, 7, 5, 4, 3, 2, 1]
     """
     adapter = adapt(model)
-    return _make_path(adapter, read_sample(adapter, X, y, sample_weight), _solver_for(solver, adapter), cost, loss)
+    sample = read_sample(adapter, X, y, sample_weight)
+    return _make_path(adapter, sample, _solver_for(solver, adapter), cost, loss, progress)
 
 
 def prune(
@@ -192,20 +197,20 @@ def evaluated_path(
     sample_weight: Any = None,
     random_state: int | np.random.Generator = 0,
     progress: Progress | None = None,
+    max_trees: int | None = None,
     **limits: float | None,
 ) -> Path:
     """Return the path from which `prune` chooses: at most 256 points within the limits, with their losses."""
     adapter = adapt(model)
     chosen = _solver_for("weakest_link" if (solver, validation) == ("auto", "oob") else solver, adapter)
     budget = _node_budget(adapter, limits.get("max_nodes"), limits.pop("max_bytes", None))
-    if budget is not None:
-        chosen = chosen.aiming_at(budget)
+    chosen = chosen.aiming_at(max_nodes=budget, max_trees=max_trees)
 
     def make(adapter: Adapter, sample: Sample) -> Path:
-        return _make_path(adapter, sample, chosen, cost, loss)
+        return _make_path(adapter, sample, chosen, cost, loss, progress)
 
     def shorten(path: Path) -> Path:
-        return path.thin(_EVALUATED_POINTS, **limits)
+        return path.thin(_EVALUATED_POINTS, max_trees=max_trees, **limits)
 
     rng = np.random.default_rng(random_state)
     rows, sums = Rows(X, y, sample_weight), chosen.judges_ensemble
@@ -253,6 +258,7 @@ def _make_path(
     chosen: Solver,
     cost: Cost | str | None,
     loss: Loss | str | None,
+    progress: Progress | None,
 ) -> Path:
     forest = adapter.forest
     problem = Problem(
@@ -260,6 +266,7 @@ def _make_path(
         sample,
         _from_table(loss, LOSSES, "loss") or chosen.default_loss(forest) or default_loss(forest),
         _from_table(cost, COSTS, "cost") or NodeCost(),
+        progress,
     )
     for reason in (chosen.unsupported(problem), *(adapter.cannot_change(what) for what in chosen.changes)):
         if reason:

@@ -1,5 +1,6 @@
 """The question a solver is asked: this forest, these rows, this loss, this cost."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -11,11 +12,14 @@ from secateur.costs import Cost
 from secateur.decision import Decision, kept_trees, raises, subforest
 from secateur.forest import Forest, Leaves
 from secateur.io.adapter import Adapter
+from secateur.io.batches import in_memory, parts_of
 from secateur.losses import Loss
-from secateur.routing import raw_scores, route
+from secateur.routing import leaf_type, raw_scores, route
 from secateur.statistics import NodeStats, class_stats, node_weight, output_spread, value_stats
 
 Floats = NDArray[np.float64]
+Progress = Callable[[int, int, str], None]
+"""Called as `progress(done, total, what)` during long work."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,16 +80,16 @@ class Sample:
 def read_sample(adapter: Adapter, X: Any, y: Any, sample_weight: Any = None) -> Sample:
     """Route the user's rows once and check everything that came with them.
 
-    A model that learned without a target is judged by its own unpruned answers, so `y` is not looked at then.
+    A model that learned without a target is judged by its own unpruned answers, so `y` is not looked at then. `Batches`
+    and memory maps are read a part at a time, and only the leaves they reach are kept.
 
     Raises
     ------
     ValueError
         If rows, targets and weights do not fit together, or do not fit the model.
     """
-    rows = adapter.rows(X)
-    leaves = route(adapter.forest, rows)
-    offset = adapter.offset(rows)
+    rows, leaves, offset = _route(adapter, X)
+    n_rows = leaves.shape[1]
     if not adapter.supervised:
         raw = raw_scores(adapter.forest, leaves, offset=offset)
         target: NDArray[Any] = adapter.forest.response.mean(raw, ())[0]
@@ -93,9 +97,31 @@ def read_sample(adapter: Adapter, X: Any, y: Any, sample_weight: Any = None) -> 
         raise ValueError("y is missing; this model predicts a target, and pruning must know it. Pass y.")
     else:
         target = adapter.target(y)
-    if len(target) != len(rows):
-        raise ValueError(f"X has {len(rows)} rows and y has {len(target)}; they must match. Pass y for these rows.")
-    return Sample(leaves, target, _check_weight(sample_weight, len(rows)), offset, rows)
+    if len(target) != n_rows:
+        raise ValueError(f"X has {n_rows} rows and y has {len(target)}; they must match. Pass y for these rows.")
+    return Sample(leaves, target, _check_weight(sample_weight, n_rows), offset, rows)
+
+
+def _route(adapter: Adapter, X: Any) -> tuple[NDArray[np.floating] | None, Leaves, Floats | None]:
+    """Return X as the trees see it, None where that would not fit into memory, the leaves, and where the sums start."""
+    if in_memory(X):
+        rows = adapter.rows(X)
+        return rows, route(adapter.forest, rows), adapter.offset(rows)
+    leaves = np.empty((adapter.forest.n_trees, len(X)), leaf_type(adapter.forest))
+    offsets: list[Floats] = []
+    done = 0
+    for part in parts_of(X):
+        rows = adapter.rows(part)
+        if done + len(rows) <= len(X):
+            leaves[:, done : done + len(rows)] = route(adapter.forest, rows)
+        offset = adapter.offset(rows)
+        offsets += [] if offset is None else [offset]
+        done += len(rows)
+    if done != len(X):
+        raise ValueError(
+            f"X says it has {len(X)} rows, but its parts have {done}. Has the file changed? Open it again."
+        )
+    return None, leaves, np.concatenate(offsets) if offsets else None
 
 
 def _check_weight(sample_weight: Any, n_rows: int) -> Floats:
@@ -121,12 +147,15 @@ class Problem:
     sample : Sample
     loss : Loss
     cost : Cost
+    progress : callable, optional
+        Called as `progress(done, total, what)` by solvers that take long.
     """
 
     forest: Forest
     sample: Sample
     loss: Loss
     cost: Cost
+    progress: Progress | None = None
 
     def __post_init__(self) -> None:
         reason = self.loss.unsupported(self.forest)
@@ -139,6 +168,13 @@ class Problem:
             raise ValueError("Only the leaves of the rows are known. Pass the rows too to send them other ways.")
         forest = subforest(self.forest, decision)
         return replace(self, forest=forest, sample=replace(self.sample, leaves=route(forest, self.sample.rows)))
+
+    def watch(self, what: str, run: int = 0, n_runs: int = 1) -> Callable[[int, int], None] | None:
+        """Return what to call as `tell(done, total)` in the course of one of several runs; None if nobody listens."""
+        progress = self.progress
+        if progress is None:
+            return None
+        return lambda done, total: progress(run * total + done, n_runs * total, what)
 
     def weighted(self, weight: Floats) -> "Problem":
         """Return the same question with other row weights, (n_rows,)."""

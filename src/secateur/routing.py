@@ -1,5 +1,7 @@
 """Rows to leaves, and leaves to predictions: a forest evaluated exactly as its library does."""
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -23,8 +25,7 @@ def route(forest: Forest, X: NDArray[np.floating]) -> Leaves:
         Nodes counted from the root of their tree.
     """
     X = np.ascontiguousarray(X, dtype=forest.input_dtype)
-    sizes = np.diff(forest.tree_start)
-    leaves = np.empty((forest.n_trees, len(X)), np.min_scalar_type(max(int(sizes.max(initial=1)) - 1, 256)))
+    leaves = np.empty((forest.n_trees, len(X)), leaf_type(forest))
     if not forest.is_split.any():  # nothing to look at, perhaps not even a feature
         leaves[:] = 0
         return leaves
@@ -35,6 +36,11 @@ def route(forest: Forest, X: NDArray[np.floating]) -> Leaves:
     else:
         kernels.route_numeric(X, *tree, leaves)
     return leaves
+
+
+def leaf_type(forest: Forest) -> np.dtype[Any]:
+    """Return the smallest unsigned type that can number the nodes of every tree."""
+    return np.min_scalar_type(int(np.diff(forest.tree_start).max(initial=1)) - 1)
 
 
 def inclusive_threshold(forest: Forest) -> NDArray[np.float64]:

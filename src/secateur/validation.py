@@ -6,7 +6,7 @@ apart what grew the model from what judges its prunings, as far as the rows give
 
 import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -15,14 +15,21 @@ from numpy.typing import NDArray
 
 from secateur.io import adapt
 from secateur.io.adapter import Adapter
-from secateur.path import NestedMasks, Path, Progress
+from secateur.io.batches import Batches
+from secateur.path import Path, Progress
 from secateur.problem import Sample, read_sample
+from secateur.trials import Trial, judge
 from secateur.warnings import TrainingRowsWarning
 
 Validation = float | tuple[Any, ...] | Literal["auto", "oob", "refit", "cv"] | None
 
 _SHARE = 0.25
-_FOLDS = 5
+_FOLDS_OF = {"cv": (5, 5), "refit": (4, 1)}
+"""Into how many folds the rows are split, and how many of them are left out in turn."""
+_JUDGED_BY = {
+    "cv": "5-fold cross-validation with refitted clones",
+    "refit": "a random share of 0.25 of the rows, by a clone refitted on the others",
+}
 _MANY_ROWS = 5000
 _NOT_A_WAY = "is none of: a share between 0 and 1, (X, y), 'oob', 'refit', 'cv', 'auto', None. Use one of these."
 
@@ -37,6 +44,11 @@ class Rows:
 
     def take(self, index: NDArray[np.intp]) -> "Rows":
         """Return some of them, in the type they came in."""
+        if isinstance(self.X, Batches):
+            raise ValueError(
+                "validation='cv' and 'refit' train clones on some of the rows, but these are read a part at a time. "
+                "Use a share of them, such as 0.25, or (X_val, y_val)."
+            )
         from sklearn.utils import _safe_indexing
 
         def pick(values: Any) -> Any:
@@ -63,7 +75,7 @@ def make_and_evaluate(
     """Return the path `make` makes and `shorten` shortens, evaluated as `validation` says.
 
     `sums` says that trees were fitted to each other, so that one cannot speak without the others, as out-of-bag trees
-    would.
+    would. A share of the rows is then held out for choosing only: the path returned is made on all rows.
 
     Raises
     ------
@@ -71,20 +83,24 @@ def make_and_evaluate(
         If the rows cannot be used that way; it says which other way there is.
     """
     sample = rows.sample(adapter)
-    way = _automatic(adapter, sample, sums) if isinstance(validation, str) and validation == "auto" else validation
-    if isinstance(way, str) and way in ("cv", "refit"):
-        whole = make(adapter, sample)
-        some = shorten(whole)
-        typical = some.table["penalty"]
-        if isinstance(whole.masks, NestedMasks):
-            typical = _typical_penalty(typical, whole.table["penalty"])
-        return _judged_by_clones(adapter, rows, some, typical, make, way, rng, progress)
+    way = validation
+    if isinstance(way, str) and way == "auto":
+        way = _automatic(adapter, rows, sample, sums)
+    if isinstance(way, str) and way in _FOLDS_OF:
+        clones = _clones(adapter, rows, len(sample), make, way, rng)
+        n_clones = _FOLDS_OF[way][1]
+        judged = judge(make(adapter, sample), shorten, clones, n_clones, rows=_JUDGED_BY[way], progress=progress)
+        return replace(judged, facts={**judged.facts, "clones": n_clones})
     if way == "oob" and sums:
         raise ValueError(
             "validation='oob' lets single trees speak for a row, but this solver fits trees to each other. "
             "Use validation='refit', 'cv' or (X_val, y_val)."
         )
     making, judging, which = _rows_to_use(adapter, sample, way, rng)
+    if sums and isinstance(way, float):
+        trial = Trial(make(adapter, making), judging)
+        which += ", by a pruning of the others"
+        return judge(make(adapter, sample), shorten, [trial], 1, rows=which, progress=progress)
     return shorten(make(adapter, making)).evaluate_sample(judging, rows=which, progress=progress)
 
 
@@ -104,15 +120,17 @@ def _rows_to_use(
     return *_split(sample, way, rng), f"a random share of {way:g} of the rows passed"
 
 
-def _automatic(adapter: Adapter, sample: Sample, sums: bool) -> Validation:
+def _automatic(adapter: Adapter, rows: Rows, sample: Sample, sums: bool) -> Validation:
     """Return out-of-bag rows if these are the training rows of bagged trees, else a share.
 
     Where trees are fitted to each other, training rows are judged by clones refitted without them: held-out leaf
     values alone would not do, as the splits have seen the rows. One clone does if a quarter of the rows is many.
     """
     if sums:
-        grown_on = adapter.supervised and adapter.can_refit and adapter.grown_on(sample.leaves)
-        return _SHARE if not grown_on else "refit" if len(sample) >= _MANY_ROWS else "cv"
+        can_refit = adapter.supervised and adapter.can_refit and not isinstance(rows.X, Batches)
+        if not (can_refit and adapter.grown_on(sample.leaves)):
+            return _SHARE
+        return "refit" if len(sample) >= _MANY_ROWS else "cv"
     drawn = adapter.in_bag(len(sample)) if adapter.supervised else None
     bagged = drawn is not None and (drawn == 0).any(axis=0).mean() > 0.5
     return "oob" if bagged and adapter.grown_on(sample.leaves) else _SHARE
@@ -158,78 +176,23 @@ def _out_of_bag(adapter: Adapter, sample: Sample) -> Sample:
     return replace(sample, voters=voters).take(some)
 
 
-def _judged_by_clones(
+def _clones(
     adapter: Adapter,
     rows: Rows,
-    path: Path,
-    penalty: NDArray[np.float64],
+    n_rows: int,
     make: Callable[[Adapter, Sample], Path],
     way: str,
     rng: np.random.Generator,
-    progress: Progress | None,
-) -> Path:
-    """Return the path with losses of clones refitted on all folds but one and judged on that one.
-
-    "cv" does so for all of five folds, "refit" for one of four. A point is matched with the clone's point at its
-    `penalty`; without penalties with the one of like size.
-    """
-    n_rows = len(path.source.rows(rows.X))
-    n_folds, used = (_FOLDS, _FOLDS) if way == "cv" else (round(1 / _SHARE), 1)
+) -> Iterator[Trial]:
+    """Yield paths of clones refitted on all folds but one, with that one: of five folds all, or of four the first."""
+    n_folds, used = _FOLDS_OF[way]
     if n_rows < n_folds:
         raise ValueError(f"{n_rows} rows cannot be split into {n_folds} folds. Pass more rows.")
     fold_of = rng.permutation(n_rows) % n_folds
-    weight, total = [], np.zeros((4, len(path)))
     for fold in range(used):
-        inside, outside = np.flatnonzero(fold_of != fold), np.flatnonzero(fold_of == fold)
-        clone = adapt(adapter.refit(rows.take(inside).X, rows.take(inside).y, rows.take(inside).weight))
-        theirs = make(clone, rows.take(inside).sample(clone))
-        match = _matching_points(path, penalty, theirs)
-        matched, place = np.unique(np.concatenate([[0], match]), return_inverse=True)
-        judging = rows.take(outside).sample(clone)
-        judged = theirs.take(matched).evaluate_sample(judging, rows="a fold")
-        names = ("loss", "loss_se", "changed", "increase_se")
-        columns = np.array([judged.table[name][place[1:]] for name in names])
-        columns[1::2] **= 2
-        weight.append(judging.weight.sum())
-        total += weight[-1] ** np.array([[1], [2], [1], [2]]) * columns
-        if progress:
-            progress(fold + 1, used, "cross-validating")
-    loss, variance, changed, increase = total / sum(weight) ** np.array([[1], [2], [1], [2]])
-    which = f"{_FOLDS}-fold cross-validation with refitted clones"
-    if way == "refit":
-        which, n_rows = f"a random share of {_SHARE:g} of the rows, by a clone refitted on the others", len(outside)
-    judged = path.with_losses(loss, np.sqrt(variance), changed, np.sqrt(increase), rows=which, n_rows=n_rows)
-    return replace(judged, facts={**judged.facts, "clones": used})
-
-
-def _typical_penalty(penalty: NDArray[np.float64], critical: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return for each point a penalty well inside the range in which it is optimal.
-
-    That range ends at the next critical penalty of the whole path; half-way, on a logarithmic scale where both are
-    positive, is the classical choice. The last range has no end.
-    """
-    after = np.append(critical, np.inf)[np.searchsorted(critical, penalty, side="right")]
-    with np.errstate(invalid="ignore"):
-        return np.where(penalty > 0, np.sqrt(penalty) * np.sqrt(np.maximum(after, 0.0)), (penalty + after) / 2)
-
-
-def _matching_points(path: Path, penalty: NDArray[np.float64], theirs: Path) -> NDArray[np.intp]:
-    """Return for each point of `path` the point of a clone's path that the same choice would give."""
-    if "ridge" in path.table:
-        apart = np.abs(np.log(np.nan_to_num(penalty, nan=1.0)[:, None] / theirs.table["penalty"]))
-        for name in ("ridge", "kept"):
-            apart[path.table[name][:, None] != theirs.table[name]] = np.inf
-        match = np.nan_to_num(apart, nan=np.inf).argmin(axis=1)
-        match[0] = 0
-        return match
-    if not np.isnan(penalty).any() and (np.diff(theirs.table["penalty"]) >= 0).all():
-        match = np.maximum(np.searchsorted(theirs.table["penalty"], penalty, side="right") - 1, 0)
-        match[0] = 0
-        return match
-    if len(path) == len(theirs) == 2:
-        return np.arange(2)
-    share, other = (np.log(p.table["n_nodes"] / p.table["n_nodes"][0]) for p in (path, theirs))
-    return np.abs(share[:, None] - other).argmin(axis=1)
+        inside, outside = (rows.take(np.flatnonzero(chosen)) for chosen in (fold_of != fold, fold_of == fold))
+        clone = adapt(adapter.refit(inside.X, inside.y, inside.weight))
+        yield Trial(make(clone, inside.sample(clone)), outside.sample(clone))
 
 
 def holdout_size(epsilon: float, delta: float, n_prunings: int) -> int:

@@ -11,3 +11,7 @@ class NothingPrunedWarning(UserWarning):
 
 class EverythingPrunedWarning(UserWarning):
     """Nothing is left of the trees but their roots."""
+
+
+class InterruptedWarning(UserWarning):
+    """Ctrl-C was pressed, and the path ends early."""

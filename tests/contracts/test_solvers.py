@@ -21,6 +21,7 @@ VARIANTS = [
     sc.solvers.ReducedError(raising=True),
     sc.solvers.MinimumError(m=3.0),
     sc.solvers.OptimalSize(max_leaves=4),
+    sc.solvers.BlockDescent(granularity="layer", values="keep", penalties=8, smallest=1e-4, engine="gram"),
     sc.solvers.MaxHeap(penalties=5, smallest=0.02, tolerance=1e-4, joint=True),
     sc.solvers.MaxHeap(penalties=4, smallest=0.02, tolerance=1e-4, subsamples=3, thresholds=2),
     sc.solvers.MaxHeap(penalties=4, smallest=0.02, tolerance=1e-4, values="mean"),

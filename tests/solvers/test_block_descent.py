@@ -34,6 +34,7 @@ from secateur.solvers import BlockDescent
 from secateur.solvers.additive import additive, decide, loss_of, predict
 from secateur.solvers.descent import Descent
 from secateur.solvers.polish import ridge_weights, subset_weights
+from secateur.warnings import InterruptedWarning
 
 DIABETES = load_diabetes(return_X_y=True)
 CANCER = load_breast_cancer(return_X_y=True)
@@ -227,6 +228,68 @@ def test_a_budget_is_used_up(name):
     sizes = path.table["n_nodes"]
     assert (sizes[1:] > budget).any()
     assert min(0.98 * budget, budget - 3) <= sizes[sizes <= budget].max() <= budget
+
+
+@models
+def test_trees_are_used_up_and_may_be_deep(name):
+    model, X, y = fitted(name)
+    forest = sc.as_forest(model)
+    most = min(4 * (forest.n_outputs if (forest.tree_output >= 0).all() else 1), forest.n_trees)
+    settings = {"ridge": 2.0, "penalties": 25}
+    path = sc.prune_path(model, X[::2], y[::2], solver=BlockDescent(max_trees=most, **settings))
+    trees = path.table["n_trees"][1:]
+    assert trees.max() == most
+    assert np.count_nonzero(trees == most) > 1  # the path goes on with them at smaller penalties
+    free = sc.prune_path(model, X[::2], y[::2], solver=BlockDescent(**settings))
+    few = free.table["n_trees"] <= most
+    assert path.table["risk"][1:].min() <= free.table["risk"][few].min()
+    assert sc.as_forest(path.select(max_trees=most).to_model()).n_trees <= most
+
+
+def test_every_round_is_reported():
+    X, y = DIABETES
+    forest = RandomForestRegressor(10, random_state=0).fit(X, y)
+    told = []
+    solver = BlockDescent(ridge=(5.0, 50.0), penalties=6, max_sweeps=4)
+    sc.prune_path(forest, X, y, solver=solver, progress=lambda *what: told.append(what))
+    done = [entry[0] for entry in told]
+    assert len(told) > 2 * 6  # more than once per penalty
+    assert done == sorted(done)
+    assert {entry[1:] for entry in told} == {(2 * 6 * 4, "pruning")}
+    assert done[-1] <= 2 * 6 * 4
+
+
+def test_ctrl_c_returns_what_was_found_so_far():
+    X, y = DIABETES
+    forest = RandomForestRegressor(10, random_state=0).fit(X, y)
+    solver = BlockDescent(penalties=20, max_sweeps=3)
+    whole = sc.prune_path(forest, X, y, solver=solver)
+
+    def stop(done, total, what):
+        if done > 30:
+            raise KeyboardInterrupt
+
+    with pytest.warns(InterruptedWarning, match="points found so far"):
+        path = sc.prune_path(forest, X, y, solver=solver, progress=stop)
+    assert path.facts["interrupted"]
+    assert 2 < len(path) < len(whole)
+    np.testing.assert_array_equal(path.table["n_nodes"][1:], whole.table["n_nodes"][-len(path) + 1 :])
+    small = path[1].to_model()
+    np.testing.assert_allclose(small.predict(X), whole[-len(path) + 1].to_model().predict(X), rtol=1e-12)
+
+
+def test_ctrl_c_while_choosing_by_other_rows_stops_altogether():
+    X, y = DIABETES
+    forest = RandomForestRegressor(10, random_state=0).fit(X[::2], y[::2])
+    calls = iter(range(1000))
+
+    def stop(done, total, what):
+        if next(calls) == 5:
+            raise KeyboardInterrupt
+
+    solver = BlockDescent(penalties=20, max_sweeps=3)
+    with pytest.warns(InterruptedWarning), pytest.raises(KeyboardInterrupt):
+        sc.prune(forest, X[1::2], y[1::2], solver=solver, max_nodes=50, progress=stop)
 
 
 def test_several_ridges_make_one_path():

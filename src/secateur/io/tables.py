@@ -3,7 +3,6 @@
 import csv
 import gzip
 import zlib
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -14,6 +13,9 @@ from typing import Any, TextIO
 
 import numpy as np
 from numpy.typing import NDArray
+
+from secateur.io.columns import check_names, quoted
+from secateur.io.parquet import read_parquet
 
 _MISSING = frozenset(
     ["", "#N/A", "#N/A N/A", "#NA", "-NaN", "-nan", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"]
@@ -107,7 +109,7 @@ class Table:
         if missing:
             there = get_close_matches(missing[0], self.columns) or list(self.columns)
             raise ValueError(
-                f"{self.name} has no column {_quoted(missing)}; it has {_quoted(there)}. Check the names, or the file."
+                f"{self.name} has no column {quoted(missing)}; it has {quoted(there)}. Check the names, or the file."
             )
         return [self.columns[name] for name in names]
 
@@ -152,7 +154,7 @@ def _parse_csv(stream: TextIO, file: Path) -> dict[str, NDArray[Any]]:
     """Return the columns; text is kept joined until its column is turned into numbers, which takes far less memory."""
     reader = csv.reader(stream, strict=True)
     names = next(reader, [])
-    _check_names(names, file)
+    check_names(names, file)
     joined: list[list[str]] = [[] for _ in names]
     while chunk := list(islice(reader, _CHUNK_ROWS)):
         rows = [row for row in chunk if row]  # blank lines
@@ -166,37 +168,12 @@ def _parse_csv(stream: TextIO, file: Path) -> dict[str, NDArray[Any]]:
     }
 
 
-def _read_parquet(file: Path) -> dict[str, NDArray[Any]]:
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError as error:
-        raise ImportError(
-            "A .parquet file needs pyarrow, which is not installed. Run: pip install 'secateur[parquet]'; "
-            "or save the data as .csv."
-        ) from error
-    try:
-        table = pyarrow.parquet.read_table(file)
-    except (pyarrow.ArrowException, OSError) as error:
-        raise ValueError(f"{file} cannot be read as parquet ({error}). Save the data again.") from error
-    _check_names(table.column_names, file)
-    return {name: _from_arrow(table.column(name)) for name in table.column_names}
-
-
 READERS: dict[str, Callable[[Path], dict[str, NDArray[Any]]]] = {
     ".csv": _read_csv,
     ".csv.gz": _read_csv,
-    ".parquet": _read_parquet,
+    ".parquet": read_parquet,
 }
 """Each suffix of a data file and what reads it."""
-
-
-def _check_names(names: Sequence[str], file: Path) -> None:
-    if not names:
-        raise ValueError(f"{file} is empty; a line of column names and rows of data are needed. Check the file.")
-    twice = [name for name, count in Counter(names).items() if count > 1]
-    if twice:
-        raise ValueError(f"{file} has several columns named {_quoted(twice)}; names must differ. Rename them.")
 
 
 def _ragged(file: Path, n_columns: int) -> ValueError:
@@ -226,17 +203,6 @@ def _numbers_or_text(texts: list[str]) -> NDArray[Any]:
         return column
 
 
-def _from_arrow(column: Any) -> NDArray[Any]:
-    """Return a column of a parquet file as numbers or text."""
-    import pyarrow.types as kinds
-
-    if kinds.is_integer(column.type) or kinds.is_floating(column.type) or kinds.is_decimal(column.type):
-        numbers: NDArray[np.float64] = column.cast("float64", safe=False).to_numpy()
-        return numbers
-    texts = ["" if value is None else str(value) for value in column.to_pylist()]
-    return np.array(texts, dtype=object)
-
-
 def _as_feature(column: NDArray[Any]) -> NDArray[Any]:
     """Return numbers and truth values as float64, text with NaN where it is missing."""
     if column.dtype != object:
@@ -256,7 +222,7 @@ def _matrix_or_frame(columns: dict[str, NDArray[Any]], *, named: bool) -> Any:
     except ImportError as error:
         if text:
             raise ImportError(
-                f"The columns {_quoted(text)} hold text, which needs pandas, and that is not installed. "
+                f"The columns {quoted(text)} hold text, which needs pandas, and that is not installed. "
                 "Run: pip install 'secateur[pandas]'."
             ) from error
         return np.column_stack(list(columns.values()))
@@ -278,9 +244,3 @@ def _as_text(value: Any) -> str:
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     return str(value)
-
-
-def _quoted(names: Sequence[str]) -> str:
-    """Return names in quotes, at most ten of them."""
-    more = f" and {len(names) - 10} more" if len(names) > 10 else ""
-    return ", ".join(repr(name) for name in names[:10]) + more

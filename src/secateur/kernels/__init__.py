@@ -9,10 +9,10 @@ from secateur.kernels.block_descent import (
     REFIT,
     SCALE,
     SCALE_SPARSE,
-    descend_blocks,
     move_intercept,
+    sweep_blocks,
 )
-from secateur.kernels.gram_descent import descend_layers, layer_steps, move_cut
+from secateur.kernels.gram_descent import layer_steps, move_cut, sweep_layers
 from secateur.kernels.max_heap import fit_max_heap, node_gradient, project_max_heap
 from secateur.kernels.raising import raise_tree
 from secateur.kernels.routing import add_trees, lift, route_categorical, route_numeric
@@ -43,8 +43,6 @@ __all__ = [
     "cheapest_cut",
     "collapse",
     "count_classes",
-    "descend_blocks",
-    "descend_layers",
     "drop_tree",
     "fit_max_heap",
     "fit_rule_lasso",
@@ -67,6 +65,8 @@ __all__ = [
     "subtree_end",
     "sum_down",
     "sum_over_leaves",
+    "sweep_blocks",
+    "sweep_layers",
     "table_start",
     "tree_depth",
     "tree_parent",

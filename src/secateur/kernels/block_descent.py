@@ -15,7 +15,7 @@ KEEP, REFIT, SCALE, SCALE_SPARSE = 0, 1, 2, 3
 
 
 @kernel
-def descend_blocks(
+def sweep_blocks(
     leaves: np.ndarray,
     weight: np.ndarray,
     pull: np.ndarray,
@@ -32,69 +32,67 @@ def descend_blocks(
     status: np.ndarray,
     part: np.ndarray,
     factor: np.ndarray,
+    may_change: np.ndarray,
     penalty: float,
     ridge: float,
     values: int,
     layered: bool,
     frozen: bool,
     first: int,
-    max_sweeps: int,
+    quiet: int,
     tolerance: float,
-    enough: float,
 ) -> tuple:
-    """Update trees in turn until a whole round changes nothing; return how many were updated and the total gain.
+    """Update every tree that may change once; return how many in a row did not change, and the gain.
 
-    Changes `pull`, `chance`, `intercept`, `status`, `part` and `factor`. An update must gain more than `tolerance`, a
-    round more than `enough`, or it is the last. `frozen` refits values without changing what is kept.
+    Changes `pull`, `chance`, `status`, `part` and `factor`, with layers also `intercept`. An update must gain more than
+    `tolerance`. `quiet` trees in a row did not change before; the round ends when all did not. `frozen` refits values
+    without changing what is kept.
     """
     n_trees = leaves.shape[0]
     largest = (tree_start[1:] - tree_start[:-1]).max() if n_trees > 0 else 1
     room = np.empty((5, largest, part.shape[1]))
     numbers = np.empty((3, largest))
     state = np.empty(largest, np.int8)
-    quiet, updates, tree, total, in_round = 0, 0, first, 0.0, 0.0
-    while updates < max_sweeps * n_trees:
-        gain = _update_tree(
-            tree,
-            leaves[tree],
-            weight,
-            pull,
-            chance,
-            intercept,
-            max(tree_output[tree], 0),
-            tree_start[tree],
-            tree_start[tree + 1],
-            right,
-            depth,
-            share,
-            own,
-            as_leaf,
-            as_split,
-            status,
-            part,
-            factor,
-            penalty,
-            ridge,
-            values,
-            layered,
-            frozen,
-            tolerance,
-            room,
-            numbers,
-            state,
-        )
-        quiet = 0 if gain > 0.0 else quiet + 1
-        updates += 1
-        in_round += gain
+    tree, total = first, 0.0
+    for _ in range(n_trees):
+        quiet += 1
+        if may_change[tree]:
+            gain = _update_tree(
+                tree,
+                leaves[tree],
+                weight,
+                pull,
+                chance,
+                intercept,
+                max(tree_output[tree], 0),
+                tree_start[tree],
+                tree_start[tree + 1],
+                right,
+                depth,
+                share,
+                own,
+                as_leaf,
+                as_split,
+                status,
+                part,
+                factor,
+                penalty,
+                ridge,
+                values,
+                layered,
+                frozen,
+                tolerance,
+                room,
+                numbers,
+                state,
+            )
+            if gain > 0.0:
+                total += gain
+                quiet = 0
+        if quiet == n_trees:
+            break
         tree = tree + 1 if tree + 1 < n_trees else 0
-        if updates % n_trees == 0 or quiet == n_trees:
-            gain = move_intercept(weight, pull, chance, intercept)
-            in_round += gain
-            total += in_round
-            if (quiet >= n_trees and gain <= tolerance) or in_round <= enough:
-                break
-            in_round = 0.0
-    return updates, total
+    return quiet, total
 
 
 @kernel

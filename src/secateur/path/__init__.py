@@ -1,6 +1,6 @@
 """A Path: the decisions a solver made, from the unpruned forest to the most pruned, and a table of what each gives."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path as FilePath
@@ -16,13 +16,11 @@ from secateur.losses import LOSSES, Loss
 from secateur.path.masks import Masks, NestedMasks, PackedMasks
 from secateur.path.pruned import Pruned, pickled_size
 from secateur.path.selection import LIMITS, choose, within
-from secateur.problem import Sample, read_sample
+from secateur.problem import Progress, Sample, read_sample
 
 __all__ = ["Masks", "NestedMasks", "PackedMasks", "Path", "Progress", "Pruned"]
 
 Floats = NDArray[np.float64]
-Progress = Callable[[int, int, str], None]
-"""Called as `progress(done, total, what)` during long work."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,8 +1,9 @@
 """From a solver's decisions to a Path: the columns every path has."""
 
+import warnings
 from collections.abc import Iterable
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,7 @@ from secateur.io.adapter import ForestAdapter
 from secateur.path import Path
 from secateur.path.masks import Masks, PackedMasks
 from secateur.problem import Problem
+from secateur.warnings import InterruptedWarning
 
 Floats = NDArray[np.float64]
 
@@ -40,26 +42,41 @@ def trace_points(problem: Problem, points: Iterable[Point], solver: str, *, ense
     """Return the path of the unpruned forest and some points, the largest first; at one size the smaller penalty first.
 
     Values are taken over for kept nodes only, point by point, so that points may come from a generator that changes its
-    arrays.
+    arrays. Ctrl-C ends the points, not the path: it has those found so far, and says so in its facts and a warning.
     """
     forest = problem.forest
-    everything = np.ones(forest.n_nodes, bool)
-    bits, values = [np.packbits(everything)], [forest.value]
-    size, penalty, changed = [forest.n_nodes], [np.nan], False
-    more: list[dict[str, float]] = [{}]
-    for point in points:
-        bits.append(np.packbits(point.keep))
-        values.append((forest.value if point.value is None else point.value)[point.keep])
-        size.append(int(np.count_nonzero(point.keep)))
-        penalty.append(point.penalty)
-        more.append(point.more)
-        changed |= point.value is not None
-    order = np.concatenate([[0], 1 + np.lexsort((np.array(penalty[1:]), -np.array(size[1:])))]).astype(int)
-    names = dict.fromkeys(name for entry in more for name in entry)
-    columns = {name: np.array([more[i].get(name, 0.0) for i in order]) for name in names}
-    masks = PackedMasks(np.array(bits)[order], forest.n_nodes)
-    changes = {"values": [values[i] for i in order]} if changed else {}
-    return trace_path(problem, masks, np.array(penalty)[order], solver, more=columns, ensemble=ensemble, **changes)
+    found = [_Packed(np.nan, np.packbits(np.ones(forest.n_nodes, bool)), forest.n_nodes, forest.value, {})]
+    changed, interrupted = False, False
+    try:
+        for point in points:
+            value = forest.value if point.value is None else point.value
+            size = int(np.count_nonzero(point.keep))
+            found.append(_Packed(point.penalty, np.packbits(point.keep), size, value[point.keep], point.more))
+            changed |= point.value is not None
+    except KeyboardInterrupt:
+        interrupted = True
+        message = f"Interrupted: the path has the {len(found) - 1} points found so far. Run again for the others."
+        warnings.warn(message, InterruptedWarning, stacklevel=2)
+    found[1:] = sorted(found[1:], key=lambda point: (-point.size, point.penalty))
+    columns = {
+        name: np.array([point.more.get(name, 0.0) for point in found])
+        for name in dict.fromkeys(name for point in found for name in point.more)
+    }
+    masks = PackedMasks(np.array([point.bits for point in found]), forest.n_nodes)
+    penalty = np.array([point.penalty for point in found])
+    changes = {"values": [point.value for point in found]} if changed else {}
+    path = trace_path(problem, masks, penalty, solver, more=columns, ensemble=ensemble, **changes)
+    return replace(path, facts={**path.facts, "interrupted": True}) if interrupted else path
+
+
+class _Packed(NamedTuple):
+    """A point as it is kept while a path is made."""
+
+    penalty: float
+    bits: NDArray[np.uint8]
+    size: int
+    value: Floats
+    more: dict[str, float]
 
 
 def trace_path(

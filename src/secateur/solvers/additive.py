@@ -194,12 +194,19 @@ def with_stand_ins(ensemble: Additive, state: State) -> NDArray[np.int8]:
         trees = np.flatnonzero((output == k) | (output < 0))
         if len(trees) and not standing[trees].any():
             standing[trees[0]] = True
-    if forest.n_outputs > 1 and (output == np.arange(forest.n_trees) % forest.n_outputs).all():
-        rounds = standing.reshape(-1, forest.n_outputs)
-        rounds[:] = rounds.any(axis=1, keepdims=True)
+    together = rounds(forest)
+    standing = (np.bincount(together, standing) > 0)[together]
     alone = forest.root[standing & (status[forest.root] == 0)]
     status[alone] = 2
     return status
+
+
+def rounds(forest: Forest) -> NDArray[np.intp]:
+    """Return a number for each tree; equal ones stay or go together: the trees of a round with one for every output."""
+    trees = np.arange(forest.n_trees)
+    if forest.n_outputs > 1 and np.array_equal(forest.tree_output, trees % forest.n_outputs):
+        return trees // forest.n_outputs
+    return trees
 
 
 def decide(ensemble: Additive, state: State) -> tuple[NDArray[np.bool_], Floats]:

@@ -36,8 +36,8 @@ class Solver(ABC):
         """Return the loss to use when the caller names none; None for the model's usual one."""
         return None
 
-    def aiming_at(self, max_nodes: int) -> "Solver":
-        """Return a solver whose path has a point that uses up this many nodes; itself if it has no such aim."""
+    def aiming_at(self, *, max_nodes: int | None = None, max_trees: int | None = None) -> "Solver":
+        """Return a solver whose path has points that use up this many nodes or trees; itself if it has no such aim."""
         return self
 
     @abstractmethod

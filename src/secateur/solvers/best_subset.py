@@ -66,7 +66,7 @@ class BestSubset(Solver):
         """Yes: trees are chosen together."""
         return True
 
-    def aiming_at(self, max_nodes: int) -> "BestSubset":
+    def aiming_at(self, *, max_nodes: int | None = None, max_trees: int | None = None) -> "BestSubset":
         """Return the same with a budget, unless there is one."""
         return replace(self, max_nodes=self.max_nodes or max_nodes)
 

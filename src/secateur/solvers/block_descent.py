@@ -11,7 +11,10 @@ from secateur.path.trace import Point, trace_points
 from secateur.problem import Problem
 from secateur.solvers.additive import Additive, additive, decide, not_additive
 from secateur.solvers.base import Solver
-from secateur.solvers.descent import Descent, Settings
+from secateur.solvers.descent import Descent
+from secateur.solvers.falling_descent import Settings, distinct
+from secateur.solvers.gram import gram_of, no_gram
+from secateur.solvers.gram_descent import gram_points
 from secateur.solvers.penalties import check_penalties
 from secateur.solvers.polish import polished
 
@@ -54,8 +57,14 @@ class BlockDescent(Solver):
     polish_penalty : float
     joint : bool
         Choose each tree's weight together with its depth, penalised as `polish` says.
+    engine : "rows" or "gram"
+        What an update looks at: the rows, or the inner products of what layers add, taken once. The same path either
+        way. "gram" is for `granularity="layer", values="keep"` and squared error; it takes (Σ depths of trees)²
+        numbers of memory, and an update does not depend on the number of rows.
     max_nodes : int, optional
         Make sure that a point uses up this number of nodes.
+    max_trees : int, optional
+        Once there are more trees, drop the weakest, and go on to smaller penalties with those that are left.
     seed : int
         For the local search.
     """
@@ -71,7 +80,9 @@ class BlockDescent(Solver):
     polish: Literal["ridge", "subset"] | None = None
     polish_penalty: float = 1e-2
     joint: bool = False
+    engine: Literal["rows", "gram"] = "rows"
     max_nodes: int | None = None
+    max_trees: int | None = None
     seed: int = 0
 
     name = "block_descent"
@@ -89,9 +100,9 @@ class BlockDescent(Solver):
         """Yes: that is the point."""
         return True
 
-    def aiming_at(self, max_nodes: int) -> "BlockDescent":
-        """Return the same with a budget, unless there is one."""
-        return replace(self, max_nodes=self.max_nodes or max_nodes)
+    def aiming_at(self, *, max_nodes: int | None = None, max_trees: int | None = None) -> "BlockDescent":
+        """Return the same with budgets, unless there are some."""
+        return replace(self, max_nodes=self.max_nodes or max_nodes, max_trees=self.max_trees or max_trees)
 
     def unsupported(self, problem: Problem) -> str | None:
         """Return a reason for models that are no sums, and for settings that do not go together."""
@@ -100,27 +111,30 @@ class BlockDescent(Solver):
             return f"{reason}Use weakest_link."
         if self.polish and problem.forest.link not in ("identity", "probability"):
             return "trees are reweighed by squared error, and this model sums log-odds. Use polish=None."
-        return None
+        return no_gram(problem.forest) if self.engine == "gram" else None
 
     def path(self, problem: Problem) -> Path:
         """Return the unpruned forest and what was found at each penalty, by falling size."""
-        ensemble = additive(problem)
-        return trace_points(problem, self._points(ensemble, problem), repr(self), ensemble=True)
+        if self.engine == "gram":
+            gram = gram_of(problem.forest, problem.sample)
+            points = gram_points(problem.forest, problem.prices, gram, self.settings("keep", 0.0))
+        else:
+            points = self._points(additive(problem), problem)
+        return trace_points(problem, points, repr(self), ensemble=True)
 
     def _points(self, ensemble: Additive, problem: Problem) -> Iterator[Point]:
         """Yield what was found for every kind of values, ridge and penalty, without repeating a shape."""
         ridges = self.ridge if isinstance(self.ridge, tuple) else (self.ridge,)
         runs = [] if self.values == "keep" else [("refit", ridge) for ridge in ridges]
         runs += [] if self.values == "refit" else [("keep", 0.0)]
-        for values, ridge in runs:
-            before = np.empty(0, np.int8)
-            for penalty, state in Descent(ensemble, problem, self.settings(values, ridge)).run():
-                if not np.array_equal(before, state.status):
-                    before = state.status.copy()
-                    if self.polish is not None and not self.joint:
-                        state = polished(ensemble, state, self.polish, self.polish_penalty)
-                    keep, value = decide(ensemble, state)
-                    yield Point(penalty, keep, value, {"ridge": ridge, "kept": float(values == "keep")})
+        for run, (values, ridge) in enumerate(runs):
+            descent = Descent(ensemble, problem, self.settings(values, ridge))
+            descent.on_sweep = problem.watch("pruning", run, len(runs))
+            for penalty, state in distinct(descent.run()):
+                if self.polish is not None and not self.joint:
+                    state = polished(ensemble, state, self.polish, self.polish_penalty)
+                keep, value = decide(ensemble, state)
+                yield Point(penalty, keep, value, {"ridge": ridge, "kept": float(values == "keep")})
 
     def settings(self, values: str, ridge: float) -> Settings:
         """Return how to descend with one kind of values."""
@@ -135,6 +149,7 @@ class BlockDescent(Solver):
             max_sweeps=self.max_sweeps,
             local_search=self.local_search,
             max_nodes=self.max_nodes,
+            max_trees=self.max_trees,
             seed=self.seed,
         )
 
@@ -145,6 +160,7 @@ def _check(solver: BlockDescent) -> None:
         "granularity": ("node", "layer"),
         "values": ("refit", "keep", "both"),
         "weights": ("nodes", "depth"),
+        "engine": ("rows", "gram"),
         "polish": ("ridge", "subset", None),
     }
     for name, choices in known.items():
@@ -159,6 +175,14 @@ def _check(solver: BlockDescent) -> None:
             "it chooses depth and weight of whole trees. Use granularity='layer', values='keep' and polish='ridge' or "
             "'subset'."
         )
+    if solver.engine == "gram" and (
+        solver.granularity != "layer" or solver.values != "keep" or solver.polish is not None
+    ):
+        raise ValueError(
+            f"engine='gram' with granularity={solver.granularity!r}, values={solver.values!r}, "
+            f"polish={solver.polish!r}; it knows of whole layers with the values they have. Use granularity='layer', "
+            "values='keep' and polish=None, or engine='rows'."
+        )
     if solver.weights == "depth" and solver.granularity != "layer":
         raise ValueError("weights='depth' prices layers, but granularity is 'node'. Use granularity='layer'.")
     ridges = solver.ridge if isinstance(solver.ridge, tuple) else (solver.ridge,)
@@ -166,7 +190,8 @@ def _check(solver: BlockDescent) -> None:
         raise ValueError(
             f"ridge={solver.ridge!r}; it must be a number of rows, at least 0, or a tuple of such. Try 25.0."
         )
-    for name, least in [("max_sweeps", 1), ("local_search", 0), ("polish_penalty", 0), ("max_nodes", 1)]:
+    least_of = {"max_sweeps": 1, "local_search": 0, "polish_penalty": 0, "max_nodes": 1, "max_trees": 1}
+    for name, least in least_of.items():
         if getattr(solver, name) is not None and not getattr(solver, name) >= least:
             raise ValueError(f"{name}={getattr(solver, name)!r}; it must be at least {least}. Correct it.")
     check_penalties(solver.penalties, solver.smallest)

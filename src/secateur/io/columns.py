@@ -1,0 +1,20 @@
+"""Names of columns: what must hold of them, and how messages show them."""
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+
+def check_names(names: Sequence[str], file: Path) -> None:
+    """Raise ValueError if there are none, or one comes twice."""
+    if not names:
+        raise ValueError(f"{file} is empty; a line of column names and rows of data are needed. Check the file.")
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise ValueError(f"{file} has several columns named {quoted(twice)}; names must differ. Rename them.")
+
+
+def quoted(names: Sequence[str]) -> str:
+    """Return names in quotes, at most ten of them."""
+    more = f" and {len(names) - 10} more" if len(names) > 10 else ""
+    return ", ".join(repr(name) for name in names[:10]) + more

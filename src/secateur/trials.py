@@ -1,0 +1,85 @@
+"""A path judged by others like it: made without some rows, by the same solver, and tried on those rows."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secateur.path import NestedMasks, Path, Progress
+from secateur.problem import Sample
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """A path made without some rows, of the same model or of a clone of it, and those rows."""
+
+    path: Path
+    judging: Sample
+
+
+def judge(
+    whole: Path,
+    shorten: Callable[[Path], Path],
+    trials: Iterable[Trial],
+    n_trials: int,
+    *,
+    rows: str,
+    progress: Progress | None = None,
+) -> Path:
+    """Return the path, shortened, with the losses its points had in the trials; `rows` says in words on which rows.
+
+    A point is matched with the point of a trial that the same choice would give.
+    """
+    path = shorten(whole)
+    penalty = path.table["penalty"]
+    if isinstance(whole.masks, NestedMasks):
+        penalty = _typical_penalty(penalty, whole.table["penalty"])
+    power = np.array([[1], [2], [1], [2]])  # losses and shares add up, and so do the squares of their standard errors
+    total, weight, n_rows = np.zeros((4, len(path))), 0.0, 0
+    for done, trial in enumerate(trials, start=1):
+        if trial.path.facts.get("interrupted"):
+            raise KeyboardInterrupt  # half a path would be matched with points it does not have
+        match = _matching_points(path, penalty, trial.path)
+        matched, place = np.unique(np.concatenate([[0], match]), return_inverse=True)
+        judged = trial.path.take(matched).evaluate_sample(trial.judging, rows="some rows")
+        columns = [judged.table[name][place[1:]] for name in ("loss", "loss_se", "changed", "increase_se")]
+        total += (trial.judging.total_weight * np.array(columns)) ** power
+        weight += trial.judging.total_weight
+        n_rows += len(trial.judging)
+        if progress:
+            progress(done, n_trials, "trying on other rows")
+    loss, variance, changed, increase = total / weight**power
+    return path.with_losses(loss, np.sqrt(variance), changed, np.sqrt(increase), rows=rows, n_rows=n_rows)
+
+
+def _typical_penalty(penalty: Floats, critical: Floats) -> Floats:
+    """Return for each point a penalty well inside the range in which it is optimal.
+
+    That range ends at the next critical penalty of the whole path; half-way, on a logarithmic scale where both are
+    positive, is the classical choice. The last range has no end.
+    """
+    after = np.append(critical, np.inf)[np.searchsorted(critical, penalty, side="right")]
+    with np.errstate(invalid="ignore"):
+        return np.where(penalty > 0, np.sqrt(penalty) * np.sqrt(np.maximum(after, 0.0)), (penalty + after) / 2)
+
+
+def _matching_points(path: Path, penalty: Floats, theirs: Path) -> NDArray[np.intp]:
+    """Return for each point of `path` the point of a clone's path that the same choice would give."""
+    if "ridge" in path.table:
+        apart = np.abs(np.log(np.nan_to_num(penalty, nan=1.0)[:, None] / theirs.table["penalty"]))
+        for name in ("ridge", "kept"):
+            apart[path.table[name][:, None] != theirs.table[name]] = np.inf
+        match = np.nan_to_num(apart, nan=np.inf).argmin(axis=1)
+        match[0] = 0
+        return match
+    if not np.isnan(penalty).any() and (np.diff(theirs.table["penalty"]) >= 0).all():
+        match = np.maximum(np.searchsorted(theirs.table["penalty"], penalty, side="right") - 1, 0)
+        match[0] = 0
+        return match
+    if len(path) == len(theirs) == 2:
+        return np.arange(2)
+    share, other = (np.log(p.table["n_nodes"] / p.table["n_nodes"][0]) for p in (path, theirs))
+    return np.abs(share[:, None] - other).argmin(axis=1)
