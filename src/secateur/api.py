@@ -123,9 +123,9 @@ def prune(
     max_loss_increase : float, optional
         Take the cheapest point whose loss exceeds the unpruned model's by at most this share of it, with half a
         standard error of the difference (a whole one where clones stand for the model) to spare: the luckiest of many
-        points would win otherwise. A model that
-        has learned noise may be worse than a constant, and this then allows the constant. Without any limit the
-        cheapest point within one per cent of the *lowest* loss is taken, which is never above the unpruned model's.
+        points would win otherwise. A model that has learned noise may be worse than a constant, and this then allows
+        the constant. Without any limit the cheapest point within one per cent of the *lowest* loss is taken, which is
+        never above the unpruned model's.
     random_state : int or numpy Generator
         For the split into rows to prune and rows to choose by.
     progress : callable, optional
@@ -227,11 +227,12 @@ def _node_budget(adapter: Adapter, max_nodes: float | None, max_bytes: float | N
 
 def _warn_of_extremes(chosen: Pruned) -> None:
     """Warn when pruning did nothing, or left nothing but roots."""
-    where = chosen.facts["evaluated_on"]
+    where, n_rows = chosen.facts["evaluated_on"], chosen.facts["evaluated_rows"]
     if chosen.row["n_nodes"] == chosen.source.forest.n_nodes:
         warnings.warn(
-            f"Nothing was pruned: no smaller model on the path does as well on {where}. Allow a larger "
-            "max_loss_increase, set max_nodes, or choose on other rows (validation).",
+            f"Nothing was pruned: no smaller model on the path does as well on {where}, {n_rows} rows. The fewer rows, "
+            "the less they can tell. Choose by more rows (validation), allow a larger max_loss_increase, or set "
+            "max_nodes.",
             NothingPrunedWarning,
             stacklevel=4,
         )

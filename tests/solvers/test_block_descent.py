@@ -24,13 +24,14 @@ from tests.models import case
 from tests.strategies import all_prunings, generators, random_forest, random_rows
 
 import secateur as sc
+from secateur import kernels
 from secateur.costs import NodeCost
 from secateur.decision import Decision
 from secateur.io import adapt
 from secateur.losses import default_loss
 from secateur.problem import Problem, Sample, read_sample
 from secateur.routing import route
-from secateur.solvers import BlockDescent
+from secateur.solvers import BlockDescent, descent
 from secateur.solvers.additive import additive, decide, loss_of, predict
 from secateur.solvers.descent import Descent
 from secateur.solvers.polish import ridge_weights, subset_weights
@@ -230,6 +231,49 @@ def test_a_budget_is_used_up(name):
     assert min(0.98 * budget, budget - 3) <= sizes[sizes <= budget].max() <= budget
 
 
+@given(rng=generators, penalty=st.sampled_from([0.3, 0.03, 0.003]), ridge=st.sampled_from([0.0, 5.0]))
+def test_what_is_out_of_the_question_is_in_no_best_subtree(rng, penalty, ridge):
+    problem = random_problem(rng, 1, max_splits=6)
+    descent = descent_of(problem, ridge, values="refit", max_sweeps=1)
+    state, forest, ensemble = descent.state, problem.forest, descent.ensemble
+    marked = kernels.mark_crown(
+        ensemble.leaves,
+        ensemble.weight,
+        state.pull,
+        forest.tree_start,
+        forest.tree_output,
+        forest.right,
+        ensemble.share,
+        descent.as_leaf,
+        descent.as_split,
+        state.status,
+        state.part,
+        penalty,
+        descent.ridge,
+    )
+    assert marked[0]
+    split = np.flatnonzero(forest.is_split)
+    np.testing.assert_array_equal(marked[split + 1], marked[forest.right[split]])
+    descent.descend(penalty)  # the best subtree, as tested against all of them
+    assert not ((descent.state.status > 0) & ~marked).any()
+
+
+@pytest.mark.parametrize("name", ["random forest regressor", "extra trees classifier", "extra trees regressor"])
+@pytest.mark.parametrize("values", ["refit", "keep"])
+def test_looking_at_crowns_changes_nothing(monkeypatch, name, values):
+    model, X, y = fitted(name)
+    problem = problem_of(model, X[::2], y[::2])
+    found = {}
+    for least in (0, 10**9):
+        monkeypatch.setattr(descent, "_LARGE", least)
+        run = descent_of(problem, 5.0 if values == "refit" else 0.0, values=values, penalties=25, smallest=1e-3)
+        found[least] = [(state.status.copy(), state.part.copy()) for _, state in run.run()]
+        assert run.part is None if least else run.part.marked.mean() < 1
+    for (status, part), (other_status, other_part) in zip(*found.values(), strict=True):
+        np.testing.assert_array_equal(status, other_status)
+        np.testing.assert_allclose(part, other_part, atol=1e-12)
+
+
 @models
 def test_trees_are_used_up_and_may_be_deep(name):
     model, X, y = fitted(name)
@@ -241,7 +285,7 @@ def test_trees_are_used_up_and_may_be_deep(name):
     assert trees.max() == most
     assert np.count_nonzero(trees == most) > 1  # the path goes on with them at smaller penalties
     free = sc.prune_path(model, X[::2], y[::2], solver=BlockDescent(**settings))
-    few = free.table["n_trees"] <= most
+    few = (free.table["n_trees"] <= most) & (np.arange(len(free)) > 0)
     assert path.table["risk"][1:].min() <= free.table["risk"][few].min()
     assert sc.as_forest(path.select(max_trees=most).to_model()).n_trees <= most
 

@@ -12,6 +12,7 @@ from secateur.kernels.block_descent import (
     move_intercept,
     sweep_blocks,
 )
+from secateur.kernels.crown import mark_crown
 from secateur.kernels.gram_descent import layer_steps, move_cut, sweep_layers
 from secateur.kernels.max_heap import fit_max_heap, node_gradient, project_max_heap
 from secateur.kernels.raising import raise_tree
@@ -50,6 +51,7 @@ __all__ = [
     "keep_of_size",
     "layer_steps",
     "lift",
+    "mark_crown",
     "merge_leaves",
     "move_cut",
     "move_intercept",

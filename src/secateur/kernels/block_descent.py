@@ -39,23 +39,21 @@ def sweep_blocks(
     layered: bool,
     frozen: bool,
     first: int,
-    quiet: int,
     tolerance: float,
 ) -> tuple:
-    """Update every tree that may change once; return how many in a row did not change, and the gain.
+    """Update every tree that may change once; return how many did change, and the gain.
 
     Changes `pull`, `chance`, `status`, `part` and `factor`, with layers also `intercept`. An update must gain more than
-    `tolerance`. `quiet` trees in a row did not change before; the round ends when all did not. `frozen` refits values
-    without changing what is kept.
+    `tolerance`. `frozen` refits values without changing what is kept.
     """
     n_trees = leaves.shape[0]
     largest = (tree_start[1:] - tree_start[:-1]).max() if n_trees > 0 else 1
     room = np.empty((5, largest, part.shape[1]))
     numbers = np.empty((3, largest))
     state = np.empty(largest, np.int8)
-    tree, total = first, 0.0
-    for _ in range(n_trees):
-        quiet += 1
+    changed, total = 0, 0.0
+    for place in range(n_trees):
+        tree = (first + place) % n_trees
         if may_change[tree]:
             gain = _update_tree(
                 tree,
@@ -88,11 +86,8 @@ def sweep_blocks(
             )
             if gain > 0.0:
                 total += gain
-                quiet = 0
-        if quiet == n_trees:
-            break
-        tree = tree + 1 if tree + 1 < n_trees else 0
-    return quiet, total
+                changed += 1
+    return changed, total
 
 
 @kernel
@@ -186,7 +181,9 @@ def _update_tree(
     for attempt in range(2 if newton else 1):
         half = 0.5 if newton else 1.0
         # From the back: sums of what rows want from this tree, `sums`, and of their curvature, `flow`; then the cost of
-        # every node as a leaf, relative to rows that get nothing, and of the best subtree there.
+        # every node as a leaf, relative to rows that get nothing, and of the best subtree there. `old` is the cost of
+        # the tree as it is, on the same scale.
+        old = _cost_of_factor(status[start], factor[tree], ridge, values, half)
         for v in range(n - 1, -1, -1):
             u = start + v
             if right[u] == -1:
@@ -196,6 +193,7 @@ def _update_tree(
                     flow[v] = share[u]
                 for k in range(width):
                     sums[v, k] = pulled[v, k] + flow[v] * part[u, k]
+                    old += half * part[u, k] * (flow[v] * part[u, k] - 2.0 * sums[v, k])
             else:
                 b = right[u] - start
                 flow[v] = flow[v + 1] + flow[b]
@@ -212,6 +210,13 @@ def _update_tree(
                     cost += own[u, k] * (flow[v] * own[u, k] - 2.0 * sums[v, k])
             best[v] = half * cost + penalty * as_leaf[u]
             state[v] = 2
+            if status[u] == 1:
+                old += penalty * as_split[u]
+            elif status[u] == 2:
+                old += penalty * as_leaf[u]
+                if values == REFIT:
+                    for k in range(width):
+                        old += half * ridge * part[u, k] * part[u, k]
             if right[u] != -1 and not layered:
                 both = best[v + 1] + best[right[u] - start] + penalty * as_split[u]
                 if (frozen and status[u] == 1) or (not frozen and both < best[v]):
@@ -240,11 +245,9 @@ def _update_tree(
             )
         elif new >= 0.0 and not frozen:
             new, state[0] = 0.0, 0
-        _spread(start, n, right, state, fitted, times, fresh)
-        old = _cost_now(
-            start, n, right, as_leaf, as_split, status, part, factor[tree], sums, flow, penalty, ridge, values, half
-        )
         gain = old - new
+        if gain > tolerance or newton:
+            _spread(start, n, right, state, fitted, times, fresh)
         if newton:
             gain = _true_gain(
                 leaf,
@@ -407,41 +410,13 @@ def _spread(
 
 
 @kernel
-def _cost_now(
-    start: int,
-    n: int,
-    right: np.ndarray,
-    as_leaf: np.ndarray,
-    as_split: np.ndarray,
-    status: np.ndarray,
-    part: np.ndarray,
-    factor: float,
-    sums: np.ndarray,
-    flow: np.ndarray,
-    penalty: float,
-    ridge: float,
-    values: int,
-    half: float,
-) -> float:
-    """Return the cost of the tree as it is, on the scale on which a dropped tree costs 0."""
-    cost = 0.0
-    for v in range(n):
-        u = start + v
-        if right[u] == -1:
-            for k in range(part.shape[1]):
-                cost += half * part[u, k] * (flow[v] * part[u, k] - 2.0 * sums[v, k])
-        if status[u] == 1:
-            cost += penalty * as_split[u]
-        elif status[u] == 2:
-            cost += penalty * as_leaf[u]
-            if values == REFIT:
-                for k in range(part.shape[1]):
-                    cost += half * ridge * part[u, k] * part[u, k]
-    if status[start] != 0 and values == SCALE:
-        cost += half * ridge * factor * factor
-    elif status[start] != 0 and values == SCALE_SPARSE:
-        cost += half * ridge
-    return cost
+def _cost_of_factor(status: int, factor: float, ridge: float, values: int, half: float) -> float:
+    """Return what the factor of a tree costs, if it is there."""
+    if status != 0 and values == SCALE:
+        return half * ridge * factor * factor
+    if status != 0 and values == SCALE_SPARSE:
+        return half * ridge
+    return 0.0
 
 
 @kernel

@@ -46,29 +46,25 @@ def sweep_layers(
     pull: np.ndarray,
     penalty: float,
     first: int,
-    quiet: int,
     tolerance: float,
 ) -> tuple:
-    """Give every tree that may change its best depth, once; return how many in a row did not change, and the gain.
+    """Give every tree that may change its best depth, once; return how many did change, and the gain.
 
     Changes `cut` and `pull`. `price[column_start[t] + t + d]` is what tree t costs when cut at depth d. An update must
-    gain more than `tolerance`; of equally good depths the smallest is taken. `quiet` trees in a row did not change
-    before; the round ends when all did not. O(depth²) per update, and O(columns) per layer that comes or goes.
+    gain more than `tolerance`; of equally good depths the smallest is taken. O(depth²) per update, and O(columns) per
+    layer that comes or goes.
     """
     n_trees = cut.shape[0]
-    tree, total = first, 0.0
-    for _ in range(n_trees):
-        quiet += 1
+    changed, total = 0, 0.0
+    for place in range(n_trees):
+        tree = (first + place) % n_trees
         if may_change[tree]:
             depth, gain = _best_depth(tree, gram, column_start, price, cut, pull, penalty)
             if gain > tolerance:
                 move_cut(tree, depth, gram, column_start, cut, pull)
                 total += gain
-                quiet = 0
-        if quiet == n_trees:
-            break
-        tree = tree + 1 if tree + 1 < n_trees else 0
-    return quiet, total
+                changed += 1
+    return changed, total
 
 
 @kernel

@@ -1,14 +1,19 @@
 """Descents over the trees of an ensemble that see the rows: any subtree, any values, any loss."""
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
 from secateur import kernels
 from secateur.problem import Problem
 from secateur.solvers.additive import Additive, State, empty_state, loss_of
+from secateur.solvers.crown import Part, part_of, whole
 from secateur.solvers.falling_descent import FallingDescent, Settings, layer_prices
 
 Floats = NDArray[np.float64]
+_LARGE = 100
+"""From how many nodes on, on average, it pays to look at crowns."""
 _VALUES = {
     "keep": kernels.KEEP,
     "refit": kernels.REFIT,
@@ -31,41 +36,87 @@ class Descent(FallingDescent[State]):
             self.ridge *= ensemble.weight.sum() / len(ensemble.weight)
         self.rng = np.random.default_rng(settings.seed)
         self.open = np.ones(ensemble.forest.n_trees, bool)
+        self.crown = whole(ensemble, self.as_leaf, self.as_split)
+        self.part: Part | None = None
+        sizes = np.diff(ensemble.forest.tree_start)
+        squares = not ensemble.logits and settings.values in ("keep", "refit") and not settings.layered
+        self.has_large_trees = squares and bool(sizes.mean() > _LARGE)
         self.enough = 0.0 if settings.values == "keep" else 1e-5 * self.scale
 
-    def sweep(self, penalty: float, first: int, quiet: int, frozen: bool) -> tuple[int, float]:
-        """Update every open tree once, then the intercept."""
-        ensemble, forest, state = self.ensemble, self.ensemble.forest, self.state
+    def sweep(self, penalty: float, trees: NDArray[np.bool_], first: int, frozen: bool) -> tuple[bool, float]:
+        """Update some trees once, then the intercept."""
+        crown, state = self.crown, self.state
         tolerance = 1e-12 * self.scale
-        quiet, gain = kernels.sweep_blocks(
-            ensemble.leaves,
-            ensemble.weight,
+        changed, gain = kernels.sweep_blocks(
+            crown.leaves,
+            self.ensemble.weight,
             state.pull,
             state.chance,
             state.intercept,
-            forest.tree_start,
-            forest.tree_output,
-            forest.right,
-            forest.depth,
-            ensemble.share,
-            ensemble.own,
-            self.as_leaf,
-            self.as_split,
+            crown.tree_start,
+            self.ensemble.forest.tree_output,
+            crown.right,
+            crown.depth,
+            crown.share,
+            crown.own,
+            crown.as_leaf,
+            crown.as_split,
             state.status,
             state.part,
             state.factor,
-            self.open,
+            trees,
             penalty,
             self.ridge,
             self.values,
             self.settings.layered,
             frozen,
             first,
-            quiet,
             tolerance,
         )
-        moved = kernels.move_intercept(ensemble.weight, state.pull, state.chance, state.intercept)
-        return 0 if moved > tolerance else quiet, gain + moved
+        moved = kernels.move_intercept(self.ensemble.weight, state.pull, state.chance, state.intercept)
+        return changed == 0 and moved <= tolerance, gain + moved
+
+    def settle(self, penalty: float, first: int, frozen: bool, most: int) -> tuple[int, float]:
+        """Update the trees in use, of large ones the crowns alone, until they settle."""
+        if most <= 0 or not self.has_large_trees:
+            return super().settle(penalty, first, frozen, most)
+        part = self.part = self.part_for(penalty)
+        before, everything = self.state, self.crown
+        status, added = before.status[part.nodes], before.part[part.nodes]
+        self.crown, self.state = part.crown, replace(before, status=status, part=added)
+        try:
+            return super().settle(penalty, first, frozen, most)
+        finally:
+            before.status[:] = 0
+            before.status[part.nodes] = status
+            np.take(added, part.lowest, axis=0, out=before.part)
+            self.crown, self.state = everything, before
+
+    def part_for(self, penalty: float) -> Part:
+        """Return the nodes in question at this penalty: the part that is there, if it will do, or a new one.
+
+        A new one will do for the next few penalties, too. What is not in it is looked at once at every penalty, so this
+        saves time and changes nothing.
+        """
+        state, forest, part = self.state, self.ensemble.forest, self.part
+        if part is not None and penalty >= part.penalty and not (state.status[~part.marked] > 0).any():
+            return part
+        marked = kernels.mark_crown(
+            self.crown.leaves,
+            self.ensemble.weight,
+            state.pull,
+            forest.tree_start,
+            forest.tree_output,
+            forest.right,
+            self.crown.share,
+            self.as_leaf,
+            self.as_split,
+            state.status,
+            state.part,
+            penalty / 2,
+            self.ridge,
+        )
+        return part_of(self.crown, self.ensemble, marked, penalty / 2)
 
     def objective(self, penalty: float) -> float:
         """Return what is being minimised."""
@@ -87,7 +138,7 @@ class Descent(FallingDescent[State]):
 
     def used(self) -> NDArray[np.bool_]:
         """Return which trees are there."""
-        return self.state.status[self.ensemble.forest.root] != 0
+        return self.state.status[self.crown.tree_start[:-1]] != 0
 
     def rises(self) -> Floats:
         """Return by how much the loss rises, to second order, when a tree is dropped, (n_trees,)."""

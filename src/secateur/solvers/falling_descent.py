@@ -94,6 +94,7 @@ class FallingDescent(ABC, Generic[S]):
     on_sweep: Callable[[int, int], None] | None = None
     updates = 0
     _place = (0, 1)
+    _told = 0
 
     def run(self) -> Iterator[tuple[float, S]]:
         """Yield the state at every penalty, the largest first, and at the node budget."""
@@ -120,17 +121,37 @@ class FallingDescent(ABC, Generic[S]):
 
         `frozen` changes nothing of what is kept.
         """
-        total, quiet, n_trees = 0.0, 0, len(self.open)
-        for sweep in range(self.settings.max_sweeps):
-            quiet, gain = self.sweep(penalty, first, quiet, frozen)
+        total, rounds_left = 0.0, self.settings.max_sweeps
+        while rounds_left > 0:
+            gain, settled = self.sweep_and_tell(penalty, self.open, first, frozen)
+            rounds_left -= 1
             total += gain
-            self.updates += n_trees
-            if self.on_sweep:
-                place, n_places = self._place
-                self.on_sweep(place * self.settings.max_sweeps + sweep + 1, n_places * self.settings.max_sweeps)
-            if quiet >= n_trees or gain <= self.enough:
+            if settled:
                 break
+            used, gain = self.settle(penalty, first, frozen, rounds_left - 1)
+            rounds_left -= used
+            total += gain
         return total
+
+    def settle(self, penalty: float, first: int, frozen: bool, most: int) -> tuple[int, float]:
+        """Update the trees in use, which have the most to gain, until they settle; return the rounds and the gain."""
+        total = 0.0
+        for done in range(1, most + 1):
+            gain, settled = self.sweep_and_tell(penalty, self.open & self.used(), first, frozen)
+            total += gain
+            if settled:
+                return done, total
+        return max(most, 0), total
+
+    def sweep_and_tell(self, penalty: float, trees: Bools, first: int, frozen: bool) -> tuple[float, bool]:
+        """Update some trees once; return the gain, and whether it was so small that another round will not pay."""
+        quiet, gain = self.sweep(penalty, trees, first, frozen)
+        self.updates += int(np.count_nonzero(trees))
+        if self.on_sweep:
+            place, n_places = self._place
+            self._told = max(self._told + 1, place * self.settings.max_sweeps + 1)
+            self.on_sweep(min(self._told, (place + 1) * self.settings.max_sweeps), n_places * self.settings.max_sweeps)
+        return gain, quiet or gain <= self.enough
 
     def limit_trees(self, penalty: float) -> None:
         """Once there are too many trees, drop the weakest and let no others in from then on."""
@@ -210,11 +231,8 @@ class FallingDescent(ABC, Generic[S]):
         return int(np.count_nonzero(with_stand_ins(self.ensemble, self.spread(state))))
 
     @abstractmethod
-    def sweep(self, penalty: float, first: int, quiet: int, frozen: bool) -> tuple[int, float]:
-        """Update every open tree once, beginning with `first`; return how many in a row did not change, and the gain.
-
-        `quiet` is how many did not change before; the round ends early when it reaches the number of trees.
-        """
+    def sweep(self, penalty: float, trees: Bools, first: int, frozen: bool) -> tuple[bool, float]:
+        """Update some trees once, beginning with `first`; return whether nothing changed, and the gain."""
 
     @abstractmethod
     def objective(self, penalty: float) -> float:

@@ -110,22 +110,22 @@ class GramDescent(FallingDescent[Cut]):
         layer = np.arange(len(self.match)) - np.repeat(self.column_start[:-1], np.diff(self.column_start))
         return layer < np.repeat(cut.depth, np.diff(self.column_start))
 
-    def sweep(self, penalty: float, first: int, quiet: int, frozen: bool) -> tuple[int, float]:
-        """Give every open tree its best depth; there is nothing else, so `frozen` leaves all as it is."""
+    def sweep(self, penalty: float, trees: NDArray[np.bool_], first: int, frozen: bool) -> tuple[bool, float]:
+        """Give some trees their best depth; there is nothing else, so `frozen` leaves all as it is."""
         if frozen:
-            return len(self.open), 0.0
-        return kernels.sweep_layers(
+            return True, 0.0
+        changed, gain = kernels.sweep_layers(
             self.inner,
             self.column_start,
             self.price,
-            self.open,
+            trees,
             self.state.depth,
             self.state.pull,
             penalty,
             first,
-            quiet,
             1e-12 * self.scale,
         )
+        return changed == 0, gain
 
     def objective(self, penalty: float) -> float:
         """Return what is being minimised."""

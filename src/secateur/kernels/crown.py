@@ -1,0 +1,63 @@
+"""Which nodes can be worth keeping at a penalty: the upper part of every tree, its crown."""
+
+import numpy as np
+
+from secateur.kernels._jit import kernel
+
+
+@kernel
+def mark_crown(
+    leaves: np.ndarray,
+    weight: np.ndarray,
+    pull: np.ndarray,
+    tree_start: np.ndarray,
+    tree_output: np.ndarray,
+    right: np.ndarray,
+    share: np.ndarray,
+    as_leaf: np.ndarray,
+    as_split: np.ndarray,
+    status: np.ndarray,
+    part: np.ndarray,
+    penalty: float,
+    ridge: float,
+) -> np.ndarray:
+    """Return which nodes are in question, (n_nodes,), for squared error.
+
+    Whatever is below a node, it lowers the loss by at most (W E − S²) / (W + ridge) more than the node does as a leaf
+    with the best value, where W is the weight of the rows there and S and E are the sums of weight times what they want
+    from the tree, and of weight times its square. A split whose price is higher than that is a leaf, and what is below
+    it is out of the question. Splits that are kept now are in question whatever they are worth.
+    """
+    width = part.shape[1]
+    marked = np.zeros(right.shape[0], np.bool_)
+    largest = (tree_start[1:] - tree_start[:-1]).max() if leaves.shape[0] > 0 else 1
+    energy, sums = np.empty(largest), np.empty((largest, width))
+    for tree in range(leaves.shape[0]):
+        start, n = tree_start[tree], tree_start[tree + 1] - tree_start[tree]
+        first = max(tree_output[tree], 0)
+        energy[:n] = 0.0
+        sums[:n] = 0.0
+        for i in range(leaves.shape[1]):
+            v = leaves[tree, i]
+            for k in range(width):
+                wanted = pull[i, first + k] + weight[i] * part[start + v, k]
+                sums[v, k] += wanted
+                energy[v] += wanted * wanted / weight[i]
+        for v in range(n - 1, -1, -1):
+            if right[start + v] != -1:
+                other = right[start + v] - start
+                energy[v] = energy[v + 1] + energy[other]
+                for k in range(width):
+                    sums[v, k] = sums[v + 1, k] + sums[other, k]
+        marked[start] = True
+        for u in range(start, start + n):
+            if marked[u] and right[u] != -1:
+                price = as_split[u] + as_leaf[u + 1] + as_leaf[right[u]] - as_leaf[u]
+                square = 0.0
+                for k in range(width):
+                    square += sums[u - start, k] ** 2
+                bend = share[u] + ridge
+                at_most = (share[u] * energy[u - start] - square) / bend if bend > 0.0 else 0.0
+                if status[u] == 1 or at_most > penalty * price:
+                    marked[u + 1] = marked[right[u]] = True
+    return marked
