@@ -275,6 +275,18 @@ def test_looking_at_crowns_changes_nothing(monkeypatch, name, values):
 
 
 @models
+@pytest.mark.parametrize("polish", [None, "ridge"])
+def test_the_risk_is_the_loss_of_the_native_model(name, polish):
+    model, X, y = fitted(name)
+    problem = problem_of(model, X, y, np.arange(len(y)) % 3)
+    if polish and problem.forest.link not in ("identity", "probability"):
+        pytest.skip("trees are reweighed by squared error")
+    path = BlockDescent(penalties=5, smallest=1e-3, polish=polish).path(problem)
+    measured = path.evaluate_sample(problem.sample, rows="the same").table["loss"]
+    np.testing.assert_allclose(path.table["risk"], measured, rtol=1e-10)
+
+
+@models
 def test_trees_are_used_up_and_may_be_deep(name):
     model, X, y = fitted(name)
     forest = sc.as_forest(model)

@@ -30,12 +30,15 @@ class Point:
         New values; None where the forest's own stay.
     more : dict of float
         Entries for columns of the solver's own.
+    risk : float
+        The mean loss, if the solver knows it; NaN to have it measured.
     """
 
     penalty: float
     keep: NDArray[np.bool_]
     value: Floats | None = None
     more: dict[str, float] = field(default_factory=dict)
+    risk: float = np.nan
 
 
 def trace_points(problem: Problem, points: Iterable[Point], solver: str, *, ensemble: bool) -> Path:
@@ -45,13 +48,14 @@ def trace_points(problem: Problem, points: Iterable[Point], solver: str, *, ense
     arrays. Ctrl-C ends the points, not the path: it has those found so far, and says so in its facts and a warning.
     """
     forest = problem.forest
-    found = [_Packed(np.nan, np.packbits(np.ones(forest.n_nodes, bool)), forest.n_nodes, forest.value, {})]
+    found = [_Packed(np.nan, np.packbits(np.ones(forest.n_nodes, bool)), forest.n_nodes, forest.value, {}, np.nan)]
     changed, interrupted = False, False
     try:
         for point in points:
             value = forest.value if point.value is None else point.value
             size = int(np.count_nonzero(point.keep))
-            found.append(_Packed(point.penalty, np.packbits(point.keep), size, value[point.keep], point.more))
+            bits, kept = np.packbits(point.keep), value[point.keep]
+            found.append(_Packed(point.penalty, bits, size, kept, point.more, point.risk))
             changed |= point.value is not None
     except KeyboardInterrupt:
         interrupted = True
@@ -65,7 +69,8 @@ def trace_points(problem: Problem, points: Iterable[Point], solver: str, *, ense
     masks = PackedMasks(np.array([point.bits for point in found]), forest.n_nodes)
     penalty = np.array([point.penalty for point in found])
     changes = {"values": [point.value for point in found]} if changed else {}
-    path = trace_path(problem, masks, penalty, solver, more=columns, ensemble=ensemble, **changes)
+    risk = np.array([point.risk for point in found])
+    path = trace_path(problem, masks, penalty, solver, more=columns, ensemble=ensemble, risk=risk, **changes)
     return replace(path, facts={**path.facts, "interrupted": True}) if interrupted else path
 
 
@@ -77,6 +82,7 @@ class _Packed(NamedTuple):
     size: int
     value: Floats
     more: dict[str, float]
+    risk: float
 
 
 def trace_path(
@@ -87,6 +93,7 @@ def trace_path(
     *,
     more: dict[str, Floats] | None = None,
     ensemble: bool = False,
+    risk: Floats | None = None,
     **changes: Any,
 ) -> Path:
     """Return the path of a solver's decisions with the columns every path has.
@@ -103,6 +110,8 @@ def trace_path(
         Columns of the solver's own.
     ensemble : bool
         Whether the risk is the loss of the whole model, instead of the mean of the trees' own losses.
+    risk : (n_points,), optional
+        The risk where it is known, else NaN.
     **changes
         values, tree_weight and base, where the solver changes them.
     """
@@ -116,7 +125,10 @@ def trace_path(
     }
     path = Path(ForestAdapter(forest), masks, table, solver, facts, **changes)
     if ensemble:
-        table["risk"] = np.array([_loss_of(problem, path.decision(point)) for point in range(len(path))])
+        known = np.full(len(path), np.nan) if risk is None else risk
+        table["risk"] = np.array(
+            [_loss_of(problem, path.decision(i)) if np.isnan(known[i]) else known[i] for i in range(len(path))]
+        )
     elif changes:
         table["risk"] = np.array([_risk_of(problem, path.decision(point)) for point in range(len(path))])
     else:

@@ -181,6 +181,16 @@ def loss_of(ensemble: Additive, state: State) -> float:
     return float(-ensemble.weight @ np.log(np.maximum(chance[:, 0], 1e-300)))
 
 
+def risk_of(ensemble: Additive, state: State, problem: Problem) -> float:
+    """Return the mean loss of the state, by whatever loss was asked for; NaN where its rows do not tell."""
+    if ensemble.logits:
+        return np.nan
+    raw = ensemble.target - state.pull / ensemble.weight[:, None]
+    some = problem.sample.weight > 0
+    y = problem.sample.y if some.all() else problem.sample.y[some]
+    return float(np.average(problem.loss.rows(ensemble.forest, raw, y), weights=ensemble.weight))
+
+
 def with_stand_ins(ensemble: Additive, state: State) -> NDArray[np.int8]:
     """Return the status of all nodes with the roots a model cannot do without.
 

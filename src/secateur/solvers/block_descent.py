@@ -9,7 +9,7 @@ import numpy as np
 from secateur.path import Path
 from secateur.path.trace import Point, trace_points
 from secateur.problem import Problem
-from secateur.solvers.additive import Additive, additive, decide, not_additive
+from secateur.solvers.additive import Additive, additive, decide, not_additive, risk_of
 from secateur.solvers.base import Solver
 from secateur.solvers.descent import Descent
 from secateur.solvers.falling_descent import Settings, distinct
@@ -134,7 +134,8 @@ class BlockDescent(Solver):
                 if self.polish is not None and not self.joint:
                     state = polished(ensemble, state, self.polish, self.polish_penalty)
                 keep, value = decide(ensemble, state)
-                yield Point(penalty, keep, value, {"ridge": ridge, "kept": float(values == "keep")})
+                more = {"ridge": ridge, "kept": float(values == "keep")}
+                yield Point(penalty, keep, value, more, risk_of(ensemble, state, problem))
 
     def settings(self, values: str, ridge: float) -> Settings:
         """Return how to descend with one kind of values."""

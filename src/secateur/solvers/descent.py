@@ -12,7 +12,7 @@ from secateur.solvers.crown import Part, part_of, whole
 from secateur.solvers.falling_descent import FallingDescent, Settings, layer_prices
 
 Floats = NDArray[np.float64]
-_LARGE = 100
+_LARGE = 500
 """From how many nodes on, on average, it pays to look at crowns."""
 _VALUES = {
     "keep": kernels.KEEP,
