@@ -1,0 +1,165 @@
+"""What many methods make of one ensemble on one fold: each offers models of many sizes, a limit takes one of each."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from time import process_time
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.ensemble import GradientBoostingRegressor, RandomForestRegressor
+
+import secateur as sc
+from benchmarks.folds import Floats, Fold
+from benchmarks.grown_small import grow_small
+from benchmarks.results import Row
+from secateur.api import evaluated_path
+from secateur.path.selection import choose
+
+BUDGETS = (50, 100, 1_000, 5_000, None)
+"""Nodes; None is any size."""
+_AIMED = (50, 100, 1_000)
+"""The budgets at which methods aim, if they can; larger ones are not used up."""
+INCREASES = (0.01, 0.025, 0.05)
+PARTS = {"node_refit": (25.0, 0.0), "node_keep": (0.0, 1.0)}
+"""Methods that are a part of auto's path: the ridge and whether values are kept."""
+GUARD = 0.5
+"""As in prune(): how many standard errors an increase counts more than it was measured."""
+_BLOCKS = sc.solvers.BlockDescent
+
+
+@dataclass(frozen=True, eq=False)
+class Offer:
+    """What a method has to choose from: a table as a path has it, and what each of its models says on the test rows."""
+
+    table: Mapping[str, NDArray[Any]]
+    predict: Callable[[int], Floats]
+
+    def take(self, fold: Fold, max_nodes: int | None = None, max_loss_increase: float | None = None) -> Row:
+        """Return nodes and test error of the model a limit takes; a constant if there is none."""
+        try:
+            point = choose(self.table, {"max_nodes": max_nodes}, max_loss_increase, guard=GUARD)
+        except ValueError:
+            return {"nodes": 1, "error": fold.error(np.zeros(len(fold.test.y)))}
+        return {"nodes": int(self.table["n_nodes"][point]), "error": fold.error(self.predict(point))}
+
+
+@dataclass(frozen=True, eq=False)
+class Contest:
+    """An ensemble, the fold whose training rows grew it, and how much effort to make."""
+
+    model: Any
+    fold: Fold
+    quick: bool
+
+    @property
+    def solvers(self) -> dict[str, sc.solvers.Solver | str]:
+        """The methods that make a path.
+
+        The paper's code polishes with a ridge of 0.01 against a sum of squares; ours counts against their mean.
+        """
+        polish = 0.01 / len(self.fold.train.y)
+        return {
+            "auto": "auto",
+            "ForestPrune": _BLOCKS(granularity="layer", values="keep"),
+            "FP_polished": _BLOCKS(granularity="layer", values="keep", polish="ridge", polish_penalty=polish),
+            "TreeLasso": sc.solvers.TreeLasso(),
+            "BestSubset": sc.solvers.BestSubset(time_limit=0.1 if self.quick else 1.0),
+            "FewerTrees": sc.solvers.FewerTrees(),
+            "WeakestLink": sc.solvers.WeakestLink(),
+        }
+
+    def offers(self, budgets: tuple[int | None, ...], seconds: dict[str, float]) -> Iterator[tuple[Any, str, Offer]]:
+        """Yield budget, method and offer; add to `seconds` the processor time of each method.
+
+        Methods that can aim at a number of nodes make an offer for each of the lower budgets, others one for all.
+        """
+        for name, solver in self.solvers.items():
+            aims = isinstance(solver, str) or solver.aiming_at(max_nodes=1) != solver
+            made: dict[int | None, dict[str, Offer]] = {}
+            for budget in budgets:
+                aim = budget if aims and budget in _AIMED else None
+                if aim not in made:
+                    start = process_time()
+                    made[aim] = self._paths(name, solver, aim)
+                    seconds[name] = seconds.get(name, 0.0) + process_time() - start
+                yield from ((budget, part, offer) for part, offer in made[aim].items())
+        start = process_time()
+        small = self._small()
+        seconds["grown_small"] = process_time() - start
+        yield from ((budget, "grown_small", small) for budget in budgets)
+
+    def _paths(self, name: str, solver: Any, budget: int | None) -> dict[str, Offer]:
+        """Return the offer of a solver, and those of its parts."""
+        train, validation, test = self.fold.train, self.fold.validation, self.fold.test
+        path = evaluated_path(
+            self.model, train.X, train.y, solver=solver, validation=(validation.X, validation.y), max_nodes=budget
+        )
+        paths = {name: path}
+        if name == "auto":
+            ridge, kept = path.table["ridge"], path.table["kept"]
+            for part, (own_ridge, own_kept) in PARTS.items():
+                paths[part] = path.take(np.flatnonzero((ridge == own_ridge) & (kept == own_kept)))
+        return {part: Offer(some.table, _predictor(some, test.X)) for part, some in paths.items()}
+
+    def _small(self) -> Offer:
+        """Return the offer of models trained directly, after the ensemble itself."""
+        validation, test = self.fold.validation, self.fold.test
+        grown = grow_small(self.fold, self.quick)
+        said = np.array([self.model.predict(validation.X), *(one.on_validation for one in grown)])
+        squares = (said - validation.y) ** 2
+        nodes = np.array([sc.as_forest(self.model).n_nodes, *(one.n_nodes for one in grown)])
+        table = {
+            "n_nodes": nodes,
+            "cost": nodes,
+            "loss": squares.mean(axis=1),
+            "increase_se": (squares - squares[0]).std(axis=1) / len(validation.y) ** 0.5,
+        }
+        predictors = [self.model.predict, *(one.predict for one in grown)]
+        return Offer(table, lambda point: predictors[point](test.X))
+
+
+def _predictor(path: sc.Path, X: Floats) -> Callable[[int], Floats]:
+    return lambda point: path[point].predict(X).ravel().astype(np.float64)
+
+
+def contest_boosting(fold: Fold, quick: bool) -> list[Row]:
+    """Return the test error of every method within every node budget: section 4.2 of the paper."""
+    n_trees, budgets = (20, BUDGETS[:1]) if quick else (250, BUDGETS)
+    model = GradientBoostingRegressor(
+        n_estimators=n_trees, max_depth=5, learning_rate=0.1, subsample=0.25, random_state=0
+    ).fit(fold.train.X, fold.train.y)
+    seconds: dict[str, float] = {}
+    rows = []
+    for budget, name, offer in Contest(model, fold, quick).offers(budgets, seconds):
+        limit = "best" if budget is None else f"{budget} nodes"
+        rows.append({"measure": "error", "limit": limit, "method": name, **offer.take(fold, max_nodes=budget)})
+    return _complete("boosting", model, fold, rows, seconds)
+
+
+def contest_bagging(fold: Fold, quick: bool) -> list[Row]:
+    """Return the smallest models within every increase of the loss: section 4.1 of the paper."""
+    n_trees, increases = (10, INCREASES[-1:]) if quick else (500, INCREASES)
+    model = RandomForestRegressor(n_trees, max_depth=20, max_features="sqrt", random_state=0)
+    model.fit(fold.train.X, fold.train.y)
+    seconds: dict[str, float] = {}
+    offers = {name: offer for _, name, offer in Contest(model, fold, quick).offers((None,), seconds)}
+    rows = []
+    for increase in increases:
+        taken = {name: offer.take(fold, max_loss_increase=increase) for name, offer in offers.items()}
+        same = {name: offer.take(fold, max_nodes=taken["auto"]["nodes"]) for name, offer in offers.items()}
+        for measure, found in {"within": taken, "same size": {**same, "auto": taken["auto"]}}.items():
+            limit = f"{100 * increase:g} %"
+            rows += [{"measure": measure, "limit": limit, "method": name, **one} for name, one in found.items()]
+    return _complete("bagging", model, fold, rows, seconds)
+
+
+def _complete(experiment: str, model: Any, fold: Fold, rows: list[Row], seconds: dict[str, float]) -> list[Row]:
+    """Return the rows with what they have in common, those of the parts with no time of their own."""
+    common = {
+        "experiment": experiment,
+        "data": fold.test.name,
+        "full_nodes": sc.as_forest(model).n_nodes,
+        "full_error": fold.error(model.predict(fold.test.X)),
+    }
+    return [{**common, **row, "seconds": seconds.get(row["method"])} for row in rows]
