@@ -1,9 +1,10 @@
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.tree import DecisionTreeRegressor
 from tests.strategies import forests, generators, random_forest, random_keep, random_rows, slow_scores, walk
 
-from secateur import Decision, subforest
+from secateur import Decision, as_forest, subforest
 from secateur.routing import raw_scores, route
 
 
@@ -30,8 +31,13 @@ def test_sums_under_a_decision_are_those_of_the_pruned_forest(forest, rng):
 
 
 def test_leaf_ids_take_the_smallest_type():
-    forest = random_forest(np.random.default_rng(0), n_trees=1)
-    assert route(forest, np.zeros((1, forest.n_features))).dtype == np.uint16
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(300, 2)), rng.normal(size=300)
+    for n_leaves, kind in ((128, np.uint8), (129, np.uint16)):  # 255 and 257 nodes
+        tree = DecisionTreeRegressor(max_leaf_nodes=n_leaves, random_state=0).fit(X, y)
+        leaves = route(as_forest(tree), X)
+        assert leaves.dtype == kind
+        assert np.unique(leaves).size == n_leaves
 
 
 def test_a_value_equal_to_the_threshold_goes_left_unless_the_comparison_is_strict():
