@@ -268,7 +268,7 @@ def test_looking_at_crowns_changes_nothing(monkeypatch, name, values):
         monkeypatch.setattr(descent, "_LARGE", least)
         run = descent_of(problem, 5.0 if values == "refit" else 0.0, values=values, penalties=25, smallest=1e-3)
         found[least] = [(state.status.copy(), state.part.copy()) for _, state in run.run()]
-        assert run.part is None if least else run.part.marked.mean() < 1
+        assert run.crown is None if least else run.crown.marked.mean() < 1
     for (status, part), (other_status, other_part) in zip(*found.values(), strict=True):
         np.testing.assert_array_equal(status, other_status)
         np.testing.assert_allclose(part, other_part, atol=1e-12)

@@ -76,7 +76,7 @@ def _print(parts: _Parts, model: Any, small: Any, summary: dict[str, Any]) -> No
     console.print(table)
     console.print(
         f"A forest of {n_trees} trees was trained on {len(parts.X_train)} rows. secateur was allowed {MAX_NODES} "
-        f"nodes and took the pruning with the lowest loss on {len(parts.X_prune)} other rows. Accuracy and changed "
+        f"nodes and pruned and chose by {len(parts.X_prune)} other rows. Accuracy and changed "
         f"predictions were then measured on {n_test} rows that neither step has seen."
     )
     console.print("\nThe same in Python:\n")

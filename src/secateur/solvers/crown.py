@@ -12,7 +12,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Crown:
+class Nodes:
     """The arrays of some nodes of every tree, as in `Additive` and in the forest."""
 
     leaves: NDArray[np.unsignedinteger]
@@ -26,12 +26,12 @@ class Crown:
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class Crown:
     """Trees without some of their lower parts; a node that is not there says what the lowest one above it says.
 
     Attributes
     ----------
-    crown : Crown
+    arrays : Nodes
     penalty : float
         For this one and larger ones the others are, in all likelihood, out of the question.
     marked : (n_nodes of the forest,) bool
@@ -42,17 +42,17 @@ class Part:
         For every node of the forest the number here of the lowest one at or above it.
     """
 
-    crown: Crown
+    arrays: Nodes
     penalty: float
     marked: NDArray[np.bool_]
     nodes: NDArray[np.intp]
     lowest: NDArray[np.int32]
 
 
-def whole(ensemble: Additive, as_leaf: Floats, as_split: Floats) -> Crown:
-    """Return the crown of all nodes."""
+def all_nodes(ensemble: Additive, as_leaf: Floats, as_split: Floats) -> Nodes:
+    """Return the arrays of all nodes."""
     forest = ensemble.forest
-    return Crown(
+    return Nodes(
         ensemble.leaves,
         forest.tree_start,
         forest.right,
@@ -64,7 +64,7 @@ def whole(ensemble: Additive, as_leaf: Floats, as_split: Floats) -> Crown:
     )
 
 
-def part_of(everything: Crown, ensemble: Additive, marked: NDArray[np.bool_], penalty: float) -> Part:
+def crown_of(everything: Nodes, ensemble: Additive, marked: NDArray[np.bool_], penalty: float) -> Crown:
     """Return the trees of the marked nodes, which have their parents and siblings among them."""
     forest = ensemble.forest
     nodes = np.flatnonzero(marked)
@@ -80,4 +80,4 @@ def part_of(everything: Crown, ensemble: Additive, marked: NDArray[np.bool_], pe
         here = (lowest[start : forest.tree_start[tree + 1]] - first).astype(kind)
         np.take(here, ensemble.leaves[tree], out=leaves[tree])
     arrays = (getattr(everything, name)[nodes] for name in ("depth", "share", "own", "as_leaf", "as_split"))
-    return Part(Crown(leaves, tree_start, right, *arrays), penalty, marked, nodes, lowest)
+    return Crown(Nodes(leaves, tree_start, right, *arrays), penalty, marked, nodes, lowest)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from secateur import kernels
 from secateur.problem import Problem
 from secateur.solvers.additive import Additive, State, empty_state, loss_of
-from secateur.solvers.crown import Part, part_of, whole
+from secateur.solvers.crown import Crown, all_nodes, crown_of
 from secateur.solvers.falling_descent import FallingDescent, Settings, layer_prices
 
 Floats = NDArray[np.float64]
@@ -36,8 +36,8 @@ class Descent(FallingDescent[State]):
             self.ridge *= ensemble.weight.sum() / len(ensemble.weight)
         self.rng = np.random.default_rng(settings.seed)
         self.open = np.ones(ensemble.forest.n_trees, bool)
-        self.crown = whole(ensemble, self.as_leaf, self.as_split)
-        self.part: Part | None = None
+        self.nodes = all_nodes(ensemble, self.as_leaf, self.as_split)
+        self.crown: Crown | None = None
         sizes = np.diff(ensemble.forest.tree_start)
         squares = not ensemble.logits and settings.values in ("keep", "refit") and not settings.layered
         self.has_large_trees = squares and bool(sizes.mean() > _LARGE)
@@ -45,22 +45,22 @@ class Descent(FallingDescent[State]):
 
     def sweep(self, penalty: float, trees: NDArray[np.bool_], first: int, frozen: bool) -> tuple[bool, float]:
         """Update some trees once, then the intercept."""
-        crown, state = self.crown, self.state
+        nodes, state = self.nodes, self.state
         tolerance = 1e-12 * self.scale
         changed, gain = kernels.sweep_blocks(
-            crown.leaves,
+            nodes.leaves,
             self.ensemble.weight,
             state.pull,
             state.chance,
             state.intercept,
-            crown.tree_start,
+            nodes.tree_start,
             self.ensemble.forest.tree_output,
-            crown.right,
-            crown.depth,
-            crown.share,
-            crown.own,
-            crown.as_leaf,
-            crown.as_split,
+            nodes.right,
+            nodes.depth,
+            nodes.share,
+            nodes.own,
+            nodes.as_leaf,
+            nodes.as_split,
             state.status,
             state.part,
             state.factor,
@@ -80,35 +80,35 @@ class Descent(FallingDescent[State]):
         """Update the trees in use, of large ones the crowns alone, until they settle."""
         if most <= 0 or not self.has_large_trees:
             return super().settle(penalty, first, frozen, most)
-        part = self.part = self.part_for(penalty)
-        before, everything = self.state, self.crown
-        status, added = before.status[part.nodes], before.part[part.nodes]
-        self.crown, self.state = part.crown, replace(before, status=status, part=added)
+        crown = self.crown = self.crown_for(penalty)
+        before, everything = self.state, self.nodes
+        status, added = before.status[crown.nodes], before.part[crown.nodes]
+        self.nodes, self.state = crown.arrays, replace(before, status=status, part=added)
         try:
             return super().settle(penalty, first, frozen, most)
         finally:
             before.status[:] = 0
-            before.status[part.nodes] = status
-            np.take(added, part.lowest, axis=0, out=before.part)
-            self.crown, self.state = everything, before
+            before.status[crown.nodes] = status
+            np.take(added, crown.lowest, axis=0, out=before.part)
+            self.nodes, self.state = everything, before
 
-    def part_for(self, penalty: float) -> Part:
-        """Return the nodes in question at this penalty: the part that is there, if it will do, or a new one.
+    def crown_for(self, penalty: float) -> Crown:
+        """Return the nodes in question at this penalty: the crown that is there, if it will do, or a new one.
 
         A new one will do for the next few penalties, too. What is not in it is looked at once at every penalty, so this
         saves time and changes nothing.
         """
-        state, forest, part = self.state, self.ensemble.forest, self.part
-        if part is not None and penalty >= part.penalty and not (state.status[~part.marked] > 0).any():
-            return part
+        state, forest, crown = self.state, self.ensemble.forest, self.crown
+        if crown is not None and penalty >= crown.penalty and not (state.status[~crown.marked] > 0).any():
+            return crown
         marked = kernels.mark_crown(
-            self.crown.leaves,
+            self.nodes.leaves,
             self.ensemble.weight,
             state.pull,
             forest.tree_start,
             forest.tree_output,
             forest.right,
-            self.crown.share,
+            self.nodes.share,
             self.as_leaf,
             self.as_split,
             state.status,
@@ -116,7 +116,7 @@ class Descent(FallingDescent[State]):
             penalty / 2,
             self.ridge,
         )
-        return part_of(self.crown, self.ensemble, marked, penalty / 2)
+        return crown_of(self.nodes, self.ensemble, marked, penalty / 2)
 
     def objective(self, penalty: float) -> float:
         """Return what is being minimised."""
@@ -138,7 +138,7 @@ class Descent(FallingDescent[State]):
 
     def used(self) -> NDArray[np.bool_]:
         """Return which trees are there."""
-        return self.state.status[self.crown.tree_start[:-1]] != 0
+        return self.state.status[self.nodes.tree_start[:-1]] != 0
 
     def rises(self) -> Floats:
         """Return by how much the loss rises, to second order, when a tree is dropped, (n_trees,)."""

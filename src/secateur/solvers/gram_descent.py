@@ -18,16 +18,7 @@ Floats = NDArray[np.float64]
 
 
 def gram_points(forest: Forest, prices: tuple[Floats, Floats], gram: Gram, settings: Settings) -> Iterator[Point]:
-    """Yield what was found at each penalty, without repeating a shape.
-
-    Parameters
-    ----------
-    forest : Forest
-    prices : (n_nodes,) and (n_nodes,)
-        What a node costs as a leaf and as a split.
-    gram : Gram
-    settings : Settings
-    """
+    """Yield what a `GramDescent` with these arguments finds at each penalty, without repeating a shape."""
     descent = GramDescent(forest, prices, gram, settings)
     for penalty, state in distinct(descent.states()):
         keep, value = decide(descent.ensemble, state)
