@@ -54,15 +54,11 @@ class Contest:
 
     @property
     def solvers(self) -> dict[str, sc.solvers.Solver | str]:
-        """The methods that make a path.
-
-        The paper's code polishes with a ridge of 0.01 against a sum of squares; ours counts against their mean.
-        """
-        polish = 0.01 / len(self.fold.train.y)
+        """The methods that make a path."""
         return {
             "auto": "auto",
             "ForestPrune": _BLOCKS(granularity="layer", values="keep"),
-            "FP_polished": _BLOCKS(granularity="layer", values="keep", polish="ridge", polish_penalty=polish),
+            "FP_polished": _BLOCKS(granularity="layer", values="keep", polish="ridge"),
             "TreeLasso": sc.solvers.TreeLasso(),
             "BestSubset": sc.solvers.BestSubset(time_limit=0.1 if self.quick else 1.0),
             "FewerTrees": sc.solvers.FewerTrees(),
@@ -90,11 +86,18 @@ class Contest:
         yield from ((budget, "grown_small", small) for budget in budgets)
 
     def _paths(self, name: str, solver: Any, budget: int | None) -> dict[str, Offer]:
-        """Return the offer of a solver, and those of its parts."""
+        """Return the offer of a solver, and those of its parts.
+
+        By default prune() does once more by all rows what it has chosen by some of them.
+        """
         train, validation, test = self.fold.train, self.fold.validation, self.fold.test
-        path = evaluated_path(
-            self.model, train.X, train.y, solver=solver, validation=(validation.X, validation.y), max_nodes=budget
-        )
+        if name == "auto":
+            X, y = np.concatenate([train.X, validation.X]), np.concatenate([train.y, validation.y])
+            chosen_by = np.arange(len(y)) >= len(train.y)
+            path = evaluated_path(self.model, X, y, solver=solver, validation=chosen_by, max_nodes=budget)
+        else:
+            other = (validation.X, validation.y)
+            path = evaluated_path(self.model, train.X, train.y, solver=solver, validation=other, max_nodes=budget)
         paths = {name: path}
         if name == "auto":
             ridge, kept = path.table["ridge"], path.table["kept"]

@@ -257,3 +257,27 @@ def test_a_share_is_held_out_for_choosing_and_then_all_rows_are_used(diabetes):
     for point in (1, len(path) // 2, len(path) - 1):
         nearest = np.nanargmin(np.abs(np.log(trial.table["penalty"] / path.table["penalty"][point])))
         assert path.table["loss"][point] == pytest.approx(trial.table["loss"][nearest], rel=1e-12)
+
+
+def test_marked_rows_are_held_out_for_choosing_and_then_all_rows_are_used(diabetes):
+    X, y = diabetes
+    forest = RandomForestRegressor(20, random_state=0).fit(X[:200], y[:200])
+    X, y = X[200:], y[200:]
+    solver = sc.solvers.BlockDescent(penalties=12, smallest=1e-3)
+    marked = np.arange(len(y)) % 3 == 0
+    path = evaluated_path(forest, X, y, validation=marked, solver=solver)
+    whole = sc.prune_path(forest, X, y, solver=solver)
+    np.testing.assert_array_equal(path.table["risk"], whole.table["risk"])
+    assert path.facts["evaluated_rows"] == marked.sum()
+    assert path.table["loss"][0] == pytest.approx(np.mean((forest.predict(X[marked]) - y[marked]) ** 2))
+    alone = evaluated_path(forest, X, y, validation=marked, solver="weakest_link")
+    apart = sc.prune_path(forest, X[~marked], y[~marked], solver="weakest_link").evaluate(X[marked], y[marked])
+    np.testing.assert_allclose(alone.table["loss"][[0, -1]], apart.table["loss"][[0, -1]])
+
+
+@pytest.mark.parametrize("mask", [np.ones(9, bool), np.zeros(30, bool), np.ones(30, bool), np.arange(30)])
+def test_a_mask_marks_some_of_the_rows(diabetes, mask):
+    X, y = diabetes
+    forest = RandomForestRegressor(3, random_state=0).fit(X[30:], y[30:])
+    with pytest.raises(ValueError, match="some true and some false"):
+        sc.prune(forest, X[:30], y[:30], validation=mask)

@@ -62,7 +62,8 @@ _NOTES = [
     "means, targets have variance 1; all taken from training rows, where the paper's code scales each part by itself.",
     "boosting: 250 trees of depth 5, rate 0.1, each on a quarter of the rows. bagging: 500 trees to depth 20, √features"
     " tried per split. Every path is made on the training rows, which grew the ensemble (half of the "
-    "validation rows instead was far worse for forests); the validation rows choose; "
+    "validation rows instead was far worse for forests); the validation rows choose. What they choose, auto prunes "
+    "once more by both together, as prune() does by default when it holds rows out; "
     "errors are mean squared errors on the test rows, 1 being about those of a constant.",
     "boosting, error: of the best on validation with at most so many nodes, or of any size (best); the paper's code "
     "takes the largest that fits. auto, ForestPrune and BestSubset aim at budgets up to 1000.",
@@ -71,8 +72,9 @@ _NOTES = [
     "is a share of the ensemble's loss; in the paper's code a share of the target's variance, which allows more. "
     "change %: of the test error of that model. same size %: change of the test error for the best on validation with "
     "at most as many nodes as auto has at this limit. A constant stands where nothing is small enough.",
-    "auto: the default of prune() for ensembles. node_refit and node_keep are parts of its path: ridge 25, and kept "
-    "values. ForestPrune: layers and kept values; FP_polished: with weights by ridge, 0.01 as in the paper's code. "
+    "auto: the default of prune() for ensembles; its ridges were chosen on other data sets. node_refit and node_keep "
+    "are parts of its path: ridge 25, and kept values. ForestPrune: layers and kept values; FP_polished: with weights "
+    "by ridge, 0.01 as in the paper's code. "
     "BestSubset: one second per path. grown_small: the best of boosters (depth 1, 2, 3, 5; rate 0.1, 0.3, 1) and "
     "forests (depth 4, 8, 12, 20; 1 to 100 trees) trained directly.",
     "rival: the best of the other methods but for parts of auto. lead_%: by how much auto is better, in % of the "

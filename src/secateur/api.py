@@ -111,12 +111,13 @@ def prune(
     X, y : rows and targets, best not the ones the model was trained on
     solver, cost, loss, sample_weight
         As in `prune_path`.
-    validation : float, (X, y), (X, y, sample_weight), "oob", "refit", "cv", "auto" or None
-        The rows on which a point of the path is chosen: a share of the rows given, other rows, out-of-bag rows (given
-        the training rows of bagged trees), a quarter held out from a clone that is refitted on the rest, five-fold
-        cross-validation (refits five clones), or None for the very rows the path is made on. "auto" is a share of 0.25;
-        given the training rows it is "cv" or, from 5000 rows on, "refit" if the solver fits trees to each other, and
-        "oob" for bagged trees otherwise.
+    validation : float, (n_rows,) bools, (X, y), (X, y, sample_weight), "oob", "refit", "cv", "auto" or None
+        The rows on which a point of the path is chosen: a share of the rows given, or those marked, other rows,
+        out-of-bag rows (given the training rows of bagged trees), a quarter held out from a clone that is refitted on
+        the rest, five-fold cross-validation (refits five clones), or None for the very rows the path is made on.
+        Solvers that fit trees to each other, as the default for ensembles does, hold out a share or a mask for
+        choosing only, and prune once more by all rows. "auto" is a share of 0.25; given the training rows it is "cv"
+        or, from 5000 rows on, "refit" if the solver fits trees to each other, and "oob" for bagged trees otherwise.
     max_nodes, max_leaves, max_trees, max_depth, max_features, max_cost, max_bytes : optional
         Limits the result must obey, the last on the pickled model. Of the points that do, the one with the lowest loss
         is taken.
@@ -202,7 +203,9 @@ def evaluated_path(
 ) -> Path:
     """Return the path from which `prune` chooses: at most 256 points within the limits, with their losses."""
     adapter = adapt(model)
-    chosen = _solver_for("weakest_link" if (solver, validation) == ("auto", "oob") else solver, adapter)
+    if isinstance(solver, str) and isinstance(validation, str) and (solver, validation) == ("auto", "oob"):
+        solver = "weakest_link"  # single trees are to speak for a row
+    chosen = _solver_for(solver, adapter)
     budget = _node_budget(adapter, limits.get("max_nodes"), limits.pop("max_bytes", None))
     chosen = chosen.aiming_at(max_nodes=budget, max_trees=max_trees)
 

@@ -21,7 +21,7 @@ from secateur.problem import Sample, read_sample
 from secateur.trials import Trial, judge
 from secateur.warnings import TrainingRowsWarning
 
-Validation = float | tuple[Any, ...] | Literal["auto", "oob", "refit", "cv"] | None
+Validation = float | NDArray[np.bool_] | tuple[Any, ...] | Literal["auto", "oob", "refit", "cv"] | None
 
 _SHARE = 0.25
 _FOLDS_OF = {"cv": (5, 5), "refit": (4, 1)}
@@ -31,7 +31,7 @@ _JUDGED_BY = {
     "refit": "a random share of 0.25 of the rows, by a clone refitted on the others",
 }
 _MANY_ROWS = 5000
-_NOT_A_WAY = "is none of: a share between 0 and 1, (X, y), 'oob', 'refit', 'cv', 'auto', None. Use one of these."
+_NOT_A_WAY = "is none of: a share (0 to 1), a mask, (X, y), 'oob', 'refit', 'cv', 'auto', None. Use one of these."
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +75,7 @@ def make_and_evaluate(
     """Return the path `make` makes and `shorten` shortens, evaluated as `validation` says.
 
     `sums` says that trees were fitted to each other, so that one cannot speak without the others, as out-of-bag trees
-    would. A share of the rows is then held out for choosing only: the path returned is made on all rows.
+    would. Some of the rows are then held out for choosing only: the path returned is made on all rows.
 
     Raises
     ------
@@ -91,13 +91,13 @@ def make_and_evaluate(
         n_clones = _FOLDS_OF[way][1]
         judged = judge(make(adapter, sample), shorten, clones, n_clones, rows=_JUDGED_BY[way], progress=progress)
         return replace(judged, facts={**judged.facts, "clones": n_clones})
-    if way == "oob" and sums:
+    if isinstance(way, str) and way == "oob" and sums:
         raise ValueError(
             "validation='oob' lets single trees speak for a row, but this solver fits trees to each other. "
             "Use validation='refit', 'cv' or (X_val, y_val)."
         )
     making, judging, which = _rows_to_use(adapter, sample, way, rng)
-    if sums and isinstance(way, float):
+    if sums and isinstance(way, float | np.ndarray):
         trial = Trial(make(adapter, making), judging)
         which += ", by a pruning of the others"
         return judge(make(adapter, sample), shorten, [trial], 1, rows=which, progress=progress)
@@ -110,6 +110,8 @@ def _rows_to_use(
     """Return the rows to make the path on, the rows to choose by, and what to call the latter."""
     if isinstance(way, tuple):
         return sample, Rows(*way).sample(adapter), "the validation rows"
+    if isinstance(way, np.ndarray):
+        return *_split_by(sample, way), "the rows of the mask"
     if way == "oob":
         return sample, _out_of_bag(adapter, sample), "out-of-bag rows, each judged by the trees not grown on it"
     if way is not None and not (isinstance(way, float) and 0.0 < way < 1.0):
@@ -156,6 +158,16 @@ def _split(sample: Sample, share: float, rng: np.random.Generator) -> tuple[Samp
         )
     order = rng.permutation(len(sample))
     return sample.take(np.sort(order[n_judging:])), sample.take(np.sort(order[:n_judging]))
+
+
+def _split_by(sample: Sample, mask: NDArray[np.bool_]) -> tuple[Sample, Sample]:
+    """Return rows to make a path on, and those of the mask to choose by."""
+    if mask.shape != (len(sample),) or mask.dtype != bool or mask.all() or not mask.any():
+        raise ValueError(
+            f"validation is an array of {mask.dtype} with shape {mask.shape}, true in {np.count_nonzero(mask)} places; "
+            f"a bool for each of {len(sample)} rows is needed, some true and some false. Mark the rows to choose by."
+        )
+    return sample.take(np.flatnonzero(~mask)), sample.take(np.flatnonzero(mask))
 
 
 def _out_of_bag(adapter: Adapter, sample: Sample) -> Sample:

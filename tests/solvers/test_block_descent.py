@@ -377,7 +377,8 @@ def test_the_loss_that_is_minimised_is_that_of_the_model():
 @given(rng=generators, share=st.sampled_from([0.03, 0.003]), polish=st.sampled_from(["ridge", "subset"]))
 def test_depth_and_weight_of_a_tree_are_chosen_together(rng, share, polish):
     problem = random_problem(rng, 1, max_splits=5)
-    settings = {"granularity": "layer", "values": "keep", "joint": True, "polish": polish, "polish_penalty": 0.02}
+    settings = {"granularity": "layer", "values": "keep", "joint": True, "polish": polish}
+    settings["polish_penalty"] = 0.02 * len(problem.sample)
     descent = descent_of(problem, max_sweeps=1, **settings)
     ensemble, forest, penalty = descent.ensemble, problem.forest, share * descent.scale
     wanted = descent.state.pull[:, 0] / ensemble.weight
@@ -411,7 +412,7 @@ def test_polished_trees_fit_the_rows_better_than_before(polish):
     forest = RandomForestRegressor(12, max_depth=6, random_state=0).fit(X, y)
     settings = {"granularity": "layer", "values": "keep", "penalties": 12, "smallest": 1e-3}
     plain = sc.prune_path(forest, X, y, solver=BlockDescent(**settings))
-    after = sc.prune_path(forest, X, y, solver=BlockDescent(polish=polish, polish_penalty=1e-3, **settings))
+    after = sc.prune_path(forest, X, y, solver=BlockDescent(polish=polish, polish_penalty=1e-3 * len(y), **settings))
     assert after.table["risk"][1:].min() < plain.table["risk"][1:].min()
     for point in (1, len(after) // 2):
         native = after[point].to_model()

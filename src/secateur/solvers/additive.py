@@ -51,6 +51,11 @@ class Additive:
     own: Floats
     share: Floats
 
+    @property
+    def weight_per_row(self) -> float:
+        """What a penalty counted against the sum over rows is to be multiplied by."""
+        return float(self.weight.sum()) / len(self.weight)
+
 
 @dataclass(frozen=True, eq=False)
 class State:

@@ -14,5 +14,5 @@ def automatic(forest: Forest, *, new_values: bool) -> Solver:
     """
     if forest.n_trees < 2 or not new_values or not_additive(forest):
         return WeakestLink()
-    bagged = forest.link in ("identity", "probability") and forest.aggregation == "mean"
-    return BlockDescent(values="both", ridge=(5.0, 25.0, 100.0, 400.0) if bagged else (1.0, 5.0, 25.0))
+    squares = forest.link in ("identity", "probability")
+    return BlockDescent(values="both", ridge=(5.0, 25.0, 100.0, 400.0) if squares else (1.0, 5.0, 25.0))

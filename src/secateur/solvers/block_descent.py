@@ -55,6 +55,7 @@ class BlockDescent(Solver):
     polish : "ridge", "subset" or None
         Reweigh the trees of each point, with a penalty on the squared weights or on their number.
     polish_penalty : float
+        Counted against the sum of squared errors over rows, as ForestPrune does.
     joint : bool
         Choose each tree's weight together with its depth, penalised as `polish` says.
     engine : "rows" or "gram"
@@ -62,7 +63,7 @@ class BlockDescent(Solver):
         way. "gram" is for `granularity="layer", values="keep"` and squared error; it takes (Σ depths of trees)²
         numbers of memory, and an update does not depend on the number of rows.
     max_nodes : int, optional
-        Make sure that a point uses up this number of nodes.
+        Make sure that a point uses up this number of nodes, and stop there.
     max_trees : int, optional
         Once there are more trees, drop the weakest, and go on to smaller penalties with those that are left.
     seed : int

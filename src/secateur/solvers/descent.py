@@ -31,9 +31,7 @@ class Descent(FallingDescent[State]):
         self.state = empty_state(ensemble)
         self.scale = loss_of(ensemble, self.state)
         self.values = _VALUES[settings.values]
-        self.ridge = 0.0 if settings.values == "keep" else settings.ridge
-        if settings.values == "refit":
-            self.ridge *= ensemble.weight.sum() / len(ensemble.weight)
+        self.ridge = 0.0 if settings.values == "keep" else settings.ridge * ensemble.weight_per_row
         self.rng = np.random.default_rng(settings.seed)
         self.open = np.ones(ensemble.forest.n_trees, bool)
         self.nodes = all_nodes(ensemble, self.as_leaf, self.as_split)

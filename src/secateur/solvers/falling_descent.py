@@ -97,9 +97,9 @@ class FallingDescent(ABC, Generic[S]):
     _told = 0
 
     def run(self) -> Iterator[tuple[float, S]]:
-        """Yield the state at every penalty, the largest first, and at the node budget."""
+        """Yield the state at every penalty, the largest first; with a node budget until it is used up, and there."""
         budget = self.settings.max_nodes
-        fits, over = (np.inf, self.state.copy()), None
+        fits = (np.inf, self.state.copy())
         penalties = self.penalties()
         for place, penalty in enumerate(penalties):
             self._place = (place, len(penalties))
@@ -108,13 +108,12 @@ class FallingDescent(ABC, Generic[S]):
             if self.settings.local_search:
                 self.search(penalty)
             yield penalty, self.state
-            if budget is not None and over is None:
-                if self.size(self.state) <= budget:
-                    fits = (penalty, self.state.copy())
-                else:
-                    over = (penalty, self.state.copy())
-        if budget is not None and over is not None:
-            yield from self.meet(budget, fits, over)
+            if budget is None:
+                continue
+            if self.size(self.state) > budget:
+                yield from self.meet(budget, fits, (penalty, self.state.copy()))
+                return
+            fits = (penalty, self.state.copy())
 
     def descend(self, penalty: float, *, first: int = 0, frozen: bool = False) -> float:
         """Update trees until a whole round changes nothing, or as long as the settings allow; return what was gained.

@@ -17,8 +17,10 @@ def polished(ensemble: Additive, state: State, how: str, penalty: float) -> Stat
 
     The weights solve
 
-        min_β,b  Σ_i weight_i (y_i − b − Σ_t β_t tree_t(x_i))² + penalty · ‖β‖²      (how = "ridge"), or
-                                                             … + penalty · #{β ≠ 0}   (how = "subset").
+        min_β,b  Σ_i (y_i − b − Σ_t β_t tree_t(x_i))² + penalty · ‖β‖²      (how = "ridge"), or
+                                                    … + penalty · #{β ≠ 0}   (how = "subset"),
+
+    rows counting by their weight.
 
     The first is solved exactly; for the second trees are left out one after another, each time the one that costs the
     least with all others solved for again, and the best of these subsets is taken. Squared error only.
@@ -26,6 +28,7 @@ def polished(ensemble: Additive, state: State, how: str, penalty: float) -> Stat
     forest = ensemble.forest
     trees = np.flatnonzero(state.status[forest.root])
     gram, match = normal_equations(ensemble, state, trees)
+    penalty *= ensemble.weight_per_row
     beta = ridge_weights(gram, match, penalty) if how == "ridge" else subset_weights(gram, match, penalty)
     factor = np.zeros(forest.n_trees)
     factor[trees] = beta
