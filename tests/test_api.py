@@ -14,7 +14,7 @@ from tests.models import RECIPES, case
 import secateur as sc
 from secateur.api import evaluated_path, prune_point
 from secateur.io import adapt
-from secateur.problem import read_sample
+from secateur.sample import read_sample
 from secateur.warnings import NothingPrunedWarning, TrainingRowsWarning
 
 

@@ -10,7 +10,8 @@ from secateur import kernels
 from secateur.costs import LeafCost
 from secateur.io import adapt
 from secateur.losses import default_loss
-from secateur.problem import Problem, read_sample
+from secateur.problem import Problem
+from secateur.sample import read_sample
 
 
 def prepare(task: PathTask) -> Job:

@@ -9,7 +9,8 @@ from benchmarks.tasks import PathTask
 from secateur.costs import LeafCost
 from secateur.io import adapt
 from secateur.losses import default_loss
-from secateur.problem import Problem, read_sample
+from secateur.problem import Problem
+from secateur.sample import read_sample
 from secateur.solvers import WeakestLink
 
 

@@ -21,7 +21,8 @@ from benchmarks.results import Result, Row, Target
 from secateur.costs import NodeCost
 from secateur.io import adapt
 from secateur.losses import default_loss
-from secateur.problem import Problem, read_sample
+from secateur.problem import Problem
+from secateur.sample import read_sample
 from secateur.solvers import BlockDescent
 from secateur.solvers.additive import additive
 from secateur.solvers.descent import Descent

@@ -19,7 +19,8 @@ from secateur import kernels
 from secateur.costs import NodeCost
 from secateur.io import adapt
 from secateur.losses import default_loss
-from secateur.problem import Problem, read_sample
+from secateur.problem import Problem
+from secateur.sample import read_sample
 from secateur.solvers import MaxHeap
 from secateur.solvers.node_weights import Block, blocks
 

@@ -22,7 +22,7 @@ from benchmarks.results import Result, Row, Target
 from secateur.api import prune_point
 from secateur.io import adapt
 from secateur.losses import default_loss
-from secateur.problem import read_sample
+from secateur.sample import read_sample
 
 _PROMISE = 0.05
 _DATA = {

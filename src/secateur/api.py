@@ -15,7 +15,8 @@ from secateur.losses import LOSSES, Loss, default_loss
 from secateur.path import Path, Progress, Pruned
 from secateur.path.pruned import pickled_size
 from secateur.path.selection import LIMITS
-from secateur.problem import Problem, Sample, read_sample
+from secateur.problem import Problem
+from secateur.sample import Sample, read_sample
 from secateur.solvers import SOLVERS, Solver
 from secateur.solvers.automatic import automatic
 from secateur.validation import Rows, Validation, make_and_evaluate
@@ -79,7 +80,7 @@ def prune_path(
     """
     adapter = adapt(model)
     sample = read_sample(adapter, X, y, sample_weight)
-    return _make_path(adapter, sample, _solver_for(solver, adapter), cost, loss, progress)
+    return _make_path(adapter, sample, _solver_for(solver, adapter, cost), cost, loss, progress)
 
 
 def prune(
@@ -205,7 +206,7 @@ def evaluated_path(
     adapter = adapt(model)
     if isinstance(solver, str) and isinstance(validation, str) and (solver, validation) == ("auto", "oob"):
         solver = "weakest_link"  # single trees are to speak for a row
-    chosen = _solver_for(solver, adapter)
+    chosen = _solver_for(solver, adapter, cost)
     budget = _node_budget(adapter, limits.get("max_nodes"), limits.pop("max_bytes", None))
     chosen = chosen.aiming_at(max_nodes=budget, max_trees=max_trees)
 
@@ -248,10 +249,12 @@ def _warn_of_extremes(chosen: Pruned) -> None:
         )
 
 
-def _solver_for(choice: Solver | str, adapter: Adapter) -> Solver:
+def _solver_for(choice: Solver | str, adapter: Adapter, cost: Cost | str | None) -> Solver:
     """Return the solver meant, by name or by what suits the model."""
     if isinstance(choice, str) and choice == "auto":
-        return automatic(adapter.forest, new_values=adapter.cannot_change("value") is None)
+        return automatic(
+            adapter.forest, _from_table(cost, COSTS, "cost"), new_values=adapter.cannot_change("value") is None
+        )
     solver: Solver = _from_table(choice, SOLVERS, "solver")
     return solver
 
@@ -269,7 +272,7 @@ def _make_path(
         forest,
         sample,
         _from_table(loss, LOSSES, "loss") or chosen.default_loss(forest) or default_loss(forest),
-        _from_table(cost, COSTS, "cost") or NodeCost(),
+        _from_table(cost, COSTS, "cost") or chosen.default_cost() or NodeCost(),
         progress,
     )
     for reason in (chosen.unsupported(problem), *(adapter.cannot_change(what) for what in chosen.changes)):

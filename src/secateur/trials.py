@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secateur.path import NestedMasks, Path, Progress
-from secateur.problem import Sample
+from secateur.sample import Sample
 
 Floats = NDArray[np.float64]
 

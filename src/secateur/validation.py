@@ -17,7 +17,7 @@ from secateur.io import adapt
 from secateur.io.adapter import Adapter
 from secateur.io.batches import Batches
 from secateur.path import Path, Progress
-from secateur.problem import Sample, read_sample
+from secateur.sample import Sample, read_sample
 from secateur.trials import Trial, judge
 from secateur.warnings import TrainingRowsWarning
 
@@ -41,6 +41,7 @@ class Rows:
     X: Any
     y: Any = None
     weight: Any = None
+    place: NDArray[np.intp] | None = None
 
     def take(self, index: NDArray[np.intp]) -> "Rows":
         """Return some of them, in the type they came in."""
@@ -54,11 +55,11 @@ class Rows:
         def pick(values: Any) -> Any:
             return None if values is None else _safe_indexing(values, index)
 
-        return Rows(pick(self.X), pick(self.y), pick(self.weight))
+        return Rows(pick(self.X), pick(self.y), pick(self.weight), index)
 
     def sample(self, adapter: Adapter) -> Sample:
         """Return them routed."""
-        return read_sample(adapter, self.X, self.y, self.weight)
+        return replace(read_sample(adapter, self.X, self.y, self.weight), place=self.place)
 
 
 def make_and_evaluate(

@@ -9,13 +9,16 @@ from hypothesis import strategies as st
 from tests.strategies import LINK_OUTPUTS, forests, generators, random_forest, random_keep, random_rows, random_target
 
 from secateur import Decision, subforest
-from secateur.costs import COSTS
+from secateur.costs import COSTS, AdditiveCost
 from secateur.losses import LOSSES, ClassLoss, default_loss
-from secateur.problem import Problem, Sample
+from secateur.masks import NestedMasks, PackedMasks
+from secateur.problem import Problem
 from secateur.routing import raw_scores, route
+from secateur.sample import Sample
 
 losses = pytest.mark.parametrize("loss", [loss() for loss in LOSSES.values() if loss.additive], ids=lambda x: x.name)
 costs = pytest.mark.parametrize("cost", [cost() for cost in COSTS.values()], ids=list(COSTS))
+additive = [cost() for cost in COSTS.values() if issubclass(cost, AdditiveCost)]
 
 
 def forest_for(loss, rng, **facts):
@@ -115,6 +118,24 @@ def test_a_large_mean_does_not_swamp_the_squared_error():
 
 @costs
 @given(forest=forests(), rng=generators)
+def test_a_pruning_costs_the_same_in_any_kind_of_masks_and_cutting_never_costs_more(cost, forest, rng):
+    X = random_rows(rng, 5, forest.n_features)
+    sample = Sample(route(forest, X), np.zeros((5, 1)), rng.uniform(0.5, 2, 5))
+    removed_at = np.full(forest.n_nodes, 3, np.int32)
+    for v in range(forest.n_nodes):
+        if forest.parent[v] != -1:
+            above = forest.parent[v]
+            own = 1 + int(rng.integers(0, 3)) if v == above + 1 else removed_at[above + 1]
+            removed_at[v] = min(own, removed_at[above])
+    nested = NestedMasks(removed_at, 3)
+    packed = PackedMasks.pack(np.array([nested.keep(point) for point in range(3)]))
+    total = cost.totals(forest, sample, nested)
+    np.testing.assert_allclose(total, cost.totals(forest, sample, packed))
+    assert (np.diff(total) <= 1e-9).all()
+
+
+@pytest.mark.parametrize("cost", additive, ids=lambda cost: cost.name)
+@given(forest=forests(), rng=generators)
 def test_prices_are_not_negative_and_cutting_never_costs_more(cost, forest, rng):
     reach = rng.random(forest.n_nodes)
     as_leaf, as_split = cost.prices(forest, reach)
@@ -131,20 +152,19 @@ def test_costs_count_what_their_names_say(forest, rng, n_rows):
     pruned = subforest(forest, Decision(keep))
     X = random_rows(rng, n_rows, forest.n_features)
     leaves = route(pruned, X)
-    reach = np.zeros(pruned.n_nodes)
-    depth = 0.0
+    depth, met = 0.0, set()
     for tree in range(pruned.n_trees):
-        for leaf in pruned.root[tree] + leaves[tree].astype(int):
+        for row, leaf in enumerate(pruned.root[tree] + leaves[tree].astype(int)):
             depth += pruned.depth[leaf] / n_rows
-            v = leaf
+            v = pruned.parent[leaf]
             while v != -1:
-                reach[v] += 1 / n_rows
+                met.add((row, pruned.feature[v]))
                 v = pruned.parent[v]
-    expected = {"nodes": pruned.n_nodes, "leaves": pruned.n_leaves, "depth": depth}
+    expected = {"nodes": pruned.n_nodes, "leaves": pruned.n_leaves, "depth": depth, "features": len(met) / n_rows}
+    sample = Sample(leaves, np.zeros((n_rows, 1)), np.ones(n_rows))
+    whole = NestedMasks(np.ones(pruned.n_nodes, np.int32), 1)
     for name, cost in COSTS.items():
-        as_leaf, as_split = cost().prices(pruned, reach)
-        total = as_leaf[~pruned.is_split].sum() + as_split[pruned.is_split].sum()
-        assert total == pytest.approx(expected[name])
+        assert cost().totals(pruned, sample, whole)[0] == pytest.approx(expected[name])
 
 
 @given(forests(links=("identity", "logit", "softmax")), generators)

@@ -13,8 +13,9 @@ from secateur.decision import check_keep
 from secateur.io import adapt
 from secateur.losses import LOSSES
 from secateur.path import NestedMasks, Path
-from secateur.problem import Problem, read_sample
+from secateur.problem import Problem
 from secateur.routing import route
+from secateur.sample import read_sample
 from secateur.solvers import SOLVERS
 
 VARIANTS = [

@@ -8,7 +8,7 @@ from sklearn.linear_model import LinearRegression
 
 import secateur as sc
 from secateur.io import adapt, batches
-from secateur.problem import read_sample
+from secateur.sample import read_sample
 from secateur.warnings import TrainingRowsWarning
 
 FRIEDMAN = make_friedman1(600, noise=1.0, random_state=0)

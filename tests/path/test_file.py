@@ -15,8 +15,9 @@ from secateur.costs import NodeCost
 from secateur.losses import SquaredError
 from secateur.path import PackedMasks, Path
 from secateur.path.trace import trace_path
-from secateur.problem import Problem, Sample
+from secateur.problem import Problem
 from secateur.routing import route
+from secateur.sample import Sample
 
 
 @pytest.fixture(scope="module")

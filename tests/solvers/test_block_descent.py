@@ -29,8 +29,9 @@ from secateur.costs import NodeCost
 from secateur.decision import Decision
 from secateur.io import adapt
 from secateur.losses import default_loss
-from secateur.problem import Problem, Sample, read_sample
+from secateur.problem import Problem
 from secateur.routing import route
+from secateur.sample import Sample, read_sample
 from secateur.solvers import BlockDescent, descent
 from secateur.solvers.additive import additive, decide, loss_of, predict
 from secateur.solvers.descent import Descent

@@ -12,8 +12,9 @@ from tests.strategies import all_prunings, generators, random_forest, random_row
 import secateur as sc
 from secateur.costs import NodeCost
 from secateur.losses import Brier, SquaredError, ZeroOne
-from secateur.problem import Problem, Sample
+from secateur.problem import Problem
 from secateur.routing import route
+from secateur.sample import Sample
 
 many = settings(max_examples=500)
 

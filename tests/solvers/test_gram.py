@@ -27,8 +27,9 @@ import secateur as sc
 from secateur.costs import COSTS
 from secateur.losses import default_loss
 from secateur.path.trace import trace_points
-from secateur.problem import Problem, Sample
+from secateur.problem import Problem
 from secateur.routing import route
+from secateur.sample import Sample
 from secateur.solvers import BlockDescent
 from secateur.solvers.additive import additive
 from secateur.solvers.gram import columns, gram_of

@@ -14,7 +14,8 @@ from secateur.costs import NodeCost
 from secateur.io import adapt
 from secateur.losses import default_loss
 from secateur.path import Path
-from secateur.problem import Problem, read_sample
+from secateur.problem import Problem
+from secateur.sample import read_sample
 from secateur.solvers import MaxHeap
 from secateur.solvers.node_weights import blocks, keep_of, values_of
 

@@ -16,8 +16,9 @@ from secateur import kernels
 from secateur.costs import NodeCost
 from secateur.io import adapt
 from secateur.losses import SquaredError, default_loss
-from secateur.problem import Problem, Sample, read_sample
+from secateur.problem import Problem
 from secateur.routing import route
+from secateur.sample import Sample, read_sample
 from secateur.solvers import RuleLasso
 from secateur.solvers.node_weights import blocks, keep_of, values_of
 

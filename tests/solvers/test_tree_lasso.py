@@ -20,8 +20,9 @@ import secateur as sc
 from secateur import kernels
 from secateur.costs import NodeCost
 from secateur.losses import default_loss
-from secateur.problem import Problem, Sample
+from secateur.problem import Problem
 from secateur.routing import route
+from secateur.sample import Sample
 from secateur.solvers import TreeLasso, polish
 from secateur.solvers.additive import additive, empty_state, loss_of
 from secateur.solvers.polish import normal_equations

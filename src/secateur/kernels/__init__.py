@@ -12,7 +12,9 @@ from secateur.kernels.block_descent import (
     move_intercept,
     sweep_blocks,
 )
+from secateur.kernels.closure_path import closure_path, inseparable, worthwhile
 from secateur.kernels.crown import mark_crown
+from secateur.kernels.feature_cost import cost_of_points, count_needs, equal_items, list_needs
 from secateur.kernels.gram_descent import layer_steps, move_cut, sweep_layers
 from secateur.kernels.max_heap import fit_max_heap, node_gradient, project_max_heap
 from secateur.kernels.raising import raise_tree
@@ -42,15 +44,21 @@ __all__ = [
     "add_trees",
     "best_of_every_size",
     "cheapest_cut",
+    "closure_path",
     "collapse",
+    "cost_of_points",
     "count_classes",
+    "count_needs",
     "drop_tree",
+    "equal_items",
     "fit_max_heap",
     "fit_rule_lasso",
     "fit_tree_lasso",
+    "inseparable",
     "keep_of_size",
     "layer_steps",
     "lift",
+    "list_needs",
     "mark_crown",
     "merge_leaves",
     "move_cut",
@@ -74,4 +82,5 @@ __all__ = [
     "tree_parent",
     "weakest_collapses",
     "weakest_link",
+    "worthwhile",
 ]

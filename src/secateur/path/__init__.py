@@ -13,10 +13,11 @@ from secateur.decision import Decision
 from secateur.forest import Forest
 from secateur.io.adapter import Adapter
 from secateur.losses import LOSSES, Loss
-from secateur.path.masks import Masks, NestedMasks, PackedMasks
+from secateur.masks import Masks, NestedMasks, PackedMasks
 from secateur.path.pruned import Pruned, pickled_size
-from secateur.path.selection import LIMITS, choose, within
-from secateur.problem import Progress, Sample, read_sample
+from secateur.path.selection import LIMITS, certificate, choose, within
+from secateur.problem import Progress
+from secateur.sample import Sample, read_sample
 
 __all__ = ["Masks", "NestedMasks", "PackedMasks", "Path", "Progress", "Pruned"]
 
@@ -251,7 +252,7 @@ class Path:
         while True:
             chosen = path[choose(path.table, limits, max_loss_increase, rule, self.facts["made_on_rows"], guard)]
             if max_bytes is None:
-                return chosen
+                return replace(chosen, proof=certificate(path.table, chosen.point, max_cost))
             path.table["bytes"][chosen.point] = pickled_size(chosen.to_model())
             if path.table["bytes"][chosen.point] <= max_bytes:
                 return chosen

@@ -16,7 +16,7 @@ from secateur.io import adapt
 from secateur.io.adapter import ForestAdapter
 from secateur.io.archive import forest_from_arrays, forest_to_arrays, same_forest
 from secateur.io.replace import replacing
-from secateur.path.masks import Masks, NestedMasks, PackedMasks
+from secateur.masks import Masks, NestedMasks, PackedMasks
 
 if TYPE_CHECKING:
     from secateur.path import Path

@@ -31,6 +31,8 @@ class Pruned:
         Its row of the path's table.
     solver : str
     facts : dict
+    proof : dict, optional
+        How good it is for its budget, where the solver can tell: see `secateur.path.selection.certificate`.
     """
 
     source: Adapter
@@ -39,6 +41,7 @@ class Pruned:
     row: dict[str, Any]
     solver: str
     facts: dict[str, Any]
+    proof: dict[str, float] | None = None
 
     def __repr__(self) -> str:
         size = f"{self.row['n_nodes']} of {self.source.forest.n_nodes} nodes, {self.row['n_trees']} trees"
@@ -101,6 +104,7 @@ class Pruned:
             },
             "risk": row["risk"],
             "cost": {"value": row["cost"], "name": self.facts["cost"]},
+            "optimality": self.proof,
             "changed": row.get("changed"),
             "penalty": row["penalty"],
             "point": self.point,

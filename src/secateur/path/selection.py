@@ -85,6 +85,20 @@ def choose(
     return _lowest(table, points, loss)
 
 
+def certificate(table: Table, point: int, max_cost: float | None) -> dict[str, float] | None:
+    """Return how good a point is for its budget: no pruning that costs as little has a risk below `least_risk`.
+
+    By Lagrange: where no pruning has risk + penalty · cost below `bound`, none within the budget has a risk below
+    bound − penalty · budget. The budget is `max_cost`, or the cost of the point. None if the path proves nothing.
+    """
+    if "bound" not in table or np.isnan(table["bound"] * table["penalty"]).all():
+        return None
+    budget = float(table["cost"][point]) if max_cost is None else max_cost
+    least = float(np.nanmax(table["bound"] - table["penalty"] * budget))
+    risk = float(table["risk"][point])
+    return {"max_cost": budget, "least_risk": min(least, risk), "gap": max(risk - least, 0.0)}
+
+
 def _lowest(table: Table, points: NDArray[np.intp], loss: NDArray[Any]) -> int:
     """Return the point with the lowest loss; of equals the cheapest."""
     ties = points[loss[points] == loss[points].min()]

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from secateur.decision import Decision, apply_decision, check_keep, kept_splits, kept_trees, raises
 from secateur.io.adapter import ForestAdapter
+from secateur.masks import Masks, PackedMasks
 from secateur.path import Path
-from secateur.path.masks import Masks, PackedMasks
 from secateur.problem import Problem
 from secateur.warnings import InterruptedWarning
 
@@ -117,7 +117,7 @@ def trace_path(
     """
     forest = problem.forest
     table: dict[str, NDArray[Any]] = {"penalty": penalty, **masks.sizes(forest)}
-    table["cost"] = masks.totals(forest, *problem.prices)
+    table["cost"] = problem.costs(masks)
     facts = {
         "loss": problem.loss.name,
         "cost": problem.cost.name,
@@ -131,13 +131,15 @@ def trace_path(
         )
     elif changes:
         table["risk"] = np.array([_risk_of(problem, path.decision(point)) for point in range(len(path))])
+    elif risk is not None:
+        table["risk"] = risk
     else:
         table["risk"] = masks.totals(forest, problem.risk, np.zeros(forest.n_nodes)) / max(forest.n_trees, 1)
     for point in range(masks.n_points if isinstance(masks, PackedMasks) else 0):
         if raises(forest, masks.keep(point)):  # rows go other ways, so their sums at the nodes must be taken again
             alone = problem.pruned(Decision(masks.keep(point)))
             split = alone.forest.is_split
-            table["cost"][point] = alone.prices[0][~split].sum() + alone.prices[1][split].sum()
+            table["cost"][point] = alone.unpruned_cost
             table["risk"][point] = alone.risk[~split].sum() / alone.forest.n_trees
     table.update(more or {})
     return path

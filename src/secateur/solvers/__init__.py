@@ -5,6 +5,7 @@ from secateur.solvers.best_subset import BestSubset
 from secateur.solvers.block_descent import BlockDescent
 from secateur.solvers.fewer_trees import FewerTrees
 from secateur.solvers.max_heap import MaxHeap
+from secateur.solvers.min_cut import MinCut
 from secateur.solvers.minimum_error import MinimumError
 from secateur.solvers.optimal_size import OptimalSize
 from secateur.solvers.pessimistic_error import PessimisticError
@@ -27,6 +28,7 @@ SOLVERS: dict[str, type[Solver]] = {
         BestSubset,
         FewerTrees,
         TreeLasso,
+        MinCut,
     )
 }
 
@@ -36,6 +38,7 @@ __all__ = [
     "BlockDescent",
     "FewerTrees",
     "MaxHeap",
+    "MinCut",
     "MinimumError",
     "OptimalSize",
     "PessimisticError",

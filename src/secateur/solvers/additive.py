@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from secateur import kernels
 from secateur.forest import Forest
 from secateur.links import Logit
-from secateur.problem import Problem, Sample
+from secateur.problem import Problem
+from secateur.sample import Sample
 
 Floats = NDArray[np.float64]
 _LOGITS = ("logit", "logit_tie_up", "half_logit", "softmax")

@@ -1,17 +1,23 @@
 """The solver for a caller who names none."""
 
+from secateur.costs import Cost, SharedCost
 from secateur.forest import Forest
 from secateur.solvers.additive import not_additive
 from secateur.solvers.base import Solver
 from secateur.solvers.block_descent import BlockDescent
+from secateur.solvers.min_cut import MinCut
 from secateur.solvers.weakest_link import WeakestLink
 
 
-def automatic(forest: Forest, *, new_values: bool) -> Solver:
+def automatic(forest: Forest, cost: Cost | None, *, new_values: bool) -> Solver:
     """Return BlockDescent for an ensemble that is a sum and can hold new values, else WeakestLink.
+
+    What is bought for rows and shared between trees is for MinCut.
 
     All ridges, and kept values, are on one path: which suits the model is for the rows that choose a point to tell.
     """
+    if isinstance(cost, SharedCost):
+        return MinCut(scope="both")
     if forest.n_trees < 2 or not new_values or not_additive(forest):
         return WeakestLink()
     squares = forest.link in ("identity", "probability")

@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from dataclasses import fields
 from typing import ClassVar
 
+from secateur.costs import Cost
 from secateur.forest import Forest
 from secateur.losses import Loss
 from secateur.path import Path
@@ -34,6 +35,10 @@ class Solver(ABC):
 
     def default_loss(self, forest: Forest) -> Loss | None:
         """Return the loss to use when the caller names none; None for the model's usual one."""
+        return None
+
+    def default_cost(self) -> Cost | None:
+        """Return the cost to use when the caller names none; None for the number of nodes."""
         return None
 
     def aiming_at(self, *, max_nodes: int | None = None, max_trees: int | None = None) -> "Solver":

@@ -112,6 +112,8 @@ class BlockDescent(Solver):
             return f"{reason}Use weakest_link."
         if self.polish and problem.forest.link not in ("identity", "probability"):
             return "trees are reweighed by squared error, and this model sums log-odds. Use polish=None."
+        if problem.no_prices:
+            return problem.no_prices
         return no_gram(problem.forest) if self.engine == "gram" else None
 
     def path(self, problem: Problem) -> Path:

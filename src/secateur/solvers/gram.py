@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from secateur import kernels
 from secateur.forest import Forest
-from secateur.problem import Sample
+from secateur.sample import Sample
 from secateur.solvers.additive import as_numbers, not_additive, own_values, starts
 from secateur.statistics import node_weight
 

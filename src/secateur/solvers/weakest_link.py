@@ -35,8 +35,8 @@ class WeakestLink(Solver):
     name = "weakest_link"
 
     def unsupported(self, problem: Problem) -> str | None:
-        """Return None: every forest will do."""
-        return None
+        """Return a reason for costs that are no sums over nodes; every forest will do."""
+        return problem.no_prices
 
     def path(self, problem: Problem) -> Path:
         """Return every pruning that is optimal at some penalty, after the unpruned forest."""

@@ -1,6 +1,7 @@
 """The keep masks of all points of a path, stored small: one number per node if they are nested, else one bit."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,6 +25,13 @@ class Masks(ABC):
     @abstractmethod
     def take(self, points: NDArray[np.intp]) -> "Masks":
         """Return the masks of some points, given in rising order."""
+
+    @abstractmethod
+    def lifetimes(self, forest: Forest) -> Iterator[tuple[slice, NDArray[np.int32]]]:
+        """Yield ranges of points, and the first point of the range at which each node is no split, (n_nodes,).
+
+        Points are counted from the beginning of the range; 0 stands for a node that is no split at any.
+        """
 
     def sizes(self, forest: Forest) -> dict[str, NDArray[np.generic]]:
         """Return the columns n_nodes, n_leaves, n_trees, n_features and depth, one entry per point."""
@@ -80,11 +88,21 @@ class NestedMasks(Masks):
             "depth": np.maximum(self._alive(deepest) - 1, 0),
         }
 
+    def lifetimes(self, forest: Forest) -> Iterator[tuple[slice, NDArray[np.int32]]]:
+        """Yield all points at once."""
+        yield slice(0, self.n_points), self._collapse(forest)
+
+    def _collapse(self, forest: Forest) -> NDArray[np.int32]:
+        """Return the point from which on a node is a leaf, (n_nodes,)."""
+        split = np.flatnonzero(forest.is_split)
+        collapse = np.zeros_like(self.removed_at)
+        collapse[split] = self.removed_at[split + 1]
+        return collapse
+
     def totals(self, forest: Forest, as_leaf: Floats, as_split: Floats) -> Floats:
         """Return the sums for all points at once, from what changes at each point."""
         split = np.flatnonzero(forest.is_split)
-        collapse = np.zeros_like(self.removed_at)  # the point from which on a node is a leaf
-        collapse[split] = self.removed_at[split + 1]
+        collapse = self._collapse(forest)
         change = np.zeros(self.n_points + 1)
         np.add.at(change, collapse, as_leaf)
         np.subtract.at(change, self.removed_at, as_leaf)
@@ -124,6 +142,12 @@ class PackedMasks(Masks):
     def keep(self, point: int) -> NDArray[np.bool_]:
         """Return which nodes are present at a point, (n_nodes,)."""
         return np.unpackbits(self.bits[point], count=self.n_nodes).astype(bool)
+
+    def lifetimes(self, forest: Forest) -> Iterator[tuple[slice, NDArray[np.int32]]]:
+        """Yield point by point."""
+        for point in range(self.n_points):
+            keep = self.keep(point)
+            yield slice(point, point + 1), kept_splits(forest, keep, check_keep(forest, keep)).astype(np.int32)
 
     def take(self, points: NDArray[np.intp]) -> "PackedMasks":
         """Return the masks of some points."""

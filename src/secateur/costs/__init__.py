@@ -1,0 +1,20 @@
+"""What a forest costs; `COSTS` is the table of costs."""
+
+from secateur.costs.additive import DepthCost, LeafCost, NodeCost
+from secateur.costs.base import AdditiveCost, Bill, Cost, SharedCost, paid
+from secateur.costs.features import FeatureCost
+
+__all__ = [
+    "COSTS",
+    "AdditiveCost",
+    "Bill",
+    "Cost",
+    "DepthCost",
+    "FeatureCost",
+    "LeafCost",
+    "NodeCost",
+    "SharedCost",
+    "paid",
+]
+
+COSTS: dict[str, type[Cost]] = {cost.name: cost for cost in (NodeCost, LeafCost, DepthCost, FeatureCost)}

@@ -1,0 +1,86 @@
+"""What a cost is: something to be paid for a pruned forest."""
+
+from abc import ABC, abstractmethod
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secateur import kernels
+from secateur.forest import Forest
+from secateur.masks import Masks
+from secateur.sample import Sample
+from secateur.statistics import node_weight
+
+Floats = NDArray[np.float64]
+
+
+class Cost(ABC):
+    """Something to be paid for a forest."""
+
+    name: ClassVar[str]
+
+    @abstractmethod
+    def totals(self, forest: Forest, sample: Sample, masks: Masks) -> Floats:
+        """Return what the forest costs at each point, for rows like those of the sample, (n_points,)."""
+
+
+class AdditiveCost(Cost):
+    """A cost that is a sum over nodes, each with a price as a leaf and one as a split."""
+
+    @abstractmethod
+    def prices(self, forest: Forest, reach: Floats) -> tuple[Floats, Floats]:
+        """Return what each node costs as a leaf and what it costs as a split, both (n_nodes,).
+
+        `reach` (n_nodes,) is the share of the rows that come to each node.
+        """
+
+    def totals(self, forest: Forest, sample: Sample, masks: Masks) -> Floats:
+        """Return the sums of the prices."""
+        reach = node_weight(forest, sample.leaves, sample.weight) / sample.total_weight
+        return masks.totals(forest, *self.prices(forest, reach))
+
+
+class Bill(NamedTuple):
+    """What can be bought for a row: features with a price of their own, and what features of a group share.
+
+    Attributes
+    ----------
+    things : (n_features, 2) int32
+        What a feature needs, −1 for nothing.
+    prices : (n_rows or 1, n_things)
+        For each row, or for all.
+    """
+
+    things: NDArray[np.int32]
+    prices: Floats
+
+
+class SharedCost(Cost):
+    """What is bought for rows, each thing once for a row, at whatever split of whatever tree needs it first."""
+
+    @abstractmethod
+    def bill(self, forest: Forest, sample: Sample) -> Bill:
+        """Return what can be bought for the rows of the sample, and for how much."""
+
+    def totals(self, forest: Forest, sample: Sample, masks: Masks) -> Floats:
+        """Return what is bought for a row at each point, on average."""
+        return paid(forest, sample, masks, self.bill(forest, sample)) / sample.total_weight
+
+
+def paid(forest: Forest, sample: Sample, masks: Masks, bill: Bill) -> Floats:
+    """Return what is bought for all rows together at each point, rows counting by their weight, (n_points,)."""
+    total = np.empty(masks.n_points)
+    for points, until in masks.lifetimes(forest):
+        total[points] = kernels.cost_of_points(
+            sample.leaves,
+            forest.tree_start,
+            forest.parent,
+            forest.feature,
+            until,
+            bill.things,
+            bill.prices,
+            sample.weight,
+            points.stop - points.start,
+        )
+    return total

@@ -1,0 +1,173 @@
+"""The price of the features a row needs: each is bought once, however many trees look at it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cached_property
+from os import PathLike
+from typing import Any
+
+import numpy as np
+
+from secateur.costs.base import Bill, Floats, SharedCost
+from secateur.costs.price_file import read_prices
+from secateur.forest import Forest
+from secateur.io.columns import quoted
+from secateur.masks import NestedMasks
+from secateur.sample import Sample
+
+Groups = Mapping[str, tuple[float, Sequence[str | int]]]
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureCost(SharedCost):
+    """The price of the distinct features that trees look at for a row, averaged over rows.
+
+    What is bought for a row is there for all trees, and for all later splits. Splits a row does not come to cost
+    nothing, so the same model costs more for some rows than for others.
+
+    Parameters
+    ----------
+    prices : (n_features,), dict, or a file; optional
+        A price for each feature, 0 for free ones, in the order of the model's features or by name. A .csv or .parquet
+        file has columns `feature` and `cost`, and may have `group` and `discount_cost`: what a feature costs when
+        another of its group has been bought. Default: 1 each, so that the cost is the number of distinct features.
+    groups : dict of name: (price, features), optional
+        What is paid once for a row that needs any feature of a group, besides the features' own prices.
+    row_prices : (n_rows, n_features), optional
+        What the features cost for each of the rows passed, instead of `prices`.
+
+    Examples
+    --------
+    >>> import secateur as sc
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> tree = DecisionTreeClassifier(max_depth=2, random_state=0).fit(X, y)
+    >>> tree.tree_.feature.tolist()
+    [3, -2, 3, -2, -2]
+    >>> sc.costs.FeatureCost([1, 1, 1, 2.5]).mean_price(tree, X)
+    2.5
+    """
+
+    prices: Any = None
+    groups: Groups | None = None
+    row_prices: Any = None
+
+    name = "features"
+
+    def __post_init__(self) -> None:
+        if self.row_prices is not None:
+            _check_prices(np.asarray(self.row_prices, np.float64), "row_prices")
+        for name, (price, _) in (self.groups or {}).items():
+            _check_prices(np.array([price], np.float64), f"the price of group {name!r}")
+
+    def bill(self, forest: Forest, sample: Sample) -> Bill:
+        """Return what can be bought for the rows of the sample, and for how much.
+
+        Raises
+        ------
+        ValueError
+            If prices or groups do not fit the model or the rows.
+        """
+        listed, groups = self._listed
+        own = _per_feature(listed, forest)[None] if self.row_prices is None else self._of_rows(forest, sample)
+        priced = np.flatnonzero((own > 0).any(axis=0))
+        things = np.full((forest.n_features, 2), -1, np.int32)
+        things[priced, 0] = np.arange(len(priced))
+        for k, (name, (_, members)) in enumerate(groups.items()):
+            places = _places(members, forest, f"Group {name!r}")
+            if (things[places, 1] != -1).any() or len(set(places)) < len(places):
+                raise ValueError(f"Group {name!r} has features that are in a group already. Name each feature once.")
+            things[places, 1] = len(priced) + k
+        shared = np.array([price for price, _ in groups.values()], np.float64)
+        prices = np.hstack([own[:, priced], np.tile(shared, (len(own), 1))])
+        return Bill(things, np.ascontiguousarray(prices))
+
+    def mean_price(self, model: Any, X: Any) -> float:
+        """Return the average price of the distinct features that a model or Forest looks at for the rows of X."""
+        from secateur.io import adapt
+        from secateur.routing import route
+
+        adapter = adapt(model)
+        leaves = route(adapter.forest, adapter.rows(X))
+        n_rows = leaves.shape[1]
+        sample = Sample(leaves, np.zeros((n_rows, 1)), np.ones(n_rows))
+        return float(self.totals(adapter.forest, sample, NestedMasks(np.ones(adapter.forest.n_nodes, np.int32), 1))[0])
+
+    @cached_property
+    def _listed(self) -> tuple[Any, Groups]:
+        """Prices and groups, read if they are in a file."""
+        groups = dict(self.groups or {})
+        if not isinstance(self.prices, str | PathLike):
+            return self.prices, groups
+        prices, more = read_prices(self.prices)
+        return prices, {**more, **groups}
+
+    def _of_rows(self, forest: Forest, sample: Sample) -> Floats:
+        """Return the prices of the sample's rows."""
+        prices = np.asarray(self.row_prices, np.float64)
+        n_rows = len(sample) if sample.place is None else int(sample.place.max(initial=-1)) + 1
+        if prices.ndim != 2 or prices.shape[1] != forest.n_features or len(prices) < n_rows:
+            raise ValueError(
+                f"row_prices has shape {prices.shape}; there are {n_rows} rows and {forest.n_features} features. "
+                "Pass a price for every row and feature."
+            )
+        if sample.place is not None:
+            return prices[sample.place]
+        if len(prices) != n_rows:
+            raise ValueError(f"row_prices has {len(prices)} rows, X has {n_rows}. Pass a price for every row.")
+        return prices
+
+
+def _per_feature(prices: Any, forest: Forest) -> Floats:
+    """Return the price of each feature, (n_features,)."""
+    if prices is None:
+        return np.ones(forest.n_features)
+    if not isinstance(prices, Mapping):
+        values = np.asarray(prices, np.float64)
+        if values.shape != (forest.n_features,):
+            raise ValueError(
+                f"prices has shape {values.shape}, but the model has {forest.n_features} features. Pass a price for "
+                "each, in their order, or a dict by name."
+            )
+        return _check_prices(values, "prices")
+    if forest.feature_names is None and all(isinstance(name, str) for name in prices):
+        return _per_feature(list(prices.values()), forest)  # a model without names: in the order given
+    places = _places(list(prices), forest, "prices")
+    values = np.full(forest.n_features, np.nan)
+    values[places] = list(prices.values())
+    missing = [_name(forest, int(k)) for k in np.flatnonzero(np.isnan(values)) if k not in set(places)]
+    if missing:
+        raise ValueError(f"prices says nothing of {quoted(missing)}. Give a price for each feature, 0 for free ones.")
+    return _check_prices(values, "prices")
+
+
+def _places(features: Sequence[str | int], forest: Forest, what: str) -> list[int]:
+    """Return the numbers of features given by name or number."""
+    number = {name: k for k, name in enumerate(forest.feature_names or ())}
+    number.update({k: k for k in range(forest.n_features)})  # type: ignore[misc]
+    unknown = [feature for feature in features if feature not in number]
+    if unknown:
+        near = get_close_matches(str(unknown[0]), list(forest.feature_names or ()), n=1)
+        hint = (
+            f" Did you mean {near[0]!r}?" if near else " Use the names the model was trained with, or numbers from 0."
+        )
+        raise ValueError(
+            f"{what} names {quoted([str(name) for name in unknown])}, which the model does not know.{hint}"
+        )
+    return [number[feature] for feature in features]  # type: ignore[index]
+
+
+def _name(forest: Forest, k: int) -> str:
+    return forest.feature_names[k] if forest.feature_names else str(k)
+
+
+def _check_prices(values: Floats, what: str) -> Floats:
+    """Return prices that are numbers, and not negative."""
+    bad = ~(np.isfinite(values) & (values >= 0))
+    if bad.any():
+        raise ValueError(
+            f"{what} has {values[bad].flat[0]:g} among its values; a price is a finite number, at least 0. Correct it."
+        )
+    return values

@@ -1,0 +1,205 @@
+"""Which rows need what: the things to be bought for a row, and the splits that ask for them.
+
+A *thing* is a feature with a price of its own, or what features of a group share; `things` (n_features, 2) lists what a
+feature needs, −1 for nothing. A row buys a thing once, at the first split of any tree that asks for it.
+"""
+
+import numpy as np
+
+from secateur.kernels._jit import kernel
+
+_BLOCK = 64  # rows looked at together, so that a tree's leaves are read in their order
+
+
+@kernel
+def cost_of_points(
+    leaves: np.ndarray,
+    tree_start: np.ndarray,
+    parent: np.ndarray,
+    feature: np.ndarray,
+    until: np.ndarray,
+    things: np.ndarray,
+    prices: np.ndarray,
+    weight: np.ndarray,
+    n_points: int,
+) -> np.ndarray:
+    """Return what all rows together pay at each point, (n_points,).
+
+    `until` (n_nodes,) is the first point at which a node is no split, 0 for one that never is. `prices` has a row for
+    each row, or one for all, and a column for each thing.
+    """
+    n_trees, n_rows = leaves.shape
+    n_things = prices.shape[1]
+    paid = np.zeros(n_points + 1)  # paid[p]: what is bought at all points before p, and not from p on
+    last = np.zeros((_BLOCK, n_things), np.int32)
+    for first in range(0, n_rows, _BLOCK):
+        n_here = min(_BLOCK, n_rows - first)
+        for tree in range(n_trees):
+            for j in range(n_here):
+                v = parent[tree_start[tree] + leaves[tree, first + j]]
+                while v != -1:
+                    for k in range(2):
+                        thing = things[feature[v], k]
+                        if thing != -1 and until[v] > last[j, thing]:
+                            last[j, thing] = until[v]
+                    v = parent[v]
+        for j in range(n_here):
+            i = first + j
+            for thing in range(n_things):
+                price = prices[i if prices.shape[0] > 1 else 0, thing]
+                paid[last[j, thing]] += weight[i] * price
+                last[j, thing] = 0
+    total = np.zeros(n_points)
+    running = 0.0
+    for point in range(n_points - 1, -1, -1):
+        running += paid[point + 1]
+        total[point] = running
+    return total
+
+
+@kernel
+def count_needs(
+    leaves: np.ndarray,
+    tree_start: np.ndarray,
+    parent: np.ndarray,
+    feature: np.ndarray,
+    place: np.ndarray,
+    things: np.ndarray,
+    n_things: int,
+    n_nodes: int,
+) -> np.ndarray:
+    """Return where the needs of each node begin in the list `list_needs` makes, (n_nodes + 1,).
+
+    `place` (n_nodes of the forest,) numbers the splits that are looked at, −1 for others; what is above one is looked
+    at, too.
+    """
+    start = np.zeros(n_nodes + 1, np.int64)
+    seen = np.full(n_things, -1, np.int64)
+    at = np.empty(n_things, np.int64)
+    found = np.empty(n_things, np.int64)
+    for tree in range(leaves.shape[0]):
+        for i in range(leaves.shape[1]):
+            v = parent[tree_start[tree] + leaves[tree, i]]
+            n_found = _first_needs(v, tree * leaves.shape[1] + i, parent, feature, place, things, seen, at, found)
+            for k in range(n_found):
+                start[place[at[found[k]]] + 1] += 1
+    for h in range(n_nodes):
+        start[h + 1] += start[h]
+    return start
+
+
+@kernel
+def list_needs(
+    leaves: np.ndarray,
+    tree_start: np.ndarray,
+    parent: np.ndarray,
+    feature: np.ndarray,
+    place: np.ndarray,
+    things: np.ndarray,
+    n_things: int,
+    start: np.ndarray,
+    apart: bool,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return what the rows at each node buy there first, as numbers of items, and what the items are.
+
+    An item is a thing bought for a row, numbered row · n_things + thing in the second result. `apart` makes that
+    another item in every tree.
+    """
+    n_rows = leaves.shape[1]
+    need = np.empty(start[-1], np.int32)
+    position = start[:-1].copy()
+    number = np.full(n_rows * n_things, -1, np.int32)
+    key = np.empty(start[-1] if apart else min(start[-1], n_rows * n_things), np.int64)
+    n_items = 0
+    seen = np.full(n_things, -1, np.int64)
+    at = np.empty(n_things, np.int64)
+    found = np.empty(n_things, np.int64)
+    for tree in range(leaves.shape[0]):
+        for i in range(n_rows):
+            v = parent[tree_start[tree] + leaves[tree, i]]
+            n_found = _first_needs(v, tree * n_rows + i, parent, feature, place, things, seen, at, found)
+            for k in range(n_found):
+                what = i * n_things + found[k]
+                if apart or number[what] == -1:
+                    number[what] = n_items
+                    key[n_items] = what
+                    n_items += 1
+                h = place[at[found[k]]]
+                need[position[h]] = number[what]
+                position[h] += 1
+    return need, key[:n_items].copy()
+
+
+@kernel
+def _first_needs(
+    v: int,
+    stamp: int,
+    parent: np.ndarray,
+    feature: np.ndarray,
+    place: np.ndarray,
+    things: np.ndarray,
+    seen: np.ndarray,
+    at: np.ndarray,
+    found: np.ndarray,
+) -> int:
+    """Return how many things are needed on the way from the root to v; `found` has them, `at` the first split of each.
+
+    Going up, a split found later is an earlier one.
+    """
+    n_found = 0
+    while v != -1:
+        if place[v] != -1:
+            for k in range(2):
+                thing = things[feature[v], k]
+                if thing == -1:
+                    continue
+                if seen[thing] != stamp:
+                    seen[thing] = stamp
+                    found[n_found] = thing
+                    n_found += 1
+                at[thing] = v
+        v = parent[v]
+    return n_found
+
+
+@kernel
+def equal_items(n_items: int, start: np.ndarray, need: np.ndarray) -> tuple[np.ndarray, int]:
+    """Return a class for each item, equal for items that the same nodes need, and how many classes there are.
+
+    By refinement: every node splits the classes of its items into those it needs and the rest. Exact, O(needs).
+    """
+    of = np.zeros(n_items, np.int32)
+    size = np.zeros(n_items + 1, np.int32)
+    size[0] = n_items
+    split_by = np.full(n_items + 1, -1, np.int64)
+    new = np.zeros(n_items + 1, np.int32)
+    free = np.empty(n_items + 1, np.int32)  # numbers of classes that have lost all their items
+    n_free, n_used = 0, 1
+    for h in range(start.shape[0] - 1):
+        for e in range(start[h], start[h + 1]):
+            item = need[e]
+            old = of[item]
+            if split_by[old] != h:
+                split_by[old] = h
+                if n_free > 0:
+                    n_free -= 1
+                    new[old] = free[n_free]
+                else:
+                    new[old] = n_used
+                    n_used += 1
+                split_by[new[old]] = -1
+            of[item] = new[old]
+            size[new[old]] += 1
+            size[old] -= 1
+            if size[old] == 0:
+                split_by[old] = -1
+                free[n_free] = old
+                n_free += 1
+    number = np.full(n_items + 1, -1, np.int32)  # without gaps, in the order of the items
+    n_classes = 0
+    for item in range(n_items):
+        if number[of[item]] == -1:
+            number[of[item]] = n_classes
+            n_classes += 1
+        of[item] = number[of[item]]
+    return of, n_classes

@@ -1,0 +1,171 @@
+"""Pruning by feature cost as a maximum-weight closure, in whole numbers: (IP3) of Nan, Wang and Saligrama 2016.
+
+A split h that stays lowers the number of wrong labels by its profit, needs its parent, and needs what the rows that
+come to it look at first there: items, a feature (or a group of them) bought for a row. The objective of (IP3) is
+
+    Σ_trees errors / (rows · trees) + penalty · Σ_items price / rows,
+
+and s_h ≤ s_parent(h), s_h ≤ w_item are all its constraints. Everything is counted in whole numbers, rounded down where
+that takes rounding, so that no pruning can be better than what is found for them.
+"""
+
+from dataclasses import dataclass
+from math import ceil, log2
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secateur import kernels
+from secateur.costs import Bill
+from secateur.problem import Problem
+from secateur.solvers.whole_numbers import as_whole
+from secateur.statistics import class_stats
+
+Floats = NDArray[np.float64]
+Whole = NDArray[np.int64]
+_MOST = 2**61
+_LARGEST_WEIGHT = 2**20
+_LARGEST_PRICE = 2**30
+
+
+@dataclass(frozen=True, eq=False)
+class Counts:
+    """Errors and prices as whole numbers.
+
+    Attributes
+    ----------
+    errors : (n_nodes,)
+        What each node adds as a leaf, in units of `error_unit`.
+    error_unit, price_unit : float
+    things : (n_features, 2)
+        What a feature needs, as in a Bill.
+    prices : (n_rows or 1, n_things)
+        What it costs for a row, times the weight of the row, in units of `price_unit`.
+    exact : bool
+        Whether nothing was rounded.
+    """
+
+    errors: Whole
+    error_unit: float
+    things: NDArray[np.int32]
+    prices: Whole
+    price_unit: float
+    exact: bool
+
+    @property
+    def bill(self) -> Bill:
+        """The things and their whole prices, as real numbers."""
+        return Bill(self.things, self.prices.astype(np.float64))
+
+
+@dataclass(frozen=True, eq=False)
+class Closure:
+    """A closure problem: nodes with profits, parents before children, and the items they need.
+
+    Attributes
+    ----------
+    group : (n_splits,)
+        The node that stands for each split, −1 for those that are not worth their while even for free.
+    parent, profit : (n,)
+    start, need : (n + 1,), (n_edges,)
+        Node h needs the items `need[start[h] : start[h + 1]]`.
+    price : (m,)
+    """
+
+    group: NDArray[np.int32]
+    parent: NDArray[np.int32]
+    profit: Whole
+    start: Whole
+    need: NDArray[np.int32]
+    price: Whole
+
+
+def count(problem: Problem, labels: NDArray[np.intp], class_weight: Floats) -> Counts:
+    """Return errors and prices as whole numbers, for nodes that say `labels` (n_nodes,).
+
+    If all of them together could be too large for the arithmetic, prices are rounded down until they are not.
+    """
+    forest, sample = problem.forest, problem.sample
+    loud = sample.weight * class_weight[sample.y[:, 0]]
+    of_errors, error_unit = as_whole(loud, _LARGEST_WEIGHT)
+    counts = class_stats(forest, sample.leaves, sample.y, of_errors.astype(np.float64)).counts
+    errors = (counts.sum(axis=1) - counts[np.arange(forest.n_nodes), labels]).astype(np.int64)
+    weight, weight_unit = as_whole(sample.weight, _LARGEST_WEIGHT)
+    bill = problem.bill
+    price, price_unit = as_whole(bill.prices, _LARGEST_PRICE)
+    if (sample.weight == sample.weight[0]).all():
+        prices, price_unit, wanted = price, price_unit * sample.weight[0], bill.prices * sample.weight[0]
+    else:
+        prices, price_unit = price * weight[:, None], price_unit * weight_unit
+        wanted = bill.prices * sample.weight[:, None]
+    n_same = len(sample) if len(prices) == 1 else 1
+    most = float(errors[forest.root].sum()) * float(prices.sum(dtype=np.float64)) * n_same
+    shift = max(0, ceil(log2(max(most, 1.0) / _MOST)))
+    exact = shift == 0 and _same(of_errors, error_unit, loud) and _same(prices, price_unit, wanted)
+    return Counts(errors, error_unit, bill.things, prices >> shift, price_unit * 2.0**shift, exact)
+
+
+def _same(whole: Whole, unit: float, wanted: Floats) -> bool:
+    return bool((np.abs(whole * unit - wanted) <= 1e-11 * wanted).all())
+
+
+def pose(problem: Problem, counts: Counts, *, apart: bool = False) -> Closure:
+    """Return the closure problem, made smaller without loss: what is never worth its while, or always goes together.
+
+    `apart` makes each tree pay for itself.
+    """
+    forest, sample = problem.forest, problem.sample
+    split = np.flatnonzero(forest.is_split)
+    number = np.full(forest.n_nodes, -1, np.int32)
+    number[split] = np.arange(len(split))
+    above = np.where(forest.parent[split] == -1, -1, number[forest.parent[split]]).astype(np.int32)
+    profit = counts.errors[split] - counts.errors[split + 1] - counts.errors[forest.right[split]]
+    inside = kernels.worthwhile(above, profit)
+    kept = np.flatnonzero(inside)
+    place = np.full(forest.n_nodes, -1, np.int32)
+    place[split[kept]] = np.arange(len(kept))
+    above = np.where(above[kept] == -1, -1, place[split[above[kept]]]).astype(np.int32)
+    n_things = counts.prices.shape[1]
+    rows = (sample.leaves, forest.tree_start, forest.parent, forest.feature)
+    start = kernels.count_needs(*rows, place, counts.things, n_things, len(kept))
+    head = kernels.inseparable(above, profit[kept], np.diff(start))
+    heads, of_kept = np.unique(head, return_inverse=True)
+    group = np.full(len(split), -1, np.int32)
+    group[kept] = of_kept
+    place[split[kept]] = of_kept
+    size = np.bincount(of_kept, np.diff(start), len(heads)).astype(np.int64)
+    start = np.concatenate([[0], np.cumsum(size)])
+    need, key = kernels.list_needs(*rows, place, counts.things, n_things, start, apart)
+    row, thing = np.divmod(key, max(n_things, 1))
+    price = counts.prices[row if len(counts.prices) > 1 else 0, thing]
+    parent = np.where(above[heads] == -1, -1, of_kept[above[heads]]).astype(np.int32)
+    total = np.zeros(len(heads), np.int64)
+    np.add.at(total, of_kept, profit[kept])
+    return Closure(group, parent, total, *_merged(start, need, price))
+
+
+def _merged(start: Whole, need: NDArray[np.int32], price: Whole) -> tuple[Whole, NDArray[np.int32], Whole]:
+    """Return edges and prices with one item in place of all that the same nodes need, and without free ones."""
+    of, n_classes = kernels.equal_items(len(price), start, need)
+    total = np.zeros(n_classes, np.int64)
+    np.add.at(total, of, price)
+    first = np.full(n_classes, -1, np.int64)
+    first[of[::-1]] = np.arange(len(of))[::-1]
+    first[total == 0] = -1
+    number = np.full(len(price), -1, np.int32)
+    number[first[first >= 0]] = np.arange(np.count_nonzero(first >= 0))
+    stays = number[need] >= 0
+    passed = np.concatenate([[0], np.cumsum(stays)])
+    return passed[start], number[need[stays]], total[first >= 0]
+
+
+def critical_penalties(closure: Closure) -> tuple[Whole, Whole, Whole]:
+    """Return for each split the penalty, as a fraction of whole numbers, from which on it is left out, and counts.
+
+    Splits that are not worth their while are left out from 0 on; those that need nothing never, which is 1 over 0.
+    """
+    over, under, counts = kernels.closure_path(
+        closure.parent, closure.profit, closure.price, closure.start, closure.need
+    )
+    over, under = np.append(over, 0), np.append(under, 1)  # group −1 finds the last
+    return over[closure.group], under[closure.group], counts

@@ -1,0 +1,188 @@
+"""Feature cost exactly: (IP3) of Nan, Wang and Saligrama 2016 for every penalty, as one parametric minimum cut."""
+
+from dataclasses import dataclass, replace
+from typing import Any, Literal, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secateur.costs import Cost, FeatureCost, SharedCost, paid
+from secateur.forest import Forest
+from secateur.losses import Loss, ZeroOne
+from secateur.masks import NestedMasks, PackedMasks
+from secateur.path import Path
+from secateur.path.trace import trace_path
+from secateur.problem import Problem
+from secateur.solvers.base import Solver
+from secateur.solvers.closure import Counts, count, critical_penalties, pose
+
+Floats = NDArray[np.float64]
+_OF_EACH = 500
+"""How many points of either scope a path of both has at most."""
+
+
+@final
+@dataclass(frozen=True, repr=False)
+class MinCut(Solver):
+    """The best pruning at every penalty on the price of the features rows need, each bought once for all trees.
+
+    It minimises over all prunings of all trees, for all penalties at once,
+
+        1/trees Σ_trees wrong labels of the tree + penalty · average price of the distinct features of a row
+
+    which is BudgetPrune's problem (IP3). It is a maximum-weight closure, solved as minimum cuts in whole numbers:
+    exact, whatever the model and the prices. The prunings are nested, at each penalty the smallest of equally good
+    ones. No pruning at all has an objective below the column `bound`, and `objective` is the same unless prices or
+    weights had to be rounded (the path's facts say so in `exact`). 2 cuts per point, each on a part of the problem.
+
+    It is the mean of the *trees'* errors that is minimised, not the error of their vote. As the penalty grows the cost
+    often falls by much at once (column `jump`, as a share of the unpruned cost); what is between cannot be reached by
+    any penalty.
+
+    Parameters
+    ----------
+    scope : "ensemble", "individual" or "both"
+        Whether a feature is bought for all trees, or each tree pays for itself while pruning (the cost shown is always
+        that of the ensemble); both are one path with the points of either, for other rows to choose from.
+    errors : "holdout" or "train"
+        Which label a node is judged by: its own, so that splits can do harm on rows the model has not seen; or, as in
+        the paper, the most frequent of the rows that come to it.
+    class_weight : "balanced" or tuple of float, optional
+        What an error counts for rows of each class, in the order of the model's classes.
+    """
+
+    scope: Literal["ensemble", "individual", "both"] = "ensemble"
+    errors: Literal["holdout", "train"] = "holdout"
+    class_weight: Literal["balanced"] | tuple[float, ...] | None = None
+
+    name = "min_cut"
+
+    def __post_init__(self) -> None:
+        known = {"scope": ("ensemble", "individual", "both"), "errors": ("holdout", "train")}
+        for name, choices in known.items():
+            if getattr(self, name) not in choices:
+                raise ValueError(
+                    f"{name}={getattr(self, name)!r} is unknown; known are {', '.join(map(repr, choices))}. "
+                    "Use one of these."
+                )
+
+    def default_loss(self, forest: Forest) -> Loss | None:
+        """Return wrong labels, which is what is minimised."""
+        return ZeroOne() if forest.n_classes else None
+
+    def default_cost(self) -> Cost | None:
+        """Return the number of distinct features a row needs."""
+        return FeatureCost()
+
+    def unsupported(self, problem: Problem) -> str | None:
+        """Return a reason for anything but feature cost and trees that give labels."""
+        return cannot_count(problem)
+
+    def path(self, problem: Problem) -> Path:
+        """Return the unpruned forest and every pruning that is optimal at some penalty."""
+        labels, class_weight = judged_by(problem, self.errors), weights_of_classes(problem, self.class_weight)
+        counts = count(problem, labels, class_weight)
+        paths = [
+            _nested_path(problem, counts, apart=scope == "individual", solver=repr(self))
+            for scope in (("ensemble", "individual") if self.scope == "both" else (self.scope,))
+        ]
+        return paths[0] if len(paths) == 1 else _joined(problem, paths, repr(self))
+
+
+def cannot_count(problem: Problem) -> str | None:
+    """Return why wrong labels against feature cost is no question for this problem, or None if it is."""
+    forest = problem.forest
+    if not isinstance(problem.cost, SharedCost):
+        return f"the cost {problem.cost.name} is paid node by node. Use cost=FeatureCost(prices), or weakest_link."
+    if not forest.n_classes:
+        return (
+            "it counts wrong labels, and this model predicts numbers. Use block_descent with max_features, or "
+            "train a classifier on ranges of the target."
+        )
+    if len(forest.n_classes) > 1:
+        return "it counts wrong labels of one target, and this model has several. Prune a model of one target."
+    if not forest.trees_predict_target:
+        return (
+            "it counts the wrong labels of single trees, and trees of this model say nothing alone. Use a random "
+            "forest, or block_descent with max_features."
+        )
+    if not isinstance(problem.loss, ZeroOne):
+        return f"it counts wrong labels, and the loss is {problem.loss.name}. Use loss='zero_one'."
+    return None
+
+
+def judged_by(problem: Problem, errors: str) -> NDArray[np.intp]:
+    """Return the label by which each node is judged, (n_nodes,)."""
+    votes = problem.stats.counts if errors == "train" else problem.forest.value
+    return votes.argmax(axis=1)
+
+
+def weights_of_classes(problem: Problem, class_weight: Any) -> Floats:
+    """Return what an error counts for each class, (n_classes,)."""
+    n_classes = problem.forest.n_classes[0]
+    if class_weight is None:
+        return np.ones(n_classes)
+    if isinstance(class_weight, str) and class_weight == "balanced":
+        total = np.bincount(problem.sample.y[:, 0], problem.sample.weight, n_classes)
+        return total.sum() / np.maximum(n_classes * total, 1e-300) * (total > 0)
+    weights = np.atleast_1d(np.array(class_weight, np.float64))
+    if weights.shape != (n_classes,) or not (np.isfinite(weights) & (weights >= 0)).all() or not weights.any():
+        raise ValueError(
+            f"class_weight={class_weight!r}; it must be 'balanced' or a weight, at least 0, for each of the "
+            f"{n_classes} classes, not all 0. Correct it."
+        )
+    return weights
+
+
+def _nested_path(problem: Problem, counts: Counts, *, apart: bool, solver: str) -> Path:
+    """Return the path of one scope."""
+    forest = problem.forest
+    over, under, _ = critical_penalties(pose(problem, counts, apart=apart))
+    with np.errstate(divide="ignore"):
+        critical = over / under
+    penalty = np.unique(critical[np.isfinite(critical)])
+    removed_at = np.full(forest.n_nodes, len(penalty) + 1, np.int32)
+    split = np.flatnonzero(forest.is_split)
+    cut_at = np.zeros(forest.n_nodes, np.int32)
+    cut_at[split] = np.searchsorted(penalty, critical) + 1
+    inner = forest.parent != -1
+    removed_at[inner] = cut_at[forest.parent[inner]]
+    masks = NestedMasks(removed_at, len(penalty) + 1)
+    scale = problem.sample.total_weight * forest.n_trees
+    errors = masks.totals(forest, counts.errors.astype(np.float64), np.zeros(forest.n_nodes))
+    prices = paid(forest, replace(problem.sample, weight=np.ones(len(problem.sample))), masks, counts.bill)
+    real = np.concatenate([[0.0], penalty]) * counts.error_unit / (forest.n_trees * counts.price_unit)
+    path = trace_path(problem, masks, real, solver, risk=errors * counts.error_unit / scale)
+    cost = path.table["cost"]
+    objective = path.table["risk"] + real * cost
+    bound = counts.error_unit * (errors + np.concatenate([[0.0], penalty]) * prices) / scale
+    bound[0] = errors[: 1 + (len(penalty) > 0 and penalty[0] == 0)].min() * counts.error_unit / scale
+    more = {
+        "objective": objective,
+        "bound": np.full(len(path), np.nan) if apart else np.minimum(bound, objective),
+        "jump": np.concatenate([[0.0], -np.diff(cost)]) / max(cost[0], 1e-300),
+    }
+    return replace(path, table={**path.table, **more}, facts={**path.facts, "exact": counts.exact})
+
+
+def _joined(problem: Problem, paths: list[Path], solver: str) -> Path:
+    """Return one path with the points of several, the largest first; the column `apart` says which is which."""
+    chosen = [(path, point) for path in paths for point in _some(len(path))]
+    chosen = [chosen[0], *(one for one in chosen[1:] if one[1] > 0)]
+    chosen[1:] = sorted(chosen[1:], key=lambda one: (-one[0].table["n_nodes"][one[1]], one[0].table["cost"][one[1]]))
+    table = {
+        name: np.array([path.table[name][point] for path, point in chosen])
+        for name in ("penalty", "risk", "objective", "bound", "jump")
+    }
+    masks = PackedMasks(
+        np.array([np.packbits(path.masks.keep(point)) for path, point in chosen]), problem.forest.n_nodes
+    )
+    more = {name: table[name] for name in ("objective", "bound", "jump")}
+    more["apart"] = np.array([float(path is paths[1]) for path, _ in chosen])
+    joined = trace_path(problem, masks, table["penalty"], solver, more=more, risk=table["risk"])
+    return replace(joined, facts={**joined.facts, "exact": paths[0].facts["exact"]})
+
+
+def _some(n_points: int) -> NDArray[np.intp]:
+    """Return at most so many points, the first and the last among them."""
+    return np.unique(np.linspace(0, n_points - 1, min(n_points, _OF_EACH)).round().astype(np.intp))

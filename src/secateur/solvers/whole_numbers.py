@@ -1,0 +1,32 @@
+"""From real numbers to whole ones, so that sums and comparisons are exact."""
+
+from fractions import Fraction
+from math import gcd, lcm
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+_DENOMINATOR = 10**6
+_MANY = 100_000
+
+
+def as_whole(values: Floats, largest: int) -> tuple[NDArray[np.int64], float]:
+    """Return whole numbers and a unit: values ≥ 0 as multiples of it.
+
+    Exact if a unit can be found of which all values are multiples (within 1e-12, so that 0.1 + 0.2 is 0.3) and the
+    largest is not beyond `largest`. Otherwise rounded down, in steps of 1 / `largest` of the largest value.
+    """
+    different = np.unique(values)
+    if not len(different) or different[-1] == 0:
+        return np.zeros(values.shape, np.int64), 1.0
+    if len(different) <= _MANY:
+        fractions = [Fraction(value).limit_denominator(_DENOMINATOR) for value in different.tolist()]
+        close = np.abs(np.array([float(fraction) for fraction in fractions]) - different) <= 1e-12 * different
+        common = lcm(*(fraction.denominator for fraction in fractions)) if close.all() else largest + 1
+        step = gcd(*(int(fraction * common) for fraction in fractions)) if common <= largest**2 else 1
+        if close.all() and int(fractions[-1] * common) // step <= largest:
+            unit = step / common
+            return np.rint(values / unit).astype(np.int64), unit
+    unit = float(different[-1]) / largest
+    return np.floor(values / unit * (1 - 1e-15)).astype(np.int64), unit
