@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from secateur import costs, losses, solvers
     from secateur.api import as_forest, prune, prune_path
     from secateur.decision import Decision, subforest
-    from secateur.editing import NodeView, node_views, prune_nodes, simplify
+    from secateur.editing import NodeView, majority_vote, node_views, prune_nodes, simplify
     from secateur.estimators import PrunedClassifier, PrunedRegressor
     from secateur.forest import Forest
     from secateur.io.batches import Batches
@@ -37,6 +37,7 @@ _HOME = {
     "prune_path": "secateur.api",
     "read_batches": "secateur.io.parquet",
     "simplify": "secateur.editing",
+    "majority_vote": "secateur.editing",
     "subforest": "secateur.decision",
 }
 _MODULES = ("costs", "losses", "solvers")
@@ -54,6 +55,7 @@ __all__ = [
     "costs",
     "holdout_size",
     "losses",
+    "majority_vote",
     "node_views",
     "prune",
     "prune_nodes",

@@ -59,13 +59,26 @@ def demo(out: opt.OutFolder = Path("secateur-demo"), force: opt.Force = False, d
 
 @app.command()
 @plain_messages
-def inspect(model: opt.Model, trust: opt.Trust = False, json: opt.Json = False, debug: opt.Debug = False) -> None:
-    """Show what a model is made of."""
-    from secateur.cli.show import describe_model, print_json, print_model
+def inspect(
+    model: opt.Model,
+    data: opt.SomeData = None,
+    target: opt.Target = None,
+    costs: opt.Costs = None,
+    trust: opt.Trust = False,
+    json: opt.Json = False,
+    debug: opt.Debug = False,
+) -> None:
+    """Show what a model is made of and, given rows, what their features cost."""
+    from secateur.cli.show import describe_model, describe_needs, print_json, print_model
     from secateur.io import adapt
     from secateur.io.files import load_model
 
-    facts = describe_model(adapt(load_model(model, trust=trust)))
+    if costs is not None and data is None:
+        raise ValueError("--costs needs rows: what features cost depends on which a row needs. Name a DATA file.")
+    loaded = load_model(model, trust=trust)
+    facts = describe_model(adapt(loaded))
+    if data is not None:
+        facts |= describe_needs(loaded, data, target, costs)
     (print_json if json else print_model)(facts)
 
 
@@ -88,6 +101,7 @@ def prune(
     solver: opt.Solver = "auto",
     loss: opt.Loss = None,
     cost: opt.Cost = None,
+    costs: opt.Costs = None,
     weights: opt.Weights = None,
     force: opt.Force = False,
     trust: opt.Trust = False,
@@ -97,9 +111,10 @@ def prune(
     """Write a smaller copy of a model. Without limits: the smallest within 1 % of the lowest loss there is."""
     _check_out(out, force)
     from secateur.api import prune_point
-    from secateur.cli.inputs import read_validation
+    from secateur.cli.inputs import read_costs, read_validation
     from secateur.io.tables import read_table
 
+    to_pay = read_costs(cost, costs)
     columns = _load_columns(model, target, weights, trust)
     X, y, weight = columns.rows(read_table(data))
     choose_by = read_validation(validation, columns)
@@ -110,7 +125,7 @@ def prune(
             y,
             solver=solver,
             loss=loss,
-            cost=cost,
+            cost=to_pay,
             sample_weight=weight,
             validation=choose_by,
             progress=progress,
@@ -137,6 +152,7 @@ def path(
     solver: opt.Solver = "auto",
     loss: opt.Loss = None,
     cost: opt.Cost = None,
+    costs: opt.Costs = None,
     weights: opt.Weights = None,
     force: opt.Force = False,
     trust: opt.Trust = False,
@@ -146,14 +162,14 @@ def path(
     """Save every pruning on the way from the whole model to the smallest (.npz), to select from later."""
     _check_out(out, force, suffix=".npz")
     from secateur.api import evaluated_path, prune_path
-    from secateur.cli.inputs import digest, read_validation
+    from secateur.cli.inputs import digest, read_costs, read_validation
     from secateur.cli.show import describe_path, print_json, print_path, print_written
     from secateur.io.tables import read_table
 
     columns = _load_columns(model, target, weights, trust)
     choose_by = None if validation is None else read_validation(validation, columns)
     X, y, weight = columns.rows(read_table(data))
-    options = {"solver": solver, "loss": loss, "cost": cost, "sample_weight": weight}
+    options = {"solver": solver, "loss": loss, "cost": read_costs(cost, costs), "sample_weight": weight}
     with progress_bar("pruning") as progress:
         if validation is None:
             made = prune_path(columns.model, X, y, **options)

@@ -59,6 +59,19 @@ def read_validation(text: str | None, columns: Columns) -> Any:
         return columns.rows(read_table(text))
 
 
+def read_costs(name: str | None, prices: Path | None) -> Any:
+    """Return the API's `cost` for what --cost and --costs say: a name, or prices of features."""
+    if prices is None:
+        return name
+    if name not in (None, "features"):
+        raise ValueError(f"--costs gives prices of features, but --cost is {name}. Leave out one of them.")
+    from secateur.costs import FeatureCost
+
+    if not prices.is_file():
+        raise FileNotFoundError(f"There is no file {prices}; --costs needs a list of prices. Check the name.")
+    return FeatureCost(prices)
+
+
 def digest(file: Path) -> str:
     """Return the sha256 of a file."""
     with file.open("rb") as stream:

@@ -18,6 +18,7 @@ def _limit(text: str) -> typer.models.OptionInfo:
 
 Model = Annotated[Path, _file("MODEL", "A trained model: .skops, or .joblib, .pkl with --trust.")]
 Data = Annotated[Path, _file("DATA", "Rows to judge by, best not those of the training: .csv, .csv.gz or .parquet.")]
+SomeData = Annotated[Path | None, _file("[DATA]", "Rows, to show which features they need: .csv or .parquet.")]
 PathFile = Annotated[Path, _file("PATH", "A path made by `secateur path`.")]
 
 Target = Annotated[str | None, typer.Option(metavar="COLUMN", help="The column to predict.", show_default=False)]
@@ -32,6 +33,15 @@ Loss = Annotated[
 Cost = Annotated[
     str | None,
     typer.Option(metavar="NAME", help="What is paid for, such as leaves; default: nodes.", show_default=False),
+]
+Costs = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Prices of features: a .csv or .parquet file with columns feature and cost, and perhaps group and "
+        "discount_cost. What is paid for is then the features a row needs, each once.",
+        show_default=False,
+    ),
 ]
 ChooseBy = Annotated[
     str | None,
@@ -60,7 +70,7 @@ MaxLeaves = Annotated[int | None, _limit("Leaves.")]
 MaxTrees = Annotated[int | None, _limit("Trees.")]
 MaxDepth = Annotated[int | None, _limit("Splits on the longest way down.")]
 MaxFeatures = Annotated[int | None, _limit("Features some split looks at.")]
-MaxCost = Annotated[float | None, _limit("Cost, in the unit of --cost.")]
+MaxCost = Annotated[float | None, _limit("Cost, in the unit of --cost or --costs.")]
 MaxBytes = Annotated[int | None, _limit("Bytes of the pickled model.")]
 MaxLossIncrease = Annotated[
     float | None, _limit("Take the cheapest pruning whose loss grows by at most this share, such as 0.01.")

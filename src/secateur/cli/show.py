@@ -22,6 +22,7 @@ _COLUMNS = {
     "depth": "depth",
     "n_features": "features",
     "cost": "cost",
+    "jump": "jump",
     "risk": "risk",
     "loss": "loss",
     "loss_se": "±",
@@ -57,6 +58,18 @@ def describe_model(adapter: "Adapter") -> dict[str, Any]:
     }
 
 
+def describe_needs(model: Any, data: Path, target: str | None, prices: Path | None) -> dict[str, Any]:
+    """Return how many features the rows of a file need on average, and what that costs."""
+    from secateur.cli.inputs import read_costs
+    from secateur.costs import FeatureCost
+    from secateur.io.tables import read_table
+
+    table = read_table(data)
+    X, _ = table.split(target, getattr(model, "feature_names_in_", None))
+    facts = {"rows": len(table), "features_per_row": FeatureCost().mean_price(model, X)}
+    return facts if prices is None else {**facts, "cost_per_row": read_costs(None, prices).mean_price(model, X)}
+
+
 def describe_path(path: "PruningPath", file: Path) -> dict[str, Any]:
     """Return a path as plain values, all points."""
     table = {name: column.tolist() for name, column in path.table.items()}
@@ -79,6 +92,9 @@ def print_model(facts: Mapping[str, Any]) -> None:
     for name in ("trees", "nodes", "leaves", "depth"):
         table.add_row(name, _number(facts[name]))
     table.add_row("features used", f"{_number(facts['features_used'])} of {_number(facts['features'])}")
+    for name, label in (("features_per_row", "features per row"), ("cost_per_row", "cost per row")):
+        if name in facts:
+            table.add_row(label, f"{_number(facts[name])} on average over {_number(facts['rows'])} rows")
     table.add_row("link", facts["link"])
     table.add_row("bytes (pickled)", _number(facts["bytes"]))
     console = stdout()
@@ -99,6 +115,14 @@ def print_summary(summary: Mapping[str, Any]) -> None:
             f"Loss ({loss['name']}): {loss['before']:.4g} before, {loss['after']:.4g} ± {loss['standard_error']:.2g} "
             f"after; {summary['changed']:.1%} of the predictions changed. Measured on "
             f"{_number(rows['chosen_on_rows'])} rows: {rows['chosen_on']}."
+        )
+    cost, proof = summary["cost"], summary["optimality"]
+    if cost["name"] not in ("nodes", "leaves"):
+        console.print(f"Cost ({cost['name']}): {_number(cost['before'])} before, {_number(cost['after'])} after.")
+    if proof is not None:
+        console.print(
+            f"No pruning that costs at most {_number(proof['max_cost'])} has a risk below {proof['least_risk']:.4g}; "
+            f"this one's is {summary['risk']:.4g}."
         )
     console.print(f"Pruned by {summary['solver']} on {_number(rows['made_on'])} rows.")
 
@@ -127,7 +151,8 @@ def print_path(path: "PruningPath", file: Path) -> None:
     console.print(f"{len(path)} points" + (f", {len(shown)} of them shown" if len(shown) < len(path) else ""))
     console.print(table)
     console.print(_legend(path))
-    console.print(f"Pruned by {path.solver}. Choose a point with: secateur select {file} --max-nodes …", soft_wrap=True)
+    limit = "--max-nodes" if path.facts["cost"] == "nodes" else "--max-cost"
+    console.print(f"Pruned by {path.solver}. Choose a point with: secateur select {file} {limit} …", soft_wrap=True)
 
 
 def print_written(file: Path) -> None:
@@ -156,7 +181,7 @@ def _legend(path: "PruningPath") -> str:
 
 
 def _cell(name: str, value: float) -> str:
-    if name == "changed":
+    if name in ("changed", "jump"):
         return f"{value:.1%}"
     if name in ("risk", "loss", "loss_se"):
         return f"{value:.2g}" if name == "loss_se" else f"{value:.4g}"

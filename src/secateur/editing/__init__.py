@@ -1,7 +1,8 @@
-"""Changing a trained model by hand: cut where the user says, or take out what no prediction needs."""
+"""Changing a trained model by hand: cut where the user says, take out what no prediction needs, let trees vote."""
 
 from secateur.editing.cutting import prune_nodes
 from secateur.editing.lossless import Preserve, simplify
 from secateur.editing.views import Condition, NodeView, node_views
+from secateur.editing.voting import majority_vote
 
-__all__ = ["Condition", "NodeView", "Preserve", "node_views", "prune_nodes", "simplify"]
+__all__ = ["Condition", "NodeView", "Preserve", "majority_vote", "node_views", "prune_nodes", "simplify"]

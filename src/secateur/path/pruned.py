@@ -103,7 +103,7 @@ class Pruned:
                 "standard_error": row.get("loss_se"),
             },
             "risk": row["risk"],
-            "cost": {"value": row["cost"], "name": self.facts["cost"]},
+            "cost": {"name": self.facts["cost"], "before": self.facts.get("unpruned_cost"), "after": row["cost"]},
             "optimality": self.proof,
             "changed": row.get("changed"),
             "penalty": row["penalty"],

@@ -121,6 +121,7 @@ def trace_path(
     facts = {
         "loss": problem.loss.name,
         "cost": problem.cost.name,
+        "unpruned_cost": problem.unpruned_cost,
         "made_on_rows": len(problem.sample),
     }
     path = Path(ForestAdapter(forest), masks, table, solver, facts, **changes)
