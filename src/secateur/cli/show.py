@@ -142,8 +142,8 @@ def print_path(path: "PruningPath", file: Path) -> None:
     import numpy as np
 
     shown = np.unique(np.linspace(0, len(path) - 1, _SHOWN_POINTS).round().astype(int)).tolist()
-    twice = {"cost"} if path.facts["cost"] == "nodes" else set()
-    names = [name for name in _COLUMNS if name in path.table and name not in twice]
+    less = {"cost"} if path.facts["cost"] == "nodes" else {"n_leaves", "depth"} if "jump" in path.table else set()
+    names = [name for name in _COLUMNS if name in path.table and name not in less]
     table = _grid("point", *(_COLUMNS[name] for name in names))
     for point in shown:
         table.add_row(str(point), *(_cell(name, path.table[name][point].item()) for name in names))

@@ -89,6 +89,32 @@ def count_needs(
 
 
 @kernel
+def price_needs(
+    leaves: np.ndarray,
+    tree_start: np.ndarray,
+    parent: np.ndarray,
+    feature: np.ndarray,
+    place: np.ndarray,
+    things: np.ndarray,
+    prices: np.ndarray,
+    n_nodes: int,
+) -> np.ndarray:
+    """Return what the rows at each node buy there first, if no other tree did, (n_nodes,) int64."""
+    price = np.zeros(n_nodes, np.int64)
+    n_things = prices.shape[1]
+    seen = np.full(n_things, -1, np.int64)
+    at = np.empty(n_things, np.int64)
+    found = np.empty(n_things, np.int64)
+    for tree in range(leaves.shape[0]):
+        for i in range(leaves.shape[1]):
+            v = parent[tree_start[tree] + leaves[tree, i]]
+            n_found = _first_needs(v, tree * leaves.shape[1] + i, parent, feature, place, things, seen, at, found)
+            for k in range(n_found):
+                price[place[at[found[k]]]] += prices[i if prices.shape[0] > 1 else 0, found[k]]
+    return price
+
+
+@kernel
 def list_needs(
     leaves: np.ndarray,
     tree_start: np.ndarray,
@@ -98,7 +124,7 @@ def list_needs(
     things: np.ndarray,
     n_things: int,
     start: np.ndarray,
-    apart: bool,
+    apart: bool = False,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return what the rows at each node buy there first, as numbers of items, and what the items are.
 

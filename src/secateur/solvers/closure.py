@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from secateur import kernels
 from secateur.costs import Bill
+from secateur.forest import Forest
 from secateur.problem import Problem
 from secateur.solvers.whole_numbers import as_whole
 from secateur.statistics import class_stats
@@ -112,36 +113,46 @@ def _same(whole: Whole, unit: float, wanted: Floats) -> bool:
 def pose(problem: Problem, counts: Counts, *, apart: bool = False) -> Closure:
     """Return the closure problem, made smaller without loss: what is never worth its while, or always goes together.
 
-    `apart` makes each tree pay for itself.
+    `apart` makes each tree pay for itself, so that a node's items are its own, and one will do for all of them.
     """
     forest, sample = problem.forest, problem.sample
     split = np.flatnonzero(forest.is_split)
-    number = np.full(forest.n_nodes, -1, np.int32)
-    number[split] = np.arange(len(split))
-    above = np.where(forest.parent[split] == -1, -1, number[forest.parent[split]]).astype(np.int32)
-    profit = counts.errors[split] - counts.errors[split + 1] - counts.errors[forest.right[split]]
-    inside = kernels.worthwhile(above, profit)
-    kept = np.flatnonzero(inside)
     place = np.full(forest.n_nodes, -1, np.int32)
+    place[split] = np.arange(len(split))
+    profit = counts.errors[split] - counts.errors[split + 1] - counts.errors[forest.right[split]]
+    kept = np.flatnonzero(kernels.worthwhile(_parents(forest, place, split), profit))
+    place[:] = -1
     place[split[kept]] = np.arange(len(kept))
-    above = np.where(above[kept] == -1, -1, place[split[above[kept]]]).astype(np.int32)
-    n_things = counts.prices.shape[1]
     rows = (sample.leaves, forest.tree_start, forest.parent, forest.feature)
-    start = kernels.count_needs(*rows, place, counts.things, n_things, len(kept))
-    head = kernels.inseparable(above, profit[kept], np.diff(start))
-    heads, of_kept = np.unique(head, return_inverse=True)
+    start = kernels.count_needs(*rows, place, counts.things, counts.prices.shape[1], len(kept))
+    above = _parents(forest, place, split[kept])
+    heads, of_kept = np.unique(kernels.inseparable(above, profit[kept], np.diff(start)), return_inverse=True)
+    place[split[kept]] = of_kept
     group = np.full(len(split), -1, np.int32)
     group[kept] = of_kept
-    place[split[kept]] = of_kept
-    size = np.bincount(of_kept, np.diff(start), len(heads)).astype(np.int64)
-    start = np.concatenate([[0], np.cumsum(size)])
-    need, key = kernels.list_needs(*rows, place, counts.things, n_things, start, apart)
-    row, thing = np.divmod(key, max(n_things, 1))
-    price = counts.prices[row if len(counts.prices) > 1 else 0, thing]
-    parent = np.where(above[heads] == -1, -1, of_kept[above[heads]]).astype(np.int32)
     total = np.zeros(len(heads), np.int64)
     np.add.at(total, of_kept, profit[kept])
-    return Closure(group, parent, total, *_merged(start, need, price))
+    if apart:
+        needs = _own(kernels.price_needs(*rows, place, counts.things, counts.prices, len(heads)))
+    else:
+        size = np.bincount(of_kept, np.diff(start), len(heads)).astype(np.int64)
+        start = np.concatenate([[0], np.cumsum(size)])
+        need, key = kernels.list_needs(*rows, place, counts.things, counts.prices.shape[1], start)
+        row, thing = np.divmod(key, max(counts.prices.shape[1], 1))
+        needs = _merged(start, need, counts.prices[row if len(counts.prices) > 1 else 0, thing])
+    return Closure(group, _parents(forest, place, split[kept][heads]), total, *needs)
+
+
+def _parents(forest: Forest, place: NDArray[np.int32], nodes: NDArray[np.intp]) -> NDArray[np.int32]:
+    """Return the places of the parents of some nodes, −1 for none."""
+    return np.where(forest.parent[nodes] == -1, -1, place[forest.parent[nodes]]).astype(np.int32)
+
+
+def _own(price: Whole) -> tuple[Whole, NDArray[np.int32], Whole]:
+    """Return edges and prices with one item for each node that has a price."""
+    priced = price > 0
+    start = np.concatenate([[0], np.cumsum(priced)])
+    return start, np.arange(np.count_nonzero(priced), dtype=np.int32), price[priced]
 
 
 def _merged(start: Whole, need: NDArray[np.int32], price: Whole) -> tuple[Whole, NDArray[np.int32], Whole]:

@@ -160,7 +160,7 @@ def _nested_path(problem: Problem, counts: Counts, *, apart: bool, solver: str) 
     more = {
         "objective": objective,
         "bound": np.full(len(path), np.nan) if apart else np.minimum(bound, objective),
-        "jump": np.concatenate([[0.0], -np.diff(cost)]) / max(cost[0], 1e-300),
+        "jump": np.concatenate([[0.0], np.maximum(-np.diff(cost), 0.0)]) / max(cost[0], 1e-300),
     }
     return replace(path, table={**path.table, **more}, facts={**path.facts, "exact": counts.exact})
 
