@@ -24,6 +24,8 @@ VARIANTS = [
     sc.solvers.OptimalSize(max_leaves=4),
     sc.solvers.BlockDescent(granularity="layer", values="keep", penalties=8, smallest=1e-4, engine="gram"),
     sc.solvers.MinCut(scope="individual"),
+    sc.solvers.LinearProgram(method="dantzig_wolfe", penalties=6),
+    sc.solvers.PrimalDual(caching="tree", penalties=5),
     sc.solvers.MaxHeap(penalties=5, smallest=0.02, tolerance=1e-4, joint=True),
     sc.solvers.MaxHeap(penalties=4, smallest=0.02, tolerance=1e-4, subsamples=3, thresholds=2),
     sc.solvers.MaxHeap(penalties=4, smallest=0.02, tolerance=1e-4, values="mean"),

@@ -333,6 +333,8 @@ def test_a_problem_beyond_the_arithmetic_says_that_it_was_rounded():
     assert not path.facts["exact"]
     gap = path.table["objective"] - path.table["bound"]
     assert (gap >= 0).all()
+    wrong = np.mean([np.average(tree.predict(X).astype(int) != y, weights=weight) for tree in model.estimators_])
+    assert path.table["risk"][0] == pytest.approx(wrong, rel=1e-13)
     assert gap[1:].max() < 1e-3
 
 

@@ -124,18 +124,16 @@ def list_needs(
     things: np.ndarray,
     n_things: int,
     start: np.ndarray,
-    apart: bool = False,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return what the rows at each node buy there first, as numbers of items, and what the items are.
 
-    An item is a thing bought for a row, numbered row · n_things + thing in the second result. `apart` makes that
-    another item in every tree.
+    An item is a thing bought for a row, numbered row · n_things + thing in the second result.
     """
     n_rows = leaves.shape[1]
     need = np.empty(start[-1], np.int32)
     position = start[:-1].copy()
     number = np.full(n_rows * n_things, -1, np.int32)
-    key = np.empty(start[-1] if apart else min(start[-1], n_rows * n_things), np.int64)
+    key = np.empty(min(start[-1], n_rows * n_things), np.int64)
     n_items = 0
     seen = np.full(n_things, -1, np.int64)
     at = np.empty(n_things, np.int64)
@@ -146,7 +144,7 @@ def list_needs(
             n_found = _first_needs(v, tree * n_rows + i, parent, feature, place, things, seen, at, found)
             for k in range(n_found):
                 what = i * n_things + found[k]
-                if apart or number[what] == -1:
+                if number[what] == -1:
                     number[what] = n_items
                     key[n_items] = what
                     n_items += 1

@@ -4,11 +4,13 @@ from secateur.solvers.base import Solver
 from secateur.solvers.best_subset import BestSubset
 from secateur.solvers.block_descent import BlockDescent
 from secateur.solvers.fewer_trees import FewerTrees
+from secateur.solvers.linear_program import LinearProgram
 from secateur.solvers.max_heap import MaxHeap
 from secateur.solvers.min_cut import MinCut
 from secateur.solvers.minimum_error import MinimumError
 from secateur.solvers.optimal_size import OptimalSize
 from secateur.solvers.pessimistic_error import PessimisticError
+from secateur.solvers.primal_dual import PrimalDual
 from secateur.solvers.reduced_error import ReducedError
 from secateur.solvers.rule_lasso import RuleLasso
 from secateur.solvers.tree_lasso import TreeLasso
@@ -29,6 +31,8 @@ SOLVERS: dict[str, type[Solver]] = {
         FewerTrees,
         TreeLasso,
         MinCut,
+        LinearProgram,
+        PrimalDual,
     )
 }
 
@@ -37,11 +41,13 @@ __all__ = [
     "BestSubset",
     "BlockDescent",
     "FewerTrees",
+    "LinearProgram",
     "MaxHeap",
     "MinCut",
     "MinimumError",
     "OptimalSize",
     "PessimisticError",
+    "PrimalDual",
     "ReducedError",
     "RuleLasso",
     "Solver",

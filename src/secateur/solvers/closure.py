@@ -37,6 +37,8 @@ class Counts:
     ----------
     errors : (n_nodes,)
         What each node adds as a leaf, in units of `error_unit`.
+    wrong : (n_nodes,)
+        The same as it was before rounding.
     error_unit, price_unit : float
     things : (n_features, 2)
         What a feature needs, as in a Bill.
@@ -47,6 +49,7 @@ class Counts:
     """
 
     errors: Whole
+    wrong: Floats
     error_unit: float
     things: NDArray[np.int32]
     prices: Whole
@@ -89,8 +92,8 @@ def count(problem: Problem, labels: NDArray[np.intp], class_weight: Floats) -> C
     forest, sample = problem.forest, problem.sample
     loud = sample.weight * class_weight[sample.y[:, 0]]
     of_errors, error_unit = as_whole(loud, _LARGEST_WEIGHT)
-    counts = class_stats(forest, sample.leaves, sample.y, of_errors.astype(np.float64)).counts
-    errors = (counts.sum(axis=1) - counts[np.arange(forest.n_nodes), labels]).astype(np.int64)
+    errors = _errors(problem, labels, of_errors.astype(np.float64)).astype(np.int64)
+    wrong = errors.astype(np.float64) * error_unit if _same(of_errors, error_unit, loud) else _errors(problem, labels, loud)
     weight, weight_unit = as_whole(sample.weight, _LARGEST_WEIGHT)
     bill = problem.bill
     price, price_unit = as_whole(bill.prices, _LARGEST_PRICE)
@@ -103,7 +106,13 @@ def count(problem: Problem, labels: NDArray[np.intp], class_weight: Floats) -> C
     most = float(errors[forest.root].sum()) * float(prices.sum(dtype=np.float64)) * n_same
     shift = max(0, ceil(log2(max(most, 1.0) / _MOST)))
     exact = shift == 0 and _same(of_errors, error_unit, loud) and _same(prices, price_unit, wanted)
-    return Counts(errors, error_unit, bill.things, prices >> shift, price_unit * 2.0**shift, exact)
+    return Counts(errors, wrong, error_unit, bill.things, prices >> shift, price_unit * 2.0**shift, exact)
+
+
+def _errors(problem: Problem, labels: NDArray[np.intp], weight: Floats) -> Floats:
+    """Return the weight of the rows at each node that have another label, (n_nodes,)."""
+    counts = class_stats(problem.forest, problem.sample.leaves, problem.sample.y, weight).counts
+    return counts.sum(axis=1) - counts[np.arange(len(labels)), labels]
 
 
 def _same(whole: Whole, unit: float, wanted: Floats) -> bool:

@@ -152,7 +152,8 @@ def _nested_path(problem: Problem, counts: Counts, *, apart: bool, solver: str) 
     errors = masks.totals(forest, counts.errors.astype(np.float64), np.zeros(forest.n_nodes))
     prices = paid(forest, replace(problem.sample, weight=np.ones(len(problem.sample))), masks, counts.bill)
     real = np.concatenate([[0.0], penalty]) * counts.error_unit / (forest.n_trees * counts.price_unit)
-    path = trace_path(problem, masks, real, solver, risk=errors * counts.error_unit / scale)
+    risk = masks.totals(forest, counts.wrong, np.zeros(forest.n_nodes)) / scale
+    path = trace_path(problem, masks, real, solver, risk=risk)
     cost = path.table["cost"]
     objective = path.table["risk"] + real * cost
     bound = counts.error_unit * (errors + np.concatenate([[0.0], penalty]) * prices) / scale
