@@ -29,10 +29,10 @@ def read_prices(file: str | PathLike[str]) -> tuple[dict[str, float], dict[str, 
     twice = {name for name in names if names.count(name) > 1}
     if twice:
         raise ValueError(f"{file} has several prices for {', '.join(sorted(twice))}. Keep one line for each feature.")
-    full = _numbers(columns["cost"], "cost", file)
+    full = _numbers(names, columns["cost"], file)
     if "group" not in columns or "discount_cost" not in columns:
         return dict(zip(names, full, strict=True)), {}
-    reduced = _numbers(columns["discount_cost"], "discount_cost", file)
+    reduced = _numbers(names, columns["discount_cost"], file)
     prices: dict[str, float] = {}
     groups: dict[str, list[tuple[str, float]]] = {}
     for name, cost, discount, group in zip(names, full, reduced, columns["group"], strict=True):
@@ -56,13 +56,17 @@ def _shared(label: str, members: list[tuple[str, float]], file: Any) -> float:
     return members[0][1]
 
 
-def _numbers(column: Any, name: str, file: Any) -> list[float]:
-    try:
-        return [float(value) for value in column]
-    except ValueError as error:
-        raise ValueError(
-            f"The column {name} of {file} has an entry that is no number ({error}). Correct it."
-        ) from error
+def _numbers(names: list[str], column: Any, file: Any) -> list[float]:
+    """Return the entries of a column as numbers."""
+    found: list[float] = []
+    for name, value in zip(names, column, strict=True):
+        try:
+            found.append(float(value))
+        except ValueError:
+            found.append(np.nan)
+        if not np.isfinite(found[-1]):
+            raise ValueError(f"The price of {name!r} in {file} is {value!r}, no number. Give one, 0 if it is free.")
+    return found
 
 
 def _text(value: Any) -> str:

@@ -68,7 +68,7 @@ def trace_points(problem: Problem, points: Iterable[Point], solver: str, *, ense
     }
     masks = PackedMasks(np.array([point.bits for point in found]), forest.n_nodes)
     penalty = np.array([point.penalty for point in found])
-    changes = {"values": [point.value for point in found]} if changed else {}
+    changes: dict[str, Any] = {"values": [point.value for point in found]} if changed else {}
     risk = np.array([point.risk for point in found])
     path = trace_path(problem, masks, penalty, solver, more=columns, ensemble=ensemble, risk=risk, **changes)
     return replace(path, facts={**path.facts, "interrupted": True}) if interrupted else path
@@ -94,6 +94,7 @@ def trace_path(
     more: dict[str, Floats] | None = None,
     ensemble: bool = False,
     risk: Floats | None = None,
+    cost: Floats | None = None,
     **changes: Any,
 ) -> Path:
     """Return the path of a solver's decisions with the columns every path has.
@@ -112,12 +113,14 @@ def trace_path(
         Whether the risk is the loss of the whole model, instead of the mean of the trees' own losses.
     risk : (n_points,), optional
         The risk where it is known, else NaN.
+    cost : (n_points,), optional
+        The cost, if it is known.
     **changes
         values, tree_weight and base, where the solver changes them.
     """
     forest = problem.forest
     table: dict[str, NDArray[Any]] = {"penalty": penalty, **masks.sizes(forest)}
-    table["cost"] = problem.costs(masks)
+    table["cost"] = problem.costs(masks) if cost is None else cost
     facts = {
         "loss": problem.loss.name,
         "cost": problem.cost.name,

@@ -93,7 +93,8 @@ def count(problem: Problem, labels: NDArray[np.intp], class_weight: Floats) -> C
     loud = sample.weight * class_weight[sample.y[:, 0]]
     of_errors, error_unit = as_whole(loud, _LARGEST_WEIGHT)
     errors = _errors(problem, labels, of_errors.astype(np.float64)).astype(np.int64)
-    wrong = errors.astype(np.float64) * error_unit if _same(of_errors, error_unit, loud) else _errors(problem, labels, loud)
+    rounded = not _same(of_errors, error_unit, loud)
+    wrong = _errors(problem, labels, loud) if rounded else errors.astype(np.float64) * error_unit
     weight, weight_unit = as_whole(sample.weight, _LARGEST_WEIGHT)
     bill = problem.bill
     price, price_unit = as_whole(bill.prices, _LARGEST_PRICE)
@@ -105,7 +106,7 @@ def count(problem: Problem, labels: NDArray[np.intp], class_weight: Floats) -> C
     n_same = len(sample) if len(prices) == 1 else 1
     most = float(errors[forest.root].sum()) * float(prices.sum(dtype=np.float64)) * n_same
     shift = max(0, ceil(log2(max(most, 1.0) / _MOST)))
-    exact = shift == 0 and _same(of_errors, error_unit, loud) and _same(prices, price_unit, wanted)
+    exact = shift == 0 and not rounded and _same(prices, price_unit, wanted)
     return Counts(errors, wrong, error_unit, bill.things, prices >> shift, price_unit * 2.0**shift, exact)
 
 

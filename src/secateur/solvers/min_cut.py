@@ -173,14 +173,14 @@ def _joined(problem: Problem, paths: list[Path], solver: str) -> Path:
     chosen[1:] = sorted(chosen[1:], key=lambda one: (-one[0].table["n_nodes"][one[1]], one[0].table["cost"][one[1]]))
     table = {
         name: np.array([path.table[name][point] for path, point in chosen])
-        for name in ("penalty", "risk", "objective", "bound", "jump")
+        for name in ("penalty", "risk", "cost", "objective", "bound", "jump")
     }
     masks = PackedMasks(
         np.array([np.packbits(path.masks.keep(point)) for path, point in chosen]), problem.forest.n_nodes
     )
     more = {name: table[name] for name in ("objective", "bound", "jump")}
     more["apart"] = np.array([float(path is paths[1]) for path, _ in chosen])
-    joined = trace_path(problem, masks, table["penalty"], solver, more=more, risk=table["risk"])
+    joined = trace_path(problem, masks, table["penalty"], solver, more=more, risk=table["risk"], cost=table["cost"])
     return replace(joined, facts={**joined.facts, "exact": paths[0].facts["exact"]})
 
 

@@ -1,0 +1,127 @@
+"""A contest of methods that must buy the features they look at: pruned forests, and forests of fewer features."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import secateur as sc
+from benchmarks.feature_curves import Floats, Rows, error_of, grow
+from benchmarks.load import Data
+from benchmarks.results import Row
+from secateur.costs import FeatureCost
+from secateur.costs.price_file import read_prices
+from secateur.solvers import MinCut
+
+POINTS = 256
+"""How many points of a path are looked at: as many as prune() does."""
+_STEPS = 20
+"""For how many budgets features are bought to retrain a forest, evenly spaced up to the unpruned cost."""
+
+
+@dataclass(frozen=True, eq=False)
+class PriceList:
+    """Prices of those columns of X that have one, and what the features of a group share.
+
+    Attributes
+    ----------
+    columns : (n_priced,)
+        The columns of X that are used.
+    prices : (n_priced,)
+    groups : dict of name: (price, numbers of features)
+    """
+
+    columns: Rows
+    prices: Floats
+    groups: Mapping[str, tuple[float, list[int]]]
+
+    @classmethod
+    def read(cls, file: Path) -> "PriceList":
+        """Read a file whose lines are in the order of the columns; features without a price are left out."""
+        prices, groups = read_prices(file)
+        columns = np.flatnonzero(np.isfinite(list(prices.values())))
+        names = [list(prices)[k] for k in columns]
+        numbered = {name: (price, [names.index(one) for one in of]) for name, (price, of) in groups.items()}
+        return cls(columns, np.array([prices[name] for name in names]), numbered)
+
+    @property
+    def cost(self) -> FeatureCost:
+        """The same for secateur."""
+        return FeatureCost(self.prices, dict(self.groups))
+
+    def total(self, features: tuple[int, ...]) -> float:
+        """Return what a row pays that needs all of these features."""
+        shared = sum(price for price, members in self.groups.values() if set(members) & set(features))
+        return float(self.prices[list(features)].sum() + shared)
+
+
+@dataclass(frozen=True, eq=False)
+class Contest:
+    """A forest, the rows that grew it, rows that choose, rows that test, and prices."""
+
+    model: Any
+    train: Data
+    validation: Data
+    test: Data
+    prices: PriceList
+    seed: int
+
+    def outcomes(self, shares: tuple[float, ...]) -> Iterator[Row]:
+        """Yield method, budget (a share of the unpruned cost), test error and test cost, as such a share."""
+        on_train, on_test = (self.prices.cost.mean_price(self.model, some.X) for some in (self.train, self.test))
+        for share in shares:
+            yield {"method": "unpruned", "budget": share, "error": error_of(self.model, self.test), "cost": 1.0}
+        for name, solver in self._solvers.items():
+            path = sc.prune_path(self.model, self.train.X, self.train.y, solver=solver, cost=self.prices.cost)
+            for share in shares:
+                small = self._chosen(path, share * on_train)
+                cost = self.prices.cost.mean_price(small, self.test.X) / on_test
+                yield {"method": name, "budget": share, "error": error_of(small, self.test), "cost": cost}
+        for name in ("top_k", "per_price"):
+            offers = list(self._retrained(on_train, per_price=name == "per_price"))
+            for share in shares:
+                paid = [offer for offer in offers if offer[1] <= share * on_train]
+                _, price, error = min(paid, key=lambda offer: offer[:2])
+                yield {"method": name, "budget": share, "error": error, "cost": price / on_train}
+
+    @property
+    def _solvers(self) -> dict[str, Any]:
+        return {"prune": "auto", "ensemble": MinCut(), "individual": MinCut(scope="individual")}
+
+    def _chosen(self, path: sc.Path, budget: float) -> Any:
+        """Return what prune(max_cost=budget, validation=...) returns."""
+        within = path.thin(POINTS, max_cost=budget).evaluate(self.validation.X, self.validation.y)
+        return within.select(max_cost=budget).to_model()
+
+    def _retrained(self, unpruned_cost: float, *, per_price: bool) -> Iterator[tuple[float, float, float]]:
+        """Yield validation error, price and test error of a constant, of forests of some features, and of the forest.
+
+        Every row pays for all features of a retrained forest.
+        """
+        common = np.bincount(self.train.y).argmax()
+        yield float(np.mean(self.validation.y != common)), 0.0, float(np.mean(self.test.y != common))
+        budgets = unpruned_cost * np.arange(1, _STEPS + 1) / _STEPS
+        baskets = [buy(self.model.feature_importances_, self.prices, budget, per_price) for budget in budgets]
+        for basket in dict.fromkeys(basket for basket in baskets if basket):
+            some = [replace(data, X=data.X[:, basket]) for data in (self.train, self.validation, self.test)]
+            model = grow(some[0], len(self.model.estimators_), self.seed)
+            yield error_of(model, some[1]), self.prices.total(basket), error_of(model, some[2])
+        yield error_of(self.model, self.validation), unpruned_cost, error_of(self.model, self.test)
+
+
+def buy(importance: Floats, prices: PriceList, budget: float, per_price: bool) -> tuple[int, ...]:
+    """Return features within a budget, each time the most important of those that can still be paid.
+
+    `per_price` divides importance by what is to be paid in addition, what groups share included.
+    """
+    basket: tuple[int, ...] = ()
+    while True:
+        spent = prices.total(basket)
+        extra = {k: prices.total((*basket, k)) - spent for k in range(len(importance)) if k not in basket}
+        fits = {k: price for k, price in extra.items() if spent + price <= budget}
+        if not fits:
+            return tuple(sorted(basket))
+        worth = {k: importance[k] / (max(price, 1e-9) if per_price else 1.0) for k, price in fits.items()}
+        basket += (max(worth, key=lambda k: worth[k]),)

@@ -1,0 +1,158 @@
+"""How long MinCut's whole path takes, against linear programs of the paper's (IP3), and how that grows."""
+
+import json
+import subprocess
+import sys
+import tempfile
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import joblib
+import numpy as np
+from sklearn.datasets import make_classification
+from sklearn.ensemble import RandomForestClassifier
+
+import secateur as sc
+from benchmarks.discovery import Table, data_sets
+from benchmarks.load import DataNotFoundError, load
+from benchmarks.measure import growth
+from benchmarks.results import Result, Row, Target
+from secateur.solvers import MinCut, Solver
+from secateur.solvers.linear_program import LinearProgram
+
+_ROOT = Path(__file__).resolve().parents[2]
+_AGAINST = [("breast_cancer", 10), ("breast_cancer", 20), ("breast_cancer", 40), ("vehicle", 20), (1_000, 20)]
+"""Data sets, or how many rows are made, and how many trees."""
+_SCALE = (1_250, 5_000, 20_000)
+_PENALTIES = 20
+_NOTES = [
+    "Random forests with default settings, every feature at price 1; edges: features that rows meet in trees, each "
+    "counted once for a row and a tree. Rows of data 'made' are those of make_classification, for the linear programs "
+    "with 20 features, 8 of them informative, for the scale with 50, 15 of them informative; the trees are grown in "
+    "full, on the same rows that prune.",
+    f"seconds: MinCut().path(problem), every optimal pruning, once rows are routed. seconds_lp: the path of "
+    f"LinearProgram(penalties=...), (IP3) on HiGHS by simplex, for {_PENALTIES} penalties, each from the basis of the "
+    "one before; also once rows are routed, writing the program included. The penalties lie between those of "
+    "neighbouring points of MinCut's path, evenly spread over its points. ratio: seconds_lp over seconds. Both take "
+    "turns in a process of their own, what takes less than half a second runs five times in a turn, medians count; the "
+    "scale has one turn.",
+    "difference: the largest difference between the objectives of both, at all of these penalties.",
+    "mb, mb_lp: the peak beyond interpreter, model and rows, kernels compiled; the neutral forest, the leaves of the "
+    "rows and the path included. bytes_per_edge: that over edges, where small problems pay for what does not grow.",
+]
+
+
+def run(quick: bool) -> Result:
+    repeats = 1 if quick else 3
+    against: list[tuple[Any, int]] = [("breast_cancer", 2)] if quick else _AGAINST
+    skipped = [] if find_spec("highspy") else ["linear programs: highspy is not installed"]
+    rows: list[Row] = []
+    for name, n_trees in against:
+        try:
+            X, y = find_rows(name, quick)
+        except DataNotFoundError as error:
+            skipped.append(str(error))
+            continue
+        rows.append({"data": name if isinstance(name, str) else "made", **compare(X, y, n_trees, repeats)})
+    scale = [
+        {"data": "made", **measure_scale(n_rows, 2 if quick else 100)} for n_rows in ((80, 160) if quick else _SCALE)
+    ]
+    exponent = growth([row["edges"] for row in scale], [row["seconds"] for row in scale])
+    notes = [*_NOTES, f"growth: seconds = c · edges^{exponent:.2f} over the {len(scale)} rows of the scale."]
+    return Result(rows + scale, repeats, notes, targets(rows, scale, quick), skipped=skipped)
+
+
+def find_rows(name: str | int, quick: bool) -> tuple[Any, Any]:
+    """Return the rows of a data set, or make so many."""
+    if isinstance(name, int):
+        return make_classification(name, 20, n_informative=8, random_state=0)
+    data = load(data_sets()[name])
+    data = data.sample(100, seed=0) if quick else data
+    return data.X, data.y
+
+
+def compare(X: Any, y: Any, n_trees: int, repeats: int) -> Row:
+    """Return how both solvers do on one forest."""
+    model = RandomForestClassifier(n_trees, random_state=0, n_jobs=-1).fit(X, y)
+    solvers: list[Solver] = [MinCut()]
+    if find_spec("highspy"):
+        penalties = sc.prune_path(model, X, y, solver=MinCut()).table["penalty"]
+        solvers.append(LinearProgram(penalties=between(penalties)))
+    found = probe(model, X, y, solvers, repeats)
+    cut, *others = found["solvers"]
+    row = {**facts(model, X, found["edges"]), **sizes(cut, found["edges"])}
+    for program in others:
+        of_program = sizes(program, found["edges"])
+        row |= {f"{name}_lp": of_program[name] for name in ("seconds", "mb", "bytes_per_edge")}
+        row |= {"ratio": program["seconds"] / cut["seconds"], "difference": difference(cut, program)}
+    return row
+
+
+def between(penalties: Any) -> tuple[float, ...]:
+    """Return penalties between neighbours, evenly spread over the places in the list."""
+    known = np.unique(penalties[penalties > 0])
+    middle = (known[:-1] + known[1:]) / 2
+    some = np.unique(np.linspace(0, len(middle) - 1, _PENALTIES).round().astype(np.intp))
+    return tuple(middle[some].tolist())
+
+
+def difference(cut: Row, program: Row) -> float:
+    """Return the largest difference between the objectives at the penalties of the linear programs."""
+    risk, cost = np.array(cut["risk"]), np.array(cut["cost"])
+    points = list(zip(program["penalty"], program["risk"], program["cost"], strict=True))[1:]  # the first is unpruned
+    return max(abs(own_risk + one * own_cost - float((risk + one * cost).min())) for one, own_risk, own_cost in points)
+
+
+def measure_scale(n_rows: int, n_trees: int) -> Row:
+    """Return what MinCut's path takes on many rows."""
+    X, y = make_classification(n_rows, 50, n_informative=15, random_state=0)
+    model = RandomForestClassifier(n_trees, random_state=0, n_jobs=-1).fit(X, y)
+    found = probe(model, X, y, [MinCut()], repeats=1)
+    return {**facts(model, X, found["edges"]), **sizes(found["solvers"][0], found["edges"])}
+
+
+def facts(model: Any, X: Any, edges: int) -> Row:
+    nodes = sum(tree.tree_.node_count for tree in model.estimators_)
+    return {"rows": len(X), "features": X.shape[1], "trees": len(model.estimators_), "nodes": nodes, "edges": edges}
+
+
+def sizes(found: Row, edges: int) -> Row:
+    """Return what is shown of a path."""
+    known = found["bytes"] is not None
+    return {
+        "points": len(found["penalty"]),
+        "seconds_routing": found["seconds_routing"],
+        "seconds": found["seconds"],
+        "mb": found["bytes"] / 1e6 if known else None,
+        "bytes_per_edge": found["bytes"] / edges if known else None,
+    }
+
+
+def probe(model: Any, X: Any, y: Any, solvers: list[Solver], repeats: int) -> Row:
+    """Return what solvers take in another process; HiGHS and what other tables use cannot share one."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "model.joblib"
+        joblib.dump((model, X, y, solvers, repeats), file)
+        command = [sys.executable, "-m", "benchmarks.probe_feature_cost", str(file)]
+        output = subprocess.run(command, cwd=_ROOT, check=True, capture_output=True, text=True).stdout
+    found: Row = json.loads(output)
+    return found
+
+
+def targets(rows: list[Row], scale: list[Row], quick: bool) -> list[Target]:
+    """Return what is promised: against linear programs, and at the largest size."""
+    ratios = [row["ratio"] for row in rows if "ratio" in row]
+    whole = not quick and len(ratios) == len(_AGAINST)
+    last = {} if quick else scale[-1]
+    gigabytes = last["mb"] / 1e3 if last.get("mb") is not None else None
+    size = f"{_SCALE[-1]} rows and 100 trees"
+    return [
+        Target(f"smallest ratio to {_PENALTIES} linear programs", min(ratios) if whole else None, at_least=300),
+        Target(f"seconds of the whole path, {size}", last.get("seconds"), at_most=120),
+        Target(f"bytes per edge, {size}", last.get("bytes_per_edge"), at_most=60),
+        Target(f"peak memory in GB, {size}", gigabytes, at_most=2),
+    ]
+
+
+TABLE = Table("feature_cost_speed", "MinCut's whole path: against linear programs, and at scale", run)
