@@ -154,6 +154,21 @@ class PackedMasks(Masks):
         return PackedMasks(self.bits[points], self.n_nodes)
 
 
+def cut_at(forest: Forest, critical: Floats) -> tuple[NestedMasks, Floats]:
+    """Return the masks of the unpruned forest and of a point for every finite critical penalty, and the penalties.
+
+    `critical` (n_nodes,) is the penalty at which a split is cut or gone, at most that of its parent; +inf for never. At
+    a point all splits are gone whose critical penalty is not above the point's.
+    """
+    split = forest.is_split
+    penalty = np.unique(critical[split & np.isfinite(critical)])
+    gone_at = np.searchsorted(penalty, critical).astype(np.int32) + 1
+    removed_at = np.full(forest.n_nodes, len(penalty) + 1, np.int32)
+    inner = forest.parent != -1
+    removed_at[inner] = gone_at[forest.parent[inner]]
+    return NestedMasks(removed_at, len(penalty) + 1), penalty
+
+
 def _running_total(change: Floats) -> Floats:
     """Return the sums of all changes up to each point but the last; all changes together add up to 0.
 

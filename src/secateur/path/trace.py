@@ -124,7 +124,7 @@ def trace_path(
     facts = {
         "loss": problem.loss.name,
         "cost": problem.cost.name,
-        "unpruned_cost": problem.unpruned_cost,
+        "unpruned_cost": float(table["cost"][0]),
         "made_on_rows": len(problem.sample),
     }
     path = Path(ForestAdapter(forest), masks, table, solver, facts, **changes)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from secateur.costs import Cost, FeatureCost, SharedCost, paid
 from secateur.forest import Forest
 from secateur.losses import Loss, ZeroOne
-from secateur.masks import NestedMasks, PackedMasks
+from secateur.masks import PackedMasks, cut_at
 from secateur.path import Path
 from secateur.path.trace import trace_path
 from secateur.problem import Problem
@@ -138,32 +138,36 @@ def _nested_path(problem: Problem, counts: Counts, *, apart: bool, solver: str) 
     """Return the path of one scope."""
     forest = problem.forest
     over, under, _ = critical_penalties(pose(problem, counts, apart=apart))
+    critical = np.full(forest.n_nodes, np.inf)
     with np.errstate(divide="ignore"):
-        critical = over / under
-    penalty = np.unique(critical[np.isfinite(critical)])
-    removed_at = np.full(forest.n_nodes, len(penalty) + 1, np.int32)
-    split = np.flatnonzero(forest.is_split)
-    cut_at = np.zeros(forest.n_nodes, np.int32)
-    cut_at[split] = np.searchsorted(penalty, critical) + 1
-    inner = forest.parent != -1
-    removed_at[inner] = cut_at[forest.parent[inner]]
-    masks = NestedMasks(removed_at, len(penalty) + 1)
-    scale = problem.sample.total_weight * forest.n_trees
-    errors = masks.totals(forest, counts.errors.astype(np.float64), np.zeros(forest.n_nodes))
-    prices = paid(forest, replace(problem.sample, weight=np.ones(len(problem.sample))), masks, counts.bill)
+        critical[forest.is_split] = over / under
+    masks, penalty = cut_at(forest, critical)
     real = np.concatenate([[0.0], penalty]) * counts.error_unit / (forest.n_trees * counts.price_unit)
+    scale = problem.sample.total_weight * forest.n_trees
     risk = masks.totals(forest, counts.wrong, np.zeros(forest.n_nodes)) / scale
     path = trace_path(problem, masks, real, solver, risk=risk)
     cost = path.table["cost"]
-    objective = path.table["risk"] + real * cost
-    bound = counts.error_unit * (errors + np.concatenate([[0.0], penalty]) * prices) / scale
-    bound[0] = errors[: 1 + (len(penalty) > 0 and penalty[0] == 0)].min() * counts.error_unit / scale
     more = {
-        "objective": objective,
-        "bound": np.full(len(path), np.nan) if apart else np.minimum(bound, objective),
+        "objective": risk + real * cost,
+        "bound": np.full(len(path), np.nan) if apart else _bound(problem, counts, path),
         "jump": np.concatenate([[0.0], np.maximum(-np.diff(cost), 0.0)]) / max(cost[0], 1e-300),
     }
     return replace(path, table={**path.table, **more}, facts={**path.facts, "exact": counts.exact})
+
+
+def _bound(problem: Problem, counts: Counts, path: Path) -> Floats:
+    """Return what no pruning can be below at the penalty of each point: the optimum in whole numbers."""
+    forest, total = problem.forest, problem.sample.total_weight
+    penalty, least, prices = (path.table[name] for name in ("penalty", "risk", "cost"))
+    objective = least + penalty * prices
+    if not counts.exact:
+        whole = path.masks.totals(forest, counts.errors.astype(np.float64), np.zeros(forest.n_nodes))
+        least = whole * counts.error_unit / (total * forest.n_trees)
+        alike = replace(problem.sample, weight=np.ones(len(problem.sample)))
+        prices = paid(forest, alike, path.masks, counts.bill) * counts.price_unit / total
+    bound = np.minimum(least + penalty * prices, objective)
+    bound[0] = least[penalty == 0].min()  # also of the point without splits that do harm, if there is one
+    return bound
 
 
 def _joined(problem: Problem, paths: list[Path], solver: str) -> Path:

@@ -6,7 +6,8 @@ from typing import final
 import numpy as np
 
 from secateur import kernels
-from secateur.path import NestedMasks, Path
+from secateur.masks import cut_at
+from secateur.path import Path
 from secateur.path.trace import trace_path
 from secateur.problem import Problem
 from secateur.solvers.base import Solver
@@ -42,12 +43,6 @@ class WeakestLink(Solver):
         """Return every pruning that is optimal at some penalty, after the unpruned forest."""
         forest = problem.forest
         critical = kernels.weakest_link(forest.parent, forest.right, problem.risk, *problem.prices)
-        penalty = np.unique(critical[np.isfinite(critical)])
-        # Point 0 keeps all; point k cuts the splits whose critical penalty is at most penalty[k - 1].
-        cut_at = np.searchsorted(penalty, critical).astype(np.int32) + 1
-        removed_at = np.full(forest.n_nodes, len(penalty) + 1, np.int32)
-        inner = forest.parent != -1
-        removed_at[inner] = cut_at[forest.parent[inner]]
-        masks = NestedMasks(removed_at, len(penalty) + 1)
+        masks, penalty = cut_at(forest, critical)
         unpruned = min(0.0, penalty.min(initial=0.0))  # at its first critical penalty the forest is still optimal
         return trace_path(problem, masks, np.concatenate([[unpruned], penalty]), repr(self))
