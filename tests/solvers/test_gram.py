@@ -24,7 +24,7 @@ from tests.solvers.test_block_descent import depth_objective, problem_of, random
 from tests.strategies import generators, random_forest, random_rows, random_target
 
 import secateur as sc
-from secateur.costs import COSTS
+from secateur.costs import COSTS, AdditiveCost
 from secateur.losses import default_loss
 from secateur.path.trace import trace_points
 from secateur.problem import Problem
@@ -35,6 +35,7 @@ from secateur.solvers.additive import additive
 from secateur.solvers.gram import columns, gram_of
 from secateur.solvers.gram_descent import GramDescent, gram_points
 
+ADDITIVE = [name for name, cost in COSTS.items() if issubclass(cost, AdditiveCost)]
 LAYERS = {"granularity": "layer", "values": "keep"}
 KINDS = {
     "number": {},
@@ -116,7 +117,7 @@ def test_sums_are_those_of_dense_matrices(kind, rng, chunk):
     assert columns(forest)[-1] == sum(tree_depths(problem))
 
 
-@given(rng=generators, cost=st.sampled_from(list(COSTS)), weights=st.sampled_from(["nodes", "depth"]))
+@given(rng=generators, cost=st.sampled_from(ADDITIVE), weights=st.sampled_from(["nodes", "depth"]))
 @kinds
 def test_the_objective_of_any_depths_is_that_of_the_rows(kind, rng, cost, weights):
     problem = problem_like(rng, kind, cost=cost)
@@ -141,7 +142,7 @@ def test_the_objective_of_any_depths_is_that_of_the_rows(kind, rng, cost, weight
 
 @kinds
 @by_weights
-@given(rng=generators, cost=st.sampled_from(list(COSTS)), local_search=st.sampled_from([0, 3]))
+@given(rng=generators, cost=st.sampled_from(ADDITIVE), local_search=st.sampled_from([0, 3]))
 def test_both_engines_find_the_same_path(kind, weights, rng, cost, local_search):
     problem = problem_like(rng, kind, cost=cost)
     settings = {"weights": weights, "local_search": local_search, "penalties": 15}

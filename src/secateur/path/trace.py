@@ -128,17 +128,14 @@ def trace_path(
         "made_on_rows": len(problem.sample),
     }
     path = Path(ForestAdapter(forest), masks, table, solver, facts, **changes)
-    if ensemble:
-        known = np.full(len(path), np.nan) if risk is None else risk
-        table["risk"] = np.array(
-            [_loss_of(problem, path.decision(i)) if np.isnan(known[i]) else known[i] for i in range(len(path))]
-        )
-    elif changes:
-        table["risk"] = np.array([_risk_of(problem, path.decision(point)) for point in range(len(path))])
-    elif risk is not None:
-        table["risk"] = risk
-    else:
-        table["risk"] = masks.totals(forest, problem.risk, np.zeros(forest.n_nodes)) / max(forest.n_trees, 1)
+    table["risk"] = known = np.full(len(path), np.nan) if risk is None else risk.copy()
+    if ensemble or changes:
+        measure = _loss_of if ensemble else _risk_of
+        for point in np.flatnonzero(np.isnan(known)).tolist():
+            known[point] = measure(problem, path.decision(point))
+    elif np.isnan(known).any():
+        totals = masks.totals(forest, problem.risk, np.zeros(forest.n_nodes)) / max(forest.n_trees, 1)
+        table["risk"] = np.where(np.isnan(known), totals, known)
     for point in range(masks.n_points if isinstance(masks, PackedMasks) else 0):
         if raises(forest, masks.keep(point)):  # rows go other ways, so their sums at the nodes must be taken again
             alone = problem.pruned(Decision(masks.keep(point)))
