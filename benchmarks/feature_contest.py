@@ -3,9 +3,11 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 import secateur as sc
 from benchmarks.feature_curves import Floats, Rows, error_of, grow
@@ -40,11 +42,13 @@ class PriceList:
     @classmethod
     def read(cls, file: Path) -> "PriceList":
         """Read a file whose lines are in the order of the columns; features without a price are left out."""
-        prices, groups = read_prices(file)
-        columns = np.flatnonzero(np.isfinite(list(prices.values())))
-        names = [list(prices)[k] for k in columns]
+        priced = pd.read_csv(file).dropna(subset=["cost"])
+        with TemporaryDirectory() as folder:
+            priced.to_csv(Path(folder) / "prices.csv", index=False)
+            prices, groups = read_prices(Path(folder) / "prices.csv")
+        names = list(prices)
         numbered = {name: (price, [names.index(one) for one in of]) for name, (price, of) in groups.items()}
-        return cls(columns, np.array([prices[name] for name in names]), numbered)
+        return cls(priced.index.to_numpy(), np.array(list(prices.values())), numbered)
 
     @property
     def cost(self) -> FeatureCost:
