@@ -53,7 +53,7 @@ def _shared(label: str, members: list[tuple[str, float]], file: Any) -> float:
             f"In group {label!r} of {file} cost minus discount_cost is {sorted(differences)}; it must be one number, "
             "at least 0, as it is paid once for the group. Correct the list."
         )
-    return members[0][1]
+    return differences.pop()
 
 
 def _numbers(names: list[str], column: Any, file: Any) -> list[float]:
