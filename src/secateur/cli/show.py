@@ -174,6 +174,8 @@ def _grid(first: str, *others: str, header: bool = True) -> "Table":
 def _legend(path: "PruningPath") -> str:
     facts = path.facts
     risk = f"Risk: {facts['loss']} of the trees one by one, on the {_number(facts['made_on_rows'])} rows pruned by."
+    if "jump" in path.table:
+        risk = f"Jump: what share of the unpruned cost the step from the point above saves. {risk}"
     if "loss" not in path.table:
         return f"{risk} Use --validation to measure the loss of the whole model."
     rows = f"{_number(facts['evaluated_rows'])} rows, {facts['evaluated_on']}"

@@ -65,7 +65,8 @@ def _numbers(names: list[str], column: Any, file: Any) -> list[float]:
         except ValueError:
             found.append(np.nan)
         if not np.isfinite(found[-1]):
-            raise ValueError(f"The price of {name!r} in {file} is {value!r}, no number. Give one, 0 if it is free.")
+            shown = _text(value) or "missing"
+            raise ValueError(f"The price of {name!r} in {file} is {shown}; a number is needed. Give one, 0 if free.")
     return found
 
 
