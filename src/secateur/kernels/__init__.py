@@ -14,7 +14,7 @@ from secateur.kernels.block_descent import (
 )
 from secateur.kernels.closure_path import closure_path, inseparable, worthwhile
 from secateur.kernels.crown import mark_crown
-from secateur.kernels.feature_cost import cost_of_points, count_needs, equal_items, list_needs, price_needs
+from secateur.kernels.feature_cost import cost_of_points, equal_items, list_needs, price_needs
 from secateur.kernels.gram_descent import layer_steps, move_cut, sweep_layers
 from secateur.kernels.max_heap import fit_max_heap, node_gradient, project_max_heap
 from secateur.kernels.raising import raise_tree
@@ -48,7 +48,6 @@ __all__ = [
     "collapse",
     "cost_of_points",
     "count_classes",
-    "count_needs",
     "drop_tree",
     "equal_items",
     "fit_max_heap",

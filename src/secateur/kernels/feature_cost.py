@@ -58,37 +58,6 @@ def cost_of_points(
 
 
 @kernel
-def count_needs(
-    leaves: np.ndarray,
-    tree_start: np.ndarray,
-    parent: np.ndarray,
-    feature: np.ndarray,
-    place: np.ndarray,
-    things: np.ndarray,
-    n_things: int,
-    n_nodes: int,
-) -> np.ndarray:
-    """Return where the needs of each node begin in the list `list_needs` makes, (n_nodes + 1,).
-
-    `place` (n_nodes of the forest,) numbers the splits that are looked at, −1 for others; what is above one is looked
-    at, too.
-    """
-    start = np.zeros(n_nodes + 1, np.int64)
-    seen = np.full(n_things, -1, np.int64)
-    at = np.empty(n_things, np.int64)
-    found = np.empty(n_things, np.int64)
-    for tree in range(leaves.shape[0]):
-        for i in range(leaves.shape[1]):
-            v = parent[tree_start[tree] + leaves[tree, i]]
-            n_found = _first_needs(v, tree * leaves.shape[1] + i, parent, feature, place, things, seen, at, found)
-            for k in range(n_found):
-                start[place[at[found[k]]] + 1] += 1
-    for h in range(n_nodes):
-        start[h + 1] += start[h]
-    return start
-
-
-@kernel
 def price_needs(
     leaves: np.ndarray,
     tree_start: np.ndarray,
@@ -99,7 +68,11 @@ def price_needs(
     prices: np.ndarray,
     n_nodes: int,
 ) -> np.ndarray:
-    """Return what the rows at each node buy there first, if no other tree did, (n_nodes,) int64."""
+    """Return what the rows at each node buy there first, if no other tree did, (n_nodes,) int64.
+
+    `place` (n_nodes of the forest,) numbers the splits that are looked at, −1 for others; what is above one is looked
+    at, too. `prices` are whole numbers, with a row for each row, or one for all; with prices of 1 these are counts.
+    """
     price = np.zeros(n_nodes, np.int64)
     n_things = prices.shape[1]
     seen = np.full(n_things, -1, np.int64)
@@ -127,7 +100,8 @@ def list_needs(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return what the rows at each node buy there first, as numbers of items, and what the items are.
 
-    An item is a thing bought for a row, numbered row · n_things + thing in the second result.
+    An item is a thing bought for a row, numbered row · n_things + thing in the second result. The needs of node h begin
+    at `start[h]`, which adds up the counts of `price_needs`.
     """
     n_rows = leaves.shape[1]
     need = np.empty(start[-1], np.int32)

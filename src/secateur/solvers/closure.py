@@ -134,9 +134,10 @@ def pose(problem: Problem, counts: Counts, *, apart: bool = False) -> Closure:
     place[:] = -1
     place[split[kept]] = np.arange(len(kept))
     rows = (sample.leaves, forest.tree_start, forest.parent, forest.feature)
-    start = kernels.count_needs(*rows, place, counts.things, counts.prices.shape[1], len(kept))
+    one_each = np.ones((1, counts.prices.shape[1]), np.int64)
+    n_needs = kernels.price_needs(*rows, place, counts.things, one_each, len(kept))
     above = _parents(forest, place, split[kept])
-    heads, of_kept = np.unique(kernels.inseparable(above, profit[kept], np.diff(start)), return_inverse=True)
+    heads, of_kept = np.unique(kernels.inseparable(above, profit[kept], n_needs), return_inverse=True)
     place[split[kept]] = of_kept
     group = np.full(len(split), -1, np.int32)
     group[kept] = of_kept
@@ -145,7 +146,7 @@ def pose(problem: Problem, counts: Counts, *, apart: bool = False) -> Closure:
     if apart:
         needs = _own(kernels.price_needs(*rows, place, counts.things, counts.prices, len(heads)))
     else:
-        size = np.bincount(of_kept, np.diff(start), len(heads)).astype(np.int64)
+        size = np.bincount(of_kept, n_needs, len(heads)).astype(np.int64)
         start = np.concatenate([[0], np.cumsum(size)])
         need, key = kernels.list_needs(*rows, place, counts.things, counts.prices.shape[1], start)
         row, thing = np.divmod(key, max(counts.prices.shape[1], 1))

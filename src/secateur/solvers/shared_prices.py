@@ -120,9 +120,10 @@ def ask(problem: Problem, errors: str, class_weight: object, *, apart: bool = Fa
     things, prices = problem.bill
     n_things = prices.shape[1]
     every = np.arange(forest.n_nodes, dtype=np.int32)
-    rows = (sample.leaves, forest.tree_start, forest.parent, forest.feature, every, things, n_things)
-    start = kernels.count_needs(*rows, forest.n_nodes)
-    item, key = kernels.list_needs(*rows, start)
+    rows = (sample.leaves, forest.tree_start, forest.parent, forest.feature, every, things)
+    n_needs = kernels.price_needs(*rows, np.ones((1, n_things), np.int64), forest.n_nodes)
+    start = np.concatenate([[0], np.cumsum(n_needs)])
+    item, key = kernels.list_needs(*rows, n_things, start)
     if apart:
         item, key = np.arange(len(item), dtype=np.int32), key[item]
     else:
