@@ -91,7 +91,8 @@ def count_edges(problem: Problem) -> int:
     place = np.full(forest.n_nodes, -1, np.int32)
     place[split] = np.arange(len(split))
     rows = (problem.sample.leaves, forest.tree_start, forest.parent, forest.feature)
-    return int(kernels.count_needs(*rows, place, things, prices.shape[1], len(split))[-1])
+    one_each = np.ones((1, prices.shape[1]), np.int64)
+    return int(kernels.price_needs(*rows, place, things, one_each, len(split)).sum())
 
 
 if __name__ == "__main__":
