@@ -21,8 +21,8 @@ from secateur.problem import Problem
 from secateur.routing import route
 from secateur.sample import Sample, read_sample
 from secateur.solvers import MinCut, highs, shared_prices
+from secateur.solvers.feature_solver import judged_by
 from secateur.solvers.linear_program import LinearProgram
-from secateur.solvers.min_cut import judged_by
 from secateur.solvers.pruning_program import PROGRAMS, ancestry, ip1, ip3
 from secateur.solvers.shared_prices import ask, cheapest, lower_bound, merged, rounded, share_out
 

@@ -25,7 +25,7 @@ from secateur.routing import route
 from secateur.sample import Sample, read_sample
 from secateur.solvers import MinCut
 from secateur.solvers.closure import count, critical_penalties, pose
-from secateur.solvers.min_cut import judged_by
+from secateur.solvers.feature_solver import judged_by
 from secateur.solvers.whole_numbers import as_whole
 
 CANCER = load_breast_cancer(return_X_y=True)

@@ -52,3 +52,13 @@ class Solver(ABC):
     @abstractmethod
     def path(self, problem: Problem) -> Path:
         """Return prunings from the unpruned forest to the most pruned."""
+
+
+def check_choices(solver: Solver, **known: tuple[str | None, ...]) -> None:
+    """Raise ValueError for a setting that is none of those known."""
+    for name, choices in known.items():
+        if getattr(solver, name) not in choices:
+            raise ValueError(
+                f"{name}={getattr(solver, name)!r} is unknown; known are {', '.join(map(repr, choices))}. "
+                "Use one of these."
+            )

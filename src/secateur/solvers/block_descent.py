@@ -10,7 +10,7 @@ from secateur.path import Path
 from secateur.path.trace import Point, trace_points
 from secateur.problem import Problem
 from secateur.solvers.additive import Additive, additive, decide, not_additive, risk_of
-from secateur.solvers.base import Solver
+from secateur.solvers.base import Solver, check_choices
 from secateur.solvers.descent import Descent
 from secateur.solvers.falling_descent import Settings, distinct
 from secateur.solvers.gram import gram_of, no_gram
@@ -160,19 +160,14 @@ class BlockDescent(Solver):
 
 def _check(solver: BlockDescent) -> None:
     """Raise ValueError for settings that mean nothing, alone or together."""
-    known = {
-        "granularity": ("node", "layer"),
-        "values": ("refit", "keep", "both"),
-        "weights": ("nodes", "depth"),
-        "engine": ("rows", "gram"),
-        "polish": ("ridge", "subset", None),
-    }
-    for name, choices in known.items():
-        if getattr(solver, name) not in choices:
-            raise ValueError(
-                f"{name}={getattr(solver, name)!r} is unknown; known are {', '.join(map(repr, choices))}. "
-                "Use one of these."
-            )
+    check_choices(
+        solver,
+        granularity=("node", "layer"),
+        values=("refit", "keep", "both"),
+        weights=("nodes", "depth"),
+        engine=("rows", "gram"),
+        polish=("ridge", "subset", None),
+    )
     if solver.joint and (solver.granularity != "layer" or solver.values != "keep" or solver.polish is None):
         raise ValueError(
             f"joint=True with granularity={solver.granularity!r}, values={solver.values!r}, polish={solver.polish!r}; "

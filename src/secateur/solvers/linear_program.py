@@ -6,16 +6,13 @@ from typing import Literal, final
 
 import numpy as np
 
-from secateur.costs import Cost, FeatureCost
-from secateur.forest import Forest
-from secateur.losses import Loss, ZeroOne
 from secateur.path import Path
 from secateur.path.trace import Point, trace_points
 from secateur.problem import Problem
-from secateur.solvers.base import Solver
+from secateur.solvers.base import check_choices
 from secateur.solvers.dantzig_wolfe import ColumnGeneration
+from secateur.solvers.feature_solver import FeatureSolver
 from secateur.solvers.highs import load, solve, start_highs
-from secateur.solvers.min_cut import cannot_count
 from secateur.solvers.penalties import check_penalties, falling
 from secateur.solvers.pruning_program import PROGRAMS, ancestry
 from secateur.solvers.shared_prices import (
@@ -31,7 +28,7 @@ from secateur.solvers.shared_prices import (
     tidied,
 )
 
-_CHOICES = {
+_CHOICES: dict[str, tuple[str | None, ...]] = {
     "method": ("simplex", "dantzig_wolfe"),
     "formulation": ("ip0", "ip1", "ip2", "ip3"),
     "errors": ("holdout", "train"),
@@ -40,7 +37,7 @@ _CHOICES = {
 
 @final
 @dataclass(frozen=True, repr=False)
-class LinearProgram(Solver):
+class LinearProgram(FeatureSolver):
     """The best pruning at some penalties on the price of the features rows need, by linear programming.
 
     It minimises what `min_cut` minimises, BudgetPrune's (IP3), as the paper does: the linear program without the
@@ -88,12 +85,7 @@ class LinearProgram(Solver):
     name = "linear_program"
 
     def __post_init__(self) -> None:
-        for name, choices in _CHOICES.items():
-            if getattr(self, name) not in choices:
-                raise ValueError(
-                    f"{name}={getattr(self, name)!r} is unknown; known are {', '.join(map(repr, choices))}. "
-                    "Use one of these."
-                )
+        check_choices(self, **_CHOICES)
         if self.method == "dantzig_wolfe" and self.formulation != "ip3":
             raise ValueError(
                 f"method='dantzig_wolfe' with formulation={self.formulation!r}; trees are taken apart where they share "
@@ -105,14 +97,6 @@ class LinearProgram(Solver):
         if self.max_iterations < 1:
             raise ValueError(f"max_iterations={self.max_iterations!r}; it must be at least 1. Try 500.")
 
-    def default_loss(self, forest: Forest) -> Loss | None:
-        """Return wrong labels, which is what is minimised."""
-        return ZeroOne() if forest.n_classes else None
-
-    def default_cost(self) -> Cost | None:
-        """Return the number of distinct features a row needs."""
-        return FeatureCost()
-
     def unsupported(self, problem: Problem) -> str | None:
         """Return a reason for anything but feature cost and trees that give labels, and for (IP1)."""
         if self.formulation == "ip1":
@@ -120,7 +104,7 @@ class LinearProgram(Solver):
                 "the linear program of (IP1) has fractional vertices, so that its optimum need not be a pruning. "
                 "Use formulation='ip3'."
             )
-        return cannot_count(problem)
+        return super().unsupported(problem)
 
     def path(self, problem: Problem) -> Path:
         """Return the unpruned forest and the best pruning at each penalty, by falling size."""

@@ -1,20 +1,19 @@
 """Feature cost exactly: (IP3) of Nan, Wang and Saligrama 2016 for every penalty, as one parametric minimum cut."""
 
 from dataclasses import dataclass, replace
-from typing import Any, Literal, final
+from typing import Literal, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from secateur.costs import Cost, FeatureCost, SharedCost, paid
-from secateur.forest import Forest
-from secateur.losses import Loss, ZeroOne
+from secateur.costs import paid
 from secateur.masks import PackedMasks, cut_at
 from secateur.path import Path
 from secateur.path.trace import trace_path
 from secateur.problem import Problem
-from secateur.solvers.base import Solver
+from secateur.solvers.base import check_choices
 from secateur.solvers.closure import Counts, count, critical_penalties, pose
+from secateur.solvers.feature_solver import FeatureSolver, judged_by, weights_of_classes
 
 Floats = NDArray[np.float64]
 _OF_EACH = 500
@@ -23,7 +22,7 @@ _OF_EACH = 500
 
 @final
 @dataclass(frozen=True, repr=False)
-class MinCut(Solver):
+class MinCut(FeatureSolver):
     """The best pruning at every penalty on the price of the features rows need, each bought once for all trees.
 
     It minimises over all prunings of all trees, for all penalties at once,
@@ -58,25 +57,7 @@ class MinCut(Solver):
     name = "min_cut"
 
     def __post_init__(self) -> None:
-        known = {"scope": ("ensemble", "individual", "both"), "errors": ("holdout", "train")}
-        for name, choices in known.items():
-            if getattr(self, name) not in choices:
-                raise ValueError(
-                    f"{name}={getattr(self, name)!r} is unknown; known are {', '.join(map(repr, choices))}. "
-                    "Use one of these."
-                )
-
-    def default_loss(self, forest: Forest) -> Loss | None:
-        """Return wrong labels, which is what is minimised."""
-        return ZeroOne() if forest.n_classes else None
-
-    def default_cost(self) -> Cost | None:
-        """Return the number of distinct features a row needs."""
-        return FeatureCost()
-
-    def unsupported(self, problem: Problem) -> str | None:
-        """Return a reason for anything but feature cost and trees that give labels."""
-        return cannot_count(problem)
+        check_choices(self, scope=("ensemble", "individual", "both"), errors=("holdout", "train"))
 
     def path(self, problem: Problem) -> Path:
         """Return the unpruned forest and every pruning that is optimal at some penalty."""
@@ -87,51 +68,6 @@ class MinCut(Solver):
             for scope in (("ensemble", "individual") if self.scope == "both" else (self.scope,))
         ]
         return paths[0] if len(paths) == 1 else _joined(problem, paths, repr(self))
-
-
-def cannot_count(problem: Problem) -> str | None:
-    """Return why wrong labels against feature cost is no question for this problem, or None if it is."""
-    forest = problem.forest
-    if not isinstance(problem.cost, SharedCost):
-        return f"the cost {problem.cost.name} is paid node by node. Use cost=FeatureCost(prices), or weakest_link."
-    if not forest.n_classes:
-        return (
-            "it counts wrong labels, and this model predicts numbers. Use block_descent with max_features, or "
-            "train a classifier on ranges of the target."
-        )
-    if len(forest.n_classes) > 1:
-        return "it counts wrong labels of one target, and this model has several. Prune a model of one target."
-    if not forest.trees_predict_target:
-        return (
-            "it counts the wrong labels of single trees, and trees of this model say nothing alone. Use a random "
-            "forest, or block_descent with max_features."
-        )
-    if not isinstance(problem.loss, ZeroOne):
-        return f"it counts wrong labels, and the loss is {problem.loss.name}. Use loss='zero_one'."
-    return None
-
-
-def judged_by(problem: Problem, errors: str) -> NDArray[np.intp]:
-    """Return the label by which each node is judged, (n_nodes,)."""
-    votes = problem.stats.counts if errors == "train" else problem.forest.value
-    return votes.argmax(axis=1)
-
-
-def weights_of_classes(problem: Problem, class_weight: Any) -> Floats:
-    """Return what an error counts for each class, (n_classes,)."""
-    n_classes = problem.forest.n_classes[0]
-    if class_weight is None:
-        return np.ones(n_classes)
-    if isinstance(class_weight, str) and class_weight == "balanced":
-        total = np.bincount(problem.sample.y[:, 0], problem.sample.weight, n_classes)
-        return total.sum() / np.maximum(n_classes * total, 1e-300) * (total > 0)
-    weights = np.atleast_1d(np.array(class_weight, np.float64))
-    if weights.shape != (n_classes,) or not (np.isfinite(weights) & (weights >= 0)).all() or not weights.any():
-        raise ValueError(
-            f"class_weight={class_weight!r}; it must be 'balanced' or a weight, at least 0, for each of the "
-            f"{n_classes} classes, not all 0. Correct it."
-        )
-    return weights
 
 
 def _nested_path(problem: Problem, counts: Counts, *, apart: bool, solver: str) -> Path:

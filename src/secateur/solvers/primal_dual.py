@@ -7,17 +7,14 @@ from typing import Literal, final
 import numpy as np
 from numpy.typing import NDArray
 
-from secateur.costs import Cost, FeatureCost
-from secateur.forest import Forest
 from secateur.kernels.primal_dual import Shares, best_apart, share_prices
-from secateur.losses import Loss, ZeroOne
 from secateur.masks import NestedMasks
 from secateur.path import Path
 from secateur.path.trace import trace_path
 from secateur.problem import Problem
-from secateur.solvers.base import Solver
+from secateur.solvers.base import check_choices
 from secateur.solvers.closure import Closure, Counts, count, pose
-from secateur.solvers.min_cut import cannot_count, judged_by, weights_of_classes
+from secateur.solvers.feature_solver import FeatureSolver, judged_by, weights_of_classes
 from secateur.solvers.penalties import check_penalties, falling
 
 Floats = NDArray[np.float64]
@@ -25,7 +22,7 @@ Floats = NDArray[np.float64]
 
 @final
 @dataclass(frozen=True, repr=False)
-class PrimalDual(Solver):
+class PrimalDual(FeatureSolver):
     """Prune each tree by itself, at prices moved between trees until they agree on which features to buy.
 
     It minimises at every penalty of a falling sequence, over all prunings of all trees,
@@ -71,28 +68,11 @@ class PrimalDual(Solver):
 
     def __post_init__(self) -> None:
         check_penalties(self.penalties, self.smallest)
-        for name, choices in {"caching": ("ensemble", "tree"), "errors": ("holdout", "train")}.items():
-            if getattr(self, name) not in choices:
-                raise ValueError(
-                    f"{name}={getattr(self, name)!r} is unknown; known are {', '.join(map(repr, choices))}. "
-                    "Use one of these."
-                )
+        check_choices(self, caching=("ensemble", "tree"), errors=("holdout", "train"))
         if not self.max_iterations >= 1:
             raise ValueError(f"max_iterations={self.max_iterations!r}; it must be at least 1. Correct it.")
         if not 0 <= self.tolerance < 1:
             raise ValueError(f"tolerance={self.tolerance!r}; it must be at least 0 and below 1. Try 1e-3.")
-
-    def default_loss(self, forest: Forest) -> Loss | None:
-        """Return wrong labels, which is what is minimised."""
-        return ZeroOne() if forest.n_classes else None
-
-    def default_cost(self) -> Cost | None:
-        """Return the number of distinct features a row needs."""
-        return FeatureCost()
-
-    def unsupported(self, problem: Problem) -> str | None:
-        """Return a reason for anything but feature cost and trees that give labels."""
-        return cannot_count(problem)
 
     def path(self, problem: Problem) -> Path:
         """Return the unpruned forest and the pruning found at each penalty."""

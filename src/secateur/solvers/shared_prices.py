@@ -22,7 +22,7 @@ from secateur import kernels
 from secateur.forest import Forest
 from secateur.kernels.tree_prices import cheapest_trees
 from secateur.problem import Problem
-from secateur.solvers.min_cut import judged_by, weights_of_classes
+from secateur.solvers.feature_solver import judged_by, weights_of_classes
 from secateur.statistics import class_stats
 
 Floats = NDArray[np.float64]

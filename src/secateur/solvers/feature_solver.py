@@ -1,0 +1,75 @@
+"""Wrong labels against the price of features: what the solvers of this question have in common."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secateur.costs import Cost, FeatureCost, SharedCost
+from secateur.forest import Forest
+from secateur.losses import Loss, ZeroOne
+from secateur.problem import Problem
+from secateur.solvers.base import Solver
+
+Floats = NDArray[np.float64]
+
+
+class FeatureSolver(Solver):
+    """A solver that minimises the wrong labels of single trees and the price of the features rows need."""
+
+    def default_loss(self, forest: Forest) -> Loss | None:
+        """Return wrong labels, which is what is minimised."""
+        return ZeroOne() if forest.n_classes else None
+
+    def default_cost(self) -> Cost | None:
+        """Return the number of distinct features a row needs."""
+        return FeatureCost()
+
+    def unsupported(self, problem: Problem) -> str | None:
+        """Return a reason for anything but feature cost and trees that give labels."""
+        return cannot_count(problem)
+
+
+def cannot_count(problem: Problem) -> str | None:
+    """Return why wrong labels against feature cost is no question for this problem, or None if it is."""
+    forest = problem.forest
+    if not isinstance(problem.cost, SharedCost):
+        return f"the cost {problem.cost.name} is paid node by node. Use cost=FeatureCost(prices), or weakest_link."
+    if not forest.n_classes:
+        return (
+            "it counts wrong labels, and this model predicts numbers. Use block_descent with max_features, or "
+            "train a classifier on ranges of the target."
+        )
+    if len(forest.n_classes) > 1:
+        return "it counts wrong labels of one target, and this model has several. Prune a model of one target."
+    if not forest.trees_predict_target:
+        return (
+            "it counts the wrong labels of single trees, and trees of this model say nothing alone. Use a random "
+            "forest, or block_descent with max_features."
+        )
+    if not isinstance(problem.loss, ZeroOne):
+        return f"it counts wrong labels, and the loss is {problem.loss.name}. Use loss='zero_one'."
+    return None
+
+
+def judged_by(problem: Problem, errors: str) -> NDArray[np.intp]:
+    """Return the label by which each node is judged, (n_nodes,)."""
+    votes = problem.stats.counts if errors == "train" else problem.forest.value
+    return votes.argmax(axis=1)
+
+
+def weights_of_classes(problem: Problem, class_weight: Any) -> Floats:
+    """Return what an error counts for each class, (n_classes,)."""
+    n_classes = problem.forest.n_classes[0]
+    if class_weight is None:
+        return np.ones(n_classes)
+    if isinstance(class_weight, str) and class_weight == "balanced":
+        total = np.bincount(problem.sample.y[:, 0], problem.sample.weight, n_classes)
+        return total.sum() / np.maximum(n_classes * total, 1e-300) * (total > 0)
+    weights = np.atleast_1d(np.array(class_weight, np.float64))
+    if weights.shape != (n_classes,) or not (np.isfinite(weights) & (weights >= 0)).all() or not weights.any():
+        raise ValueError(
+            f"class_weight={class_weight!r}; it must be 'balanced' or a weight, at least 0, for each of the "
+            f"{n_classes} classes, not all 0. Correct it."
+        )
+    return weights
