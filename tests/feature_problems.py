@@ -1,0 +1,65 @@
+"""Small questions of feature cost, and their answers read off the definition."""
+
+import itertools
+
+import numpy as np
+from tests.strategies import all_prunings, random_forest, random_rows, walk
+
+from secateur.costs import FeatureCost
+from secateur.losses import ZeroOne
+from secateur.problem import Problem
+from secateur.routing import route
+from secateur.sample import Sample
+
+
+def random_problem(rng, n_trees=2, max_splits=3, n_rows=8, **facts):
+    """Return a small question with whole prices, some features free, and perhaps a group."""
+    forest = random_forest(
+        rng, n_trees=n_trees, max_splits=max_splits, link="probability", n_classes=(2,), n_outputs=2, **facts
+    )
+    X = random_rows(rng, n_rows, forest.n_features)
+    groups = None
+    if forest.n_features > 1 and rng.random() < 0.5:
+        groups = {"lab": (float(rng.integers(0, 4)), list(range(int(rng.integers(1, forest.n_features + 1)))))}
+    prices = rng.integers(0, 4, forest.n_features).astype(float)
+    weight = rng.integers(1, 4, n_rows).astype(float) if rng.random() < 0.5 else np.ones(n_rows)
+    sample = Sample(route(forest, X), rng.integers(0, 2, (n_rows, 1)), weight)
+    return Problem(forest, sample, ZeroOne(), FeatureCost(prices, groups)), X
+
+
+def all_prunings_of_all(forest):
+    """Return the set of nodes of every pruning of the forest that keeps all roots."""
+    trees = [list(all_prunings(forest, tree)) for tree in range(forest.n_trees)]
+    return [set().union(*parts) for parts in itertools.product(*trees)]
+
+
+def rows_needs(forest, kept, x):
+    """Return the features row x meets in a pruned forest, read off the definition."""
+    met = set()
+    for tree in range(forest.n_trees):
+        end = walk(forest, tree, x)
+        for v in range(forest.n_nodes):
+            is_above = v <= end < forest.end[v] and v >= forest.tree_start[tree]
+            if is_above and v in kept and v + 1 in kept and forest.right[v] != -1:
+                met.add(int(forest.feature[v]))
+    return met
+
+
+def price_of(cost, met):
+    """Return what a set of features costs."""
+    total = sum(cost.prices[k] for k in met)
+    return total + sum(price for price, members in (cost.groups or {}).values() if met & set(members))
+
+
+def value_of(problem, X, kept, labels):
+    """Return risk and cost of a pruning, read off the definition."""
+    forest, sample = problem.forest, problem.sample
+    cost, errors = 0.0, 0.0
+    for i, x in enumerate(X):
+        cost += sample.weight[i] * price_of(problem.cost, rows_needs(forest, kept, x))
+        for tree in range(forest.n_trees):
+            v = walk(forest, tree, x)
+            while v not in kept:
+                v = forest.parent[v]
+            errors += sample.weight[i] * (labels[v] != sample.y[i, 0])
+    return errors / sample.weight.sum() / forest.n_trees, cost / sample.weight.sum()
