@@ -6,10 +6,12 @@ import numpy as np
 from tests.strategies import all_prunings, random_forest, random_rows, walk
 
 from secateur.costs import FeatureCost
+from secateur.forest import Forest, check_forest
 from secateur.losses import ZeroOne
 from secateur.problem import Problem
 from secateur.routing import route
 from secateur.sample import Sample
+from secateur.solvers import highs
 
 
 def random_problem(rng, n_trees=2, max_splits=3, n_rows=8, **facts):
@@ -63,3 +65,38 @@ def value_of(problem, X, kept, labels):
                 v = forest.parent[v]
             errors += sample.weight[i] * (labels[v] != sample.y[i, 0])
     return errors / sample.weight.sum() / forest.n_trees, cost / sample.weight.sum()
+
+
+def first_tree_of_figure_1():
+    """Return the tree of section 4 with one row that ends in its node 4, and prices for both features.
+
+    Its nodes 1 to 5 are in preorder: a split by feature 1, a leaf, a split by feature 2, two leaves.
+    """
+    forest = Forest(
+        tree_start=np.array([0, 5]),
+        right=np.array([2, -1, 4, -1, -1], np.int32),
+        feature=np.array([0, -1, 1, -1, -1], np.int32),
+        threshold=np.zeros(5),
+        default_left=np.zeros(5, bool),
+        value=np.array([[0.5, 0.5], [1, 0], [0.5, 0.5], [1, 0], [0, 1]]),
+        weight=np.array([4.0, 2, 2, 1, 1]),
+        tree_weight=np.ones(1),
+        tree_output=np.array([-1], np.int32),
+        base=np.zeros(2),
+        link="probability",
+        aggregation="mean",
+        divisor=1.0,
+        n_features=2,
+        n_classes=(2,),
+    )
+    check_forest(forest)
+    sample = Sample(route(forest, np.array([[1.0, -1.0]])), np.array([[0]]), np.ones(1))
+    return Problem(forest, sample, ZeroOne(), FeatureCost([1.0, 1.0]))
+
+
+def optimum(program, cost):
+    """Return a vertex that HiGHS finds, and its objective."""
+    engine = highs.start_highs()
+    highs.load(engine, cost, program.matrix, program.lower, program.upper)
+    x, _ = highs.solve(engine)
+    return x, float(x @ cost)

@@ -3,123 +3,30 @@
 import itertools
 import logging
 import sys
-from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine, make_classification
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+from tests.feature_problems import first_tree_of_figure_1, optimum
 from tests.strategies import all_prunings, generators, random_forest, random_rows, walk
 
 import secateur as sc
 from secateur.costs import FeatureCost, NodeCost
-from secateur.forest import Forest, check_forest
 from secateur.io import adapt
 from secateur.losses import ZeroOne
 from secateur.problem import Problem
 from secateur.routing import route
 from secateur.sample import Sample, read_sample
-from secateur.solvers import MinCut, highs, shared_prices
+from secateur.solvers import MinCut, shared_prices
 from secateur.solvers.feature_solver import judged_by
 from secateur.solvers.linear_program import LinearProgram
-from secateur.solvers.pruning_program import PROGRAMS, ancestry, ip1, ip3
+from secateur.solvers.pruning_program import PROGRAMS, ancestry, ip1
 from secateur.solvers.shared_prices import ask, cheapest, lower_bound, merged, rounded, share_out
 
 METHODS = ["simplex", "dantzig_wolfe"]
 CANCER = load_breast_cancer(return_X_y=True)
-
-
-def first_tree_of_figure_1():
-    """Return the tree of section 4 with one row that ends in its node 4, and prices for both features.
-
-    Its nodes 1 to 5 are in preorder: a split by feature 1, a leaf, a split by feature 2, two leaves.
-    """
-    forest = Forest(
-        tree_start=np.array([0, 5]),
-        right=np.array([2, -1, 4, -1, -1], np.int32),
-        feature=np.array([0, -1, 1, -1, -1], np.int32),
-        threshold=np.zeros(5),
-        default_left=np.zeros(5, bool),
-        value=np.array([[0.5, 0.5], [1, 0], [0.5, 0.5], [1, 0], [0, 1]]),
-        weight=np.array([4.0, 2, 2, 1, 1]),
-        tree_weight=np.ones(1),
-        tree_output=np.array([-1], np.int32),
-        base=np.zeros(2),
-        link="probability",
-        aggregation="mean",
-        divisor=1.0,
-        n_features=2,
-        n_classes=(2,),
-    )
-    check_forest(forest)
-    sample = Sample(route(forest, np.array([[1.0, -1.0]])), np.array([[0]]), np.ones(1))
-    return Problem(forest, sample, ZeroOne(), FeatureCost([1.0, 1.0]))
-
-
-def optimum(program, cost):
-    """Return a vertex that HiGHS finds, and its objective."""
-    engine = highs.start_highs()
-    highs.load(engine, cost, program.matrix, program.lower, program.upper)
-    x, _ = highs.solve(engine)
-    return x, float(x @ cost)
-
-
-def test_the_constraints_of_the_example_are_those_the_paper_lists():
-    question = ask(first_tree_of_figure_1(), "holdout", None)
-    columns = ["z1", "z2", "z3", "z4", "z5", "w1", "w2"]
-    listed = {"z1+z2", "z1+z3+z4", "z1+z3+z5"}
-    rows = ip1(question).matrix.toarray()
-    equal = {"+".join(columns[k] for k in np.flatnonzero(row)) for row in rows[:3]}
-    above = {tuple(columns[int(np.flatnonzero(row == side)[0])] for side in (1, -1)) for row in rows[3:]}
-    assert (equal, above) == (listed, {("w1", "z4"), ("w1", "z3"), ("w2", "z4")})
-    program = ip3(question)
-    columns = ["z1", "z2", "z3", "z4", "z5", "w1^", "w2^", "w1", "w2"]
-    names = [frozenset(columns[k] for k in np.flatnonzero(row)) for row in program.matrix.toarray()]
-    trees = [{"z1", "z2"}, {"z1", "z3", "z4"}, {"z1", "z3", "z5"}, {"z1", "w1^"}, {"z1", "z3", "w2^"}]
-    assert set(names) == {frozenset(row) for row in [*trees, {"w1^", "w1"}, {"w2^", "w2"}]}
-    assert (program.matrix.toarray()[:5] >= 0).all()
-    assert program.matrix.toarray()[5:, 7:].sum() == -2
-    assert program.lower.tolist() == [1] * 5 + [-np.inf] * 2
-    assert program.upper.tolist() == [1] * 5 + [0] * 2
-
-
-def test_the_fractional_point_of_the_paper_is_a_vertex_of_ip1():
-    program = ip1(ask(first_tree_of_figure_1(), "holdout", None))
-    x = np.array([0, 1, 0.5, 0.5, 0.5, 0.5, 0.5])
-    activity = program.matrix @ x
-    assert (activity >= program.lower).all()
-    assert (activity <= program.upper).all()
-    rows = program.matrix.toarray()
-    sides = np.concatenate([program.lower[1:], [0.0, 1.0]])  # without z1 + z2 = 1, and with z1 = 0 and z2 = 1
-    active = np.vstack([rows[1:], np.eye(7)[:2]])
-    np.testing.assert_array_equal(active @ x, sides)
-    assert active.shape == (7, 7)
-    assert np.linalg.matrix_rank(active) == 7
-
-
-def test_the_optimum_of_ip1_can_be_half_a_pruning_and_that_of_ip3_is_a_whole_one():
-    question = ask(first_tree_of_figure_1(), "holdout", None)
-    question = replace(question, errors=np.array([10.0, 0, 1, 0, 0]), price=np.array([2.0, 1.0]))
-    prunings = [np.array(split, bool) for split in ([0] * 5, [1, 0, 0, 0, 0], [1, 0, 1, 0, 0])]
-    best = min(question.objective(split, 1.0) for split in prunings)
-    program = ip1(question)
-    x, objective = optimum(program, program.objective(1.0))
-    np.testing.assert_allclose(x, [0, 1, 0.5, 0.5, 0.5, 0.5, 0.5], atol=1e-9)
-    assert (objective, best) == (pytest.approx(2.0), pytest.approx(3.0))
-    program = ip3(question)
-    x, objective = optimum(program, program.objective(1.0))
-    np.testing.assert_allclose(x, x.round(), atol=1e-9)
-    assert objective == pytest.approx(best)
-
-
-def test_ip1_has_no_path_and_the_reason_is_given():
-    X, y = CANCER
-    model = RandomForestClassifier(2, random_state=0).fit(X, y)
-    with pytest.raises(ValueError, match=r"fractional vertices.*Use formulation='ip3'"):
-        sc.prune_path(model, X, y, solver=LinearProgram(formulation="ip1"))
-    with pytest.raises(ValueError, match="fractional vertices"):
-        LinearProgram(formulation="ip1").path(first_tree_of_figure_1())
 
 
 def random_problem(rng, n_trees=2, max_splits=3, n_rows=7):
