@@ -217,8 +217,17 @@ def evaluated_path(
         return path.thin(_EVALUATED_POINTS, max_trees=max_trees, **limits)
 
     rng = np.random.default_rng(random_state)
-    rows, sums = Rows(X, y, sample_weight), chosen.judges_ensemble
-    return make_and_evaluate(adapter, rows, make, shorten, validation, sums=sums, rng=rng, progress=progress)
+    return make_and_evaluate(
+        adapter,
+        Rows(X, y, sample_weight),
+        make,
+        shorten,
+        validation,
+        sums=chosen.judges_ensemble,
+        by_size=budget is not None,
+        rng=rng,
+        progress=progress,
+    )
 
 
 def _node_budget(adapter: Adapter, max_nodes: float | None, max_bytes: float | None) -> int | None:

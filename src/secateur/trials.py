@@ -11,6 +11,9 @@ from secateur.sample import Sample
 
 Floats = NDArray[np.float64]
 
+_TIE = 1e-3
+"""What a penalty counts where sizes are matched: it only decides between equals."""
+
 
 @dataclass(frozen=True, eq=False)
 class Trial:
@@ -26,12 +29,14 @@ def judge(
     trials: Iterable[Trial],
     n_trials: int,
     *,
+    by_size: bool,
     rows: str,
     progress: Progress | None = None,
 ) -> Path:
     """Return the path, shortened, with the losses its points had in the trials; `rows` says in words on which rows.
 
-    A point is matched with the point of a trial that the same choice would give.
+    A point is matched with the point of a trial that the same choice would give: the same penalty, or `by_size`, where
+    a number of nodes is aimed at, the same number of nodes.
     """
     path = shorten(whole)
     penalty = path.table["penalty"]
@@ -42,7 +47,7 @@ def judge(
     for done, trial in enumerate(trials, start=1):
         if trial.path.facts.get("interrupted"):
             raise KeyboardInterrupt  # half a path would be matched with points it does not have
-        match = _matching_points(path, penalty, trial.path)
+        match = _matching_points(path, penalty, trial.path, by_size)
         matched, place = np.unique(np.concatenate([[0], match]), return_inverse=True)
         judged = trial.path.take(matched).evaluate_sample(trial.judging, rows="some rows")
         columns = [judged.table[name][place[1:]] for name in ("loss", "loss_se", "changed", "increase_se")]
@@ -66,10 +71,12 @@ def _typical_penalty(penalty: Floats, critical: Floats) -> Floats:
         return np.where(penalty > 0, np.sqrt(penalty) * np.sqrt(np.maximum(after, 0.0)), (penalty + after) / 2)
 
 
-def _matching_points(path: Path, penalty: Floats, theirs: Path) -> NDArray[np.intp]:
+def _matching_points(path: Path, penalty: Floats, theirs: Path, by_size: bool) -> NDArray[np.intp]:
     """Return for each point of `path` the point of a clone's path that the same choice would give."""
     if "ridge" in path.table:
         apart = np.abs(np.log(np.nan_to_num(penalty, nan=1.0)[:, None] / theirs.table["penalty"]))
+        if by_size:
+            apart = _ratio_of_nodes(path, theirs) + _TIE * apart
         for name in ("ridge", "kept"):
             apart[path.table[name][:, None] != theirs.table[name]] = np.inf
         match = np.nan_to_num(apart, nan=np.inf).argmin(axis=1)
@@ -81,5 +88,11 @@ def _matching_points(path: Path, penalty: Floats, theirs: Path) -> NDArray[np.in
         return match
     if len(path) == len(theirs) == 2:
         return np.arange(2)
-    share, other = (np.log(p.table["n_nodes"] / p.table["n_nodes"][0]) for p in (path, theirs))
-    return np.abs(share[:, None] - other).argmin(axis=1)
+    unpruned = path.table["n_nodes"][0] / theirs.table["n_nodes"][0]
+    return _ratio_of_nodes(path, theirs, unpruned).argmin(axis=1)
+
+
+def _ratio_of_nodes(path: Path, theirs: Path, usual: float = 1.0) -> Floats:
+    """Return how far apart in size each two points are: the logarithm of a ratio, which would be 0 at the usual one."""
+    ratio: Floats = path.table["n_nodes"][:, None] / theirs.table["n_nodes"] / usual
+    return np.abs(np.log(ratio))

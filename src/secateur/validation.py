@@ -70,13 +70,15 @@ def make_and_evaluate(
     validation: Validation,
     *,
     sums: bool,
+    by_size: bool,
     rng: np.random.Generator,
     progress: Progress | None = None,
 ) -> Path:
     """Return the path `make` makes and `shorten` shortens, evaluated as `validation` says.
 
     `sums` says that trees were fitted to each other, so that one cannot speak without the others, as out-of-bag trees
-    would. Some of the rows are then held out for choosing only: the path returned is made on all rows.
+    would. Some of the rows are then held out for choosing only: the path returned is made on all rows. `by_size` says
+    that a number of nodes is aimed at, so that points of as many nodes stand for each other.
 
     Raises
     ------
@@ -90,7 +92,8 @@ def make_and_evaluate(
     if isinstance(way, str) and way in _FOLDS_OF:
         clones = _clones(adapter, rows, len(sample), make, way, rng)
         n_clones = _FOLDS_OF[way][1]
-        judged = judge(make(adapter, sample), shorten, clones, n_clones, rows=_JUDGED_BY[way], progress=progress)
+        whole = make(adapter, sample)
+        judged = judge(whole, shorten, clones, n_clones, by_size=by_size, rows=_JUDGED_BY[way], progress=progress)
         return replace(judged, facts={**judged.facts, "clones": n_clones})
     if isinstance(way, str) and way == "oob" and sums:
         raise ValueError(
@@ -101,7 +104,8 @@ def make_and_evaluate(
     if sums and isinstance(way, float | np.ndarray):
         trial = Trial(make(adapter, making), judging)
         which += ", by a pruning of the others"
-        return judge(make(adapter, sample), shorten, [trial], 1, rows=which, progress=progress)
+        whole = make(adapter, sample)
+        return judge(whole, shorten, [trial], 1, by_size=by_size, rows=which, progress=progress)
     return shorten(make(adapter, making)).evaluate_sample(judging, rows=which, progress=progress)
 
 
