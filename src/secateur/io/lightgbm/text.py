@@ -1,0 +1,233 @@
+"""LightGBM's text format, taken apart and put together again; nothing unknown is passed on to the native library.
+
+The library trusts its files: a child out of range or a wrong length crashes the process. So a file is read here
+into parts that are known and counted, and the library only ever sees text written from these parts.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+NUMBER_OF = {
+    "split": (
+        "split_feature",
+        "split_gain",
+        "threshold",
+        "decision_type",
+        "left_child",
+        "right_child",
+        "internal_value",
+        "internal_weight",
+        "internal_count",
+    ),
+    "leaf": ("leaf_value", "leaf_weight", "leaf_count"),
+}
+"""The lines of a tree that have one number per split, and one per leaf."""
+
+_HEADER = (
+    "version",
+    "num_class",
+    "num_tree_per_iteration",
+    "label_index",
+    "max_feature_idx",
+    "objective",
+    "average_output",
+    "feature_names",
+    "monotone_constraints",
+    "feature_infos",
+    "tree_sizes",
+)
+_NEEDED = ("version", "num_class", "num_tree_per_iteration", "label_index", "max_feature_idx", "feature_names")
+_TREE = {"num_leaves", "num_cat", "cat_boundaries", "cat_threshold", "is_linear", "shrinkage"}.union(
+    *NUMBER_OF.values()
+)
+_VERSIONS = ("v3", "v4")
+_PARAMETER = re.compile(r"\[(\w+): (.*)\]")
+_INTEGER = re.compile(r"-?[0-9]{1,9}")
+
+
+@dataclass(frozen=True, eq=False)
+class ModelText:
+    """A model file in parts.
+
+    Attributes
+    ----------
+    header : dict
+        The lines before the trees, without `tree_sizes`.
+    trees : sequence of dict
+        The lines of each tree.
+    parameters : dict
+        What the model was trained with.
+    pandas_categorical : str
+        The categories of the table's columns, as JSON; empty if the file does not tell.
+    """
+
+    header: dict[str, str]
+    trees: Sequence[dict[str, str]]
+    parameters: dict[str, str]
+    pandas_categorical: str
+
+    @property
+    def per_iteration(self) -> int:
+        """Trees of one iteration: tree i feeds output i modulo this."""
+        return int(self.header["num_tree_per_iteration"])
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns."""
+        return int(self.header["max_feature_idx"]) + 1
+
+    @property
+    def feature_names(self) -> list[str]:
+        """The names of the columns."""
+        return self.header["feature_names"].split(" ")
+
+
+def damaged(found: str) -> ValueError:
+    """Return the error for text that is not what LightGBM writes."""
+    return ValueError(
+        f"{found}. A complete model as LightGBM's save_model writes it is needed. The file is damaged or was edited; "
+        "save the model again."
+    )
+
+
+def parse(text: str) -> ModelText:
+    """Return the parts of a model, checked as far as that goes without reading numbers.
+
+    Raises
+    ------
+    ValueError
+        If the text is no complete LightGBM model.
+    """
+    body, marker, rest = text.replace("\r\n", "\n").partition("\nend of trees\n")
+    if not marker:
+        raise damaged("The text has no line 'end of trees'")
+    first, *blocks = body.split("\nTree=")
+    header = _parse_header(first.split("\n"))
+    sizes = header.pop("tree_sizes", None)
+    if sizes is not None and len(sizes.split()) != len(blocks):
+        raise damaged(f"tree_sizes announces {len(sizes.split())} trees, but there are {len(blocks)}")
+    trees = [_parse_tree(number, block) for number, block in enumerate(blocks)]
+    per_iteration = int(header["num_tree_per_iteration"])
+    if not trees:
+        raise ValueError("The model has no trees; there is nothing to prune. Train it for at least one iteration.")
+    if len(trees) % per_iteration:
+        raise damaged(f"There are {len(trees)} trees, no multiple of the {per_iteration} trees of an iteration")
+    return ModelText(header, trees, *_parse_rest(rest))
+
+
+def compose(model: ModelText) -> str:
+    """Return the text of a model."""
+    blocks = [
+        f"Tree={number}\n" + "".join([f"{key}={value}\n" for key, value in tree.items()]) + "\n\n"
+        for number, tree in enumerate(model.trees)
+    ]
+    header = {**model.header, "tree_sizes": " ".join([str(len(block)) for block in blocks])}
+    lines = ["tree", *[key if key == "average_output" else f"{key}={header[key]}" for key in _HEADER if key in header]]
+    parts = ["\n".join(lines), "\n\n", *blocks, "end of trees\n"]
+    if model.parameters:
+        listed = "".join([f"[{name}: {value}]\n" for name, value in model.parameters.items()])
+        parts.append(f"\nparameters:\n{listed}\nend of parameters\n")
+    if model.pandas_categorical:
+        parts.append(f"\npandas_categorical:{model.pandas_categorical}\n")
+    return "".join(parts)
+
+
+def _parse_header(lines: list[str]) -> dict[str, str]:
+    if lines[0] != "tree":
+        raise damaged(f"The first line is {lines[0][:40]!r}, not 'tree'")
+    header = _as_dict(lines[1:], _HEADER, "the header")
+    missing = [key for key in _NEEDED if key not in header]
+    if missing:
+        raise damaged(f"The header has no {', '.join(missing)}")
+    if header["version"] not in _VERSIONS:
+        raise ValueError(
+            f"The text has format {header['version'][:40]!r}; secateur reads {' and '.join(_VERSIONS)}. Load the model "
+            "with LightGBM 3.3 to 4.x and save it again."
+        )
+    for key in ("num_class", "num_tree_per_iteration", "label_index", "max_feature_idx"):
+        if not _INTEGER.fullmatch(header[key]):
+            raise damaged(f"{key} is {header[key][:40]!r}, not a whole number")
+    if int(header["num_tree_per_iteration"]) < 1 or int(header["num_class"]) < 1:
+        raise damaged("The model has less than one tree per iteration or less than one class")
+    header.setdefault("feature_infos", " ".join(["none"] * (int(header["max_feature_idx"]) + 1)))
+    for key in ("feature_names", "feature_infos", "monotone_constraints"):
+        if key in header and len(header[key].split(" ")) != int(header["max_feature_idx"]) + 1:
+            raise damaged(f"{key} does not have one entry for each of {int(header['max_feature_idx']) + 1} features")
+    if not re.fullmatch(r"(-1|0|1)( (-1|0|1))*", header.get("monotone_constraints", "0")):
+        raise damaged("monotone_constraints has something else than -1, 0 and 1")
+    return header
+
+
+def _parse_tree(number: int, block: str) -> dict[str, str]:
+    name, *lines = block.split("\n")
+    if name != str(number):
+        raise damaged(f"Tree {number} is called {name[:40]!r}: trees are missing or in another order")
+    tree = _as_dict(lines, _TREE, f"tree {number}", linear=True)
+    if tree.get("is_linear", "0") != "0":
+        raise ValueError(
+            "The model has linear_tree=True; its leaves hold linear models, and secateur prunes trees with numbers in "
+            "their leaves. Train it with linear_tree=False."
+        )
+    missing = [key for key in ("num_leaves", "num_cat", "leaf_value") if key not in tree]
+    if missing:
+        raise damaged(f"Tree {number} has no {', '.join(missing)}")
+    for key in ("num_leaves", "num_cat"):
+        if not _INTEGER.fullmatch(tree[key]) or int(tree[key]) < 0:
+            raise damaged(f"{key} of tree {number} is {tree[key][:40]!r}, not a number of things")
+    if int(tree["num_leaves"]) < 1:
+        raise damaged(f"Tree {number} has no leaves")
+    return tree
+
+
+def _as_dict(lines: Iterable[str], known: Iterable[str], where: str, *, linear: bool = False) -> dict[str, str]:
+    """Return lines `key=value` as a dict; only known keys, each once."""
+    found: dict[str, str] = {}
+    unknown = None
+    for line in filter(None, lines):
+        key, equals, value = line.partition("=")
+        if key in found or bool(equals) == (key == "average_output"):
+            raise damaged(f"The line {line[:40]!r} in {where} is double or has no value")
+        found[key] = value
+        if key not in known:
+            unknown = unknown or key
+    if unknown and not (linear and found.get("is_linear", "0") != "0"):
+        raise ValueError(
+            f"The line {unknown[:40]!r} in {where} is unknown; secateur knows what LightGBM 3.3 to 4.7 write. "
+            "The file is damaged, or made by a newer version: save the model with one of these."
+        )
+    return found
+
+
+def _parse_rest(text: str) -> tuple[dict[str, str], str]:
+    """Return the parameters and the categories behind the trees."""
+    parameters: dict[str, str] = {}
+    categories, section = "", ""
+    for line in filter(None, text.split("\n")):
+        if line == "end of parameters" and section == "parameters:":
+            section = ""
+        elif section == "parameters:":
+            match = _PARAMETER.fullmatch(line)
+            if not match or match[1] in parameters:
+                raise damaged(f"The line {line[:40]!r} among the parameters is no parameter")
+            parameters[match[1]] = match[2]
+        elif line in ("parameters:", "feature_importances:", "feature importances:"):
+            section = line
+        elif line.startswith("pandas_categorical:") and not categories:
+            categories, section = _check_categories(line.partition(":")[2]), ""
+        elif not section:
+            raise damaged(f"The line {line[:40]!r} behind the trees is unknown")
+    if section == "parameters:":
+        raise damaged("The text ends among the parameters")
+    return parameters, categories
+
+
+def _check_categories(text: str) -> str:
+    try:
+        lists = json.loads(text)
+    except ValueError as error:
+        raise damaged(f"pandas_categorical cannot be read ({error})") from error
+    if lists is not None and not (isinstance(lists, list) and all(isinstance(entry, list) for entry in lists)):
+        raise damaged("pandas_categorical is no list of lists")
+    return text
