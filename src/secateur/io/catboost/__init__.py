@@ -1,0 +1,88 @@
+"""CatBoost: models in memory, and files ending in .cbm or .json."""
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from catboost import CatBoost, CatBoostClassifier, CatBoostError, CatBoostRanker, CatBoostRegressor
+
+from secateur.io.catboost.adapter import CatBoostAdapter
+from secateur.io.catboost.cbm import read_cbm
+from secateur.io.catboost.ctr_tables import check_tail
+from secateur.io.catboost.flatbuffer import damaged
+from secateur.io.catboost.json_file import json_to_cbm
+from secateur.io.catboost.losses import loss_named
+from secateur.io.catboost.trees import in_preorder
+
+__all__ = ["adapt", "dump", "load"]
+
+
+def adapt(model: Any) -> CatBoostAdapter:
+    """Return the adapter of a fitted CatBoost model.
+
+    Raises
+    ------
+    TypeError
+        If it is no model.
+    ValueError
+        If it is not fitted, or reads texts.
+    """
+    if not isinstance(model, CatBoost):
+        raise TypeError(
+            f"Got a {type(model).__name__} of CatBoost; a CatBoost, CatBoostClassifier, CatBoostRegressor or "
+            "CatBoostRanker is needed. Pass the model itself."
+        )
+    if not model.is_fitted():
+        raise ValueError(
+            f"This {type(model).__name__} is not fitted; only trained trees can be pruned. Call fit first."
+        )
+    adapter = CatBoostAdapter(model)
+    if any(part.startswith("text_process") for part in adapter.native.parts):
+        raise ValueError(
+            f"This {type(model).__name__} reads texts, of which CatBoost's own copies lose a part: a saved copy cannot "
+            "be loaded. A model without text_features is needed; turn texts into numbers or categories before."
+        )
+    return adapter
+
+
+def load(file: Path) -> CatBoost:
+    """Return the model of a .cbm or .json file, of the class its loss asks for.
+
+    Raises
+    ------
+    ValueError
+        If the file is damaged. What CatBoost's own reader would follow blindly is checked before it gets to see it.
+    """
+    blob = file.read_bytes()
+    if file.suffix.lower() == ".json":
+        blob = json_to_cbm(blob)
+    native = read_cbm(blob)
+    in_preorder(native.trees)
+    if not native.plain:
+        raise ValueError(
+            f"{file.name} is a CatBoost model with texts or embeddings, whose tables cannot be checked, and CatBoost "
+            "may crash on a damaged one; a model in memory is needed. Load it with CatBoost's load_model and pass that."
+        )
+    check_tail(native)
+    loss = loss_named(native.info)
+    kind = CatBoostRanker if loss.ranks else CatBoostRegressor
+    if loss.classes or loss.many_labels:
+        kind = CatBoostClassifier
+    with tempfile.TemporaryDirectory() as folder:
+        checked = Path(folder) / "model.cbm"
+        checked.write_bytes(blob)
+        try:
+            return kind().load_model(str(checked))
+        except (CatBoostError, ValueError, TypeError, KeyError) as error:
+            raise damaged(f"CatBoost does not read it ({str(error).partition(chr(10))[0]})") from error
+
+
+def dump(model: CatBoost, suffix: str) -> bytes:
+    """Return the bytes of a .cbm or .json file."""
+    if suffix == ".cbm":
+        blob: bytes = model._serialize_model()
+        return blob
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "model.json"
+        model.save_model(str(file), format="json")
+        return file.read_bytes()

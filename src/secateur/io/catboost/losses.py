@@ -1,0 +1,90 @@
+"""The loss a CatBoost model was trained for, and what its sums therefore mean."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Loss:
+    """What follows from the name of a loss.
+
+    Attributes
+    ----------
+    name : str
+        CatBoost's name, without parameters; empty if the model does not tell.
+    link : str
+        A link of secateur.
+    objective : str or None
+        The loss of secateur that judges in the same way, where the link does not say it.
+    classes : bool
+        Whether the target is one class of several.
+    many_labels : bool
+        Whether the target is several yes or no.
+    supervised : bool
+        Whether the sums can be compared with a target.
+    """
+
+    name: str
+    link: str = "identity"
+    objective: str | None = None
+    classes: bool = False
+    many_labels: bool = False
+    supervised: bool = True
+
+    @property
+    def ranks(self) -> bool:
+        """Whether the model orders rows within groups."""
+        return self.name in _RANKING
+
+
+def loss_named(info: Mapping[str, str]) -> Loss:
+    """Return the loss from the facts a model carries with it."""
+    name, parameters = _description(info)
+    if name in ("Quantile", "MAE"):
+        alpha = float(parameters.get("alpha", 0.5))
+        return Loss(name, objective="absolute_error" if alpha == 0.5 else f"quantile:{alpha:g}")
+    if name == "Tweedie":
+        return Loss(name, "log_c", objective=f"tweedie:{float(parameters['variance_power']):g}")
+    return _LOSSES.get(name) or Loss(name, supervised=False)
+
+
+_RANKING = (
+    *("YetiRank", "YetiRankPairwise", "PairLogit", "PairLogitPairwise", "QueryRMSE", "QuerySoftMax"),
+    *("QueryCrossEntropy", "GroupQuantile", "StochasticFilter", "StochasticRank", "LambdaMart"),
+)
+
+_LOSSES = {
+    loss.name: loss
+    for loss in (
+        Loss("RMSE", objective="squared_error"),
+        Loss("MultiRMSE", objective="squared_error"),
+        Loss("Huber"),
+        Loss("LogCosh"),
+        Loss("Lq"),
+        Loss("MAPE"),
+        Loss("Expectile"),
+        Loss("Poisson", "log_c", objective="poisson"),
+        Loss("Logloss", "logit", classes=True),
+        Loss("CrossEntropy", "logit", classes=True),
+        Loss("Focal", "logit", classes=True),
+        Loss("MultiClass", "softmax_c", classes=True),
+        Loss("MultiClassOneVsAll", "one_vs_all", classes=True),
+        Loss("MultiLogloss", many_labels=True, supervised=False),
+        Loss("MultiCrossEntropy", many_labels=True, supervised=False),
+    )
+}
+
+
+def _description(info: Mapping[str, str]) -> tuple[str, dict[str, str]]:
+    """Return name and parameters of the loss; nothing where the model was made by adding up others."""
+    for key in ("params", "loss_function"):
+        try:
+            found = json.loads(info.get(key, "{}"))
+        except ValueError:
+            continue
+        found = found.get("loss_function", found) if isinstance(found, dict) else {}
+        if isinstance(found, dict) and isinstance(found.get("type"), str):
+            parameters = found.get("params")
+            return found["type"], dict(parameters) if isinstance(parameters, dict) else {}
+    return "", {}
