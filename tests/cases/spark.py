@@ -1,0 +1,121 @@
+"""Saved Spark models of every kind, asked in one Spark session."""
+
+import hashlib
+import pickle
+import tempfile
+from dataclasses import replace
+from functools import cache, partial
+from pathlib import Path
+
+import numpy as np
+from tests.cases.case import Case
+from tests.models.make_spark import answers, data, new_rows
+
+MODELS = Path(__file__).parents[1] / "models"
+VERSION = "4.3.0"
+TARGETS = {
+    "forest_classes": "three",
+    "forest_regression": "real",
+    "boosted_classes": "two",
+    "boosted_regression": "real",
+    "tree_classes": "three",
+    "tree_regression": "real",
+    "pipeline": "three",
+}
+
+
+@cache
+def session():
+    """Return the one small Spark session of a test run."""
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.master("local[1]").appName("secateur")
+    for name, setting in {
+        "spark.ui.enabled": "false",
+        "spark.sql.shuffle.partitions": "1",
+        "spark.driver.memory": "1g",
+        "spark.default.parallelism": "1",
+        "spark.sql.adaptive.enabled": "false",
+        "spark.sql.codegen.wholeStage": "false",  # compiling a plan takes longer than a hundred rows do
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+        "spark.sql.warehouse.dir": tempfile.gettempdir(),
+    }.items():
+        builder = builder.config(name, setting)
+    started = builder.getOrCreate()
+    started.sparkContext.setLogLevel("OFF")
+    return started
+
+
+@cache
+def frame(column, shape, content):
+    """Return a data frame of feature vectors."""
+    from pyspark.ml.linalg import Vectors
+
+    X = np.frombuffer(content).reshape(shape)
+    return session().createDataFrame([(Vectors.dense(x),) for x in X.tolist()], [column]).cache()
+
+
+def live(saved):
+    """Return a saved model as Spark loads it."""
+    from pyspark.ml import PipelineModel, classification, regression
+
+    session()
+    kind = getattr(classification, saved.kind_name, None) or getattr(regression, saved.kind_name)
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = saved.save(Path(temporary) / "model")
+        return (PipelineModel if saved.place else kind).load(folder.as_uri())
+
+
+def ask_live(model, X, column="features"):
+    """Return what a live model says by the names of the methods of `Pruned`."""
+    X = np.ascontiguousarray(X, dtype=np.float64)
+    found = answers(model, frame(column, X.shape, X.tobytes()))
+    names = {"predict": "prediction", "predict_proba": "probability"}
+    return {method: found[name] for method, name in names.items() if name in found}
+
+
+_asked = {}
+
+
+def ask(saved, X):
+    """Return what Spark says of a saved model; the same question is asked once."""
+    files = b"".join(name.encode() + content for name, content in sorted(saved.files().items()))
+    key = hashlib.sha256(files + np.asarray(X).tobytes()).digest()
+    if key not in _asked:
+        _asked[key] = ask_live(live(saved), X, "vector" if saved.place else "features")
+    return dict(_asked[key])
+
+
+def _saved(kind, **params):
+    from secateur.io.spark import SavedModel
+
+    model = SavedModel.load(MODELS / f"spark-{VERSION}-{kind}")
+    model.metadata["paramMap"].update(params)
+    X, targets = data()
+    X_new = new_rows()
+    if kind == "pipeline":  # its first stage refuses unknown categories
+        X_new = np.vstack([X, np.hstack([X_new[:, :3], X[: len(X_new), 3:]])])
+    return Case(model, X, targets[TARGETS[kind]], np.vstack([X, X_new]), ask=ask, serialise=_bytes)
+
+
+def _bytes(saved):
+    return pickle.dumps((saved.metadata, sorted(saved.files().items())))
+
+
+def _on_thresholds(recipe):
+    """Return a case whose rows hit thresholds exactly."""
+    from secateur.io import adapt
+
+    case = recipe()
+    forest = adapt(case.model).forest
+    numeric = np.flatnonzero(forest.is_split & (forest.categories.row == -1))
+    X = np.repeat(case.X[:1], len(numeric), axis=0)
+    X[np.arange(len(numeric)), forest.feature[numeric]] = forest.threshold[numeric]
+    return replace(case, X_new=np.vstack([case.X_new, X]))
+
+
+RECIPES = {f"spark_{kind}": partial(_saved, kind) for kind in TARGETS}
+RECIPES["spark_forest_classes"] = partial(_on_thresholds, RECIPES["spark_forest_classes"])
+RECIPES["spark_class_thresholds"] = partial(_saved, "tree_classes", thresholds=[0.7, 0.5, 0.0])
+FOR_SOLVERS = ("spark_forest_classes", "spark_boosted_classes")
