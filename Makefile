@@ -10,7 +10,7 @@ demo: .venv/.core
 	$(BIN)/secateur demo --out demo --force
 
 test: check
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --dist loadgroup
 
 check: .venv/.dev
 	$(BIN)/ruff check .

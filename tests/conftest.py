@@ -1,5 +1,14 @@
+import pytest
 from hypothesis import HealthCheck, settings
 
 # Kernels compile on first use, so the first example of a test may take seconds.
 settings.register_profile("secateur", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
 settings.load_profile("secateur")
+
+
+def pytest_collection_modifyitems(items):
+    """Keep all tests that ask Spark in one process: a session takes long to start."""
+    for item in items:
+        asks = item.path.name == "test_libraries.py" and "spark_" in item.name
+        if asks or "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.xdist_group("spark"))

@@ -87,6 +87,9 @@ def random_keep(rng, forest, p_cut=0.3):
     for v in range(forest.n_nodes):
         if forest.is_split[v] and rng.random() < p_cut:
             keep[v + 1 : forest.end[v]] = False
+    if forest.symmetric:  # only whole levels can go
+        deepest = rng.integers(0, forest.max_depth + 1, forest.n_trees)
+        keep = forest.depth <= np.repeat(deepest, np.diff(forest.tree_start))
     standing = rng.random(forest.n_trees) > p_cut / 2
     if forest.aggregation != "sum":
         standing[int(rng.integers(forest.n_trees))] = True
@@ -98,6 +101,8 @@ def random_keep(rng, forest, p_cut=0.3):
 def raised_keep(rng, forest, p_raise=0.3):
     """Return a random valid mask in which some nodes take their parents' place."""
     keep = random_keep(rng, forest)
+    if forest.symmetric:
+        return keep
     for v in np.flatnonzero(keep & forest.is_split):
         if keep[v] and keep[v + 1] and rng.random() < p_raise:  # both sides are there: one of them goes, and v itself
             keep[v] = False
@@ -147,7 +152,7 @@ def step(forest, v, x):
         row = cats.row[v]
         listed = slice(cats.start[row], cats.start[row + 1])
         side = dict(zip(cats.code[listed].tolist(), cats.left[listed].tolist(), strict=True))
-        left = side.get(float(value), cats.other_left[row])
+        left = side.get(float(np.trunc(value)), cats.other_left[row])
     else:
         left = value < forest.threshold[v] if forest.comparison == "<" else value <= forest.threshold[v]
     return v + 1 if left else int(forest.right[v])

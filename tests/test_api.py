@@ -9,7 +9,7 @@ from sklearn.datasets import load_breast_cancer, load_diabetes
 from sklearn.ensemble import GradientBoostingRegressor, IsolationForest, RandomForestClassifier, RandomForestRegressor
 from sklearn.model_selection import train_test_split
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
-from tests.models import RECIPES, case
+from tests.cases import RECIPES, case
 
 import secateur as sc
 from secateur.api import evaluated_path, prune_point
@@ -111,7 +111,7 @@ def test_training_rows_are_noticed_and_other_rows_are_not(cancer):
     assert "refitted clones" in chosen_on
 
 
-@pytest.mark.parametrize("name", [name for name in RECIPES if "weight" not in RECIPES[name][2]])
+@pytest.mark.parametrize("name", [name for name in RECIPES if "weight" not in RECIPES[name].args[2]])
 def test_training_rows_are_recognised(name):
     c = case(name)
     adapter = adapt(c.model)

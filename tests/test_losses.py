@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
 from sklearn.tree import DecisionTreeClassifier
-from tests.models import case
+from tests.cases import case
 
 import secateur as sc
 

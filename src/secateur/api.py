@@ -11,9 +11,8 @@ from secateur.costs import COSTS, Cost, NodeCost
 from secateur.forest import Forest
 from secateur.io import adapt
 from secateur.io.adapter import Adapter
-from secateur.losses import LOSSES, Loss, default_loss
+from secateur.losses import Loss, default_loss, loss_named
 from secateur.path import Path, Progress, Pruned
-from secateur.path.pruned import pickled_size
 from secateur.path.selection import LIMITS
 from secateur.problem import Problem
 from secateur.sample import Sample, read_sample
@@ -120,7 +119,7 @@ def prune(
         choosing only, and prune once more by all rows. "auto" is a share of 0.25; given the training rows it is "cv"
         or, from 5000 rows on, "refit" if the solver fits trees to each other, and "oob" for bagged trees otherwise.
     max_nodes, max_leaves, max_trees, max_depth, max_features, max_cost, max_bytes : optional
-        Limits the result must obey, the last on the pickled model. Of the points that do, the one with the lowest loss
+        Limits the result must obey, the last on the size of the saved model. Of the points that do, the one with the lowest loss
         is taken.
     max_loss_increase : float, optional
         Take the cheapest point whose loss exceeds the unpruned model's by at most this share of it, with half a
@@ -234,7 +233,7 @@ def _node_budget(adapter: Adapter, max_nodes: float | None, max_bytes: float | N
     """Return how many nodes to aim at, if there is a limit on nodes or bytes."""
     budgets = [max_nodes] if max_nodes is not None else []
     if max_bytes is not None:
-        budgets.append(max_bytes * adapter.forest.n_nodes / pickled_size(adapter.model))
+        budgets.append(max_bytes * adapter.forest.n_nodes / adapter.n_bytes(adapter.model))
     return max(1, int(min(budgets))) if budgets else None
 
 
@@ -280,11 +279,17 @@ def _make_path(
     problem = Problem(
         forest,
         sample,
-        _from_table(loss, LOSSES, "loss") or chosen.default_loss(forest) or default_loss(forest),
+        _loss_for(loss, chosen, adapter),
         _from_table(cost, COSTS, "cost") or chosen.default_cost() or NodeCost(),
         progress,
     )
-    for reason in (chosen.unsupported(problem), *(adapter.cannot_change(what) for what in chosen.changes)):
+    reasons = [chosen.unsupported(problem), *(adapter.cannot_change(what) for what in chosen.changes)]
+    if forest.symmetric and not chosen.takes_levels:
+        reasons.append(
+            "all splits of a level ask the same question in these trees, so levels stay or go as a whole. "
+            "Use weakest_link, BlockDescent(granularity='layer') or fewer_trees."
+        )
+    for reason in reasons:
         if reason:
             raise ValueError(f"{type(chosen).__name__} cannot prune this: {reason}")
     if chosen.needs_unseen_rows and adapter.grown_on(sample.leaves):
@@ -295,6 +300,13 @@ def _make_path(
             stacklevel=2,
         )
     return replace(chosen.path(problem), source=adapter)
+
+
+def _loss_for(choice: Loss | str | None, solver: Solver, adapter: Adapter) -> Loss:
+    """Return the loss meant; where none is, the solver's own or the one the model was trained for."""
+    if choice is None:
+        choice = solver.default_loss(adapter.forest) or adapter.objective or default_loss(adapter.forest)
+    return loss_named(choice) if isinstance(choice, str) else choice
 
 
 def _from_table(choice: Any, table: dict[str, Any], what: str) -> Any:

@@ -36,6 +36,14 @@ def kept_trees(forest: Forest, keep: NDArray[np.bool_]) -> NDArray[np.bool_]:
     return np.logical_or.reduceat(keep, forest.root) if forest.n_trees else np.empty(0, bool)
 
 
+def keeps_levels(forest: Forest, keep: NDArray[np.bool_]) -> bool:
+    """Return whether every level of every tree stays or goes as a whole."""
+    tree = np.repeat(np.arange(forest.n_trees), np.diff(forest.tree_start))
+    level = tree * (forest.max_depth + 1) + forest.depth
+    kept = np.bincount(level, keep)[level]
+    return bool((kept == np.where(keep, np.bincount(level)[level], 0)).all())
+
+
 def raises(forest: Forest, keep: NDArray[np.bool_]) -> bool:
     """Return whether some node takes its parent's place, so that rows end where the unpruned forest never sent them."""
     above = forest.parent[keep]
@@ -54,14 +62,19 @@ def apply_decision(forest: Forest, decision: Decision) -> Forest:
 
     The divisor of a mean is that of the trees that stay.
     """
-    tree_weight = forest.tree_weight if decision.tree_weight is None else decision.tree_weight
+    tree_weight = forest.tree_weight
+    if decision.tree_weight is not None:
+        tree_weight = decision.tree_weight.astype(forest.sum_dtype, copy=False).astype(np.float64, copy=False)
     standing = kept_trees(forest, decision.keep)
     divisor = forest.divisor
     if forest.aggregation == "mean" and not (standing.all() and decision.tree_weight is None):
         divisor = float(tree_weight[standing].sum()) * forest.unit
+    value = forest.value
+    if decision.value is not None:
+        value = decision.value.astype(forest.sum_dtype, copy=False).astype(np.float64, copy=False)
     return replace(
         forest,
-        value=forest.value if decision.value is None else decision.value,
+        value=value,
         tree_weight=tree_weight,
         base=forest.base if decision.base is None else decision.base,
         divisor=divisor,
@@ -142,6 +155,11 @@ def check_keep(forest: Forest, keep: NDArray[np.bool_]) -> NDArray[np.int32]:
         raise ValueError(
             f"keep is not a pruning: node {broken} {found}. Cut below a node v with "
             "keep[v + 1 : forest.end[v]] = False."
+        )
+    if forest.symmetric and not keeps_levels(forest, keep):
+        raise ValueError(
+            "keep cuts through a level, but all splits of a level ask the same question in these trees and stay or go "
+            "together. Cut all nodes deeper than some depth: keep[(forest.depth > 3) & (tree == 7)] = False."
         )
     if forest.aggregation != "sum" and not kept_trees(forest, keep).any():
         raise ValueError(

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secateur import kernels
-from secateur.links import LINKS, Link
+from secateur.links import Link, link_named
 
 Aggregation = Literal["sum", "mean", "median"]
 Comparison = Literal["<=", "<"]
@@ -36,7 +36,8 @@ class Categories:
     start : (n_lists + 1,) int64
         List r is `code[start[r]:start[r + 1]]`.
     code, left : (n_codes,) int32 and bool
-        The listed categories, sorted within a list, and whether they go left.
+        The listed categories, sorted within a list, and whether they go left. The category of a row is the whole part
+        of its number.
     other_left : (n_lists,) bool
         Whether a category that is not listed goes left.
     """
@@ -74,7 +75,8 @@ class Forest:
         The output a tree feeds, -1 for all of them.
     base : (n_outputs,) float64
     link : str
-        What turns the sum into a prediction; a key of `secateur.links.LINKS`.
+        What turns the sum into a prediction; a key of `secateur.links.LINKS`, with a number as in "logit:0.7" where the
+        link has one.
     n_features : int
     n_classes : tuple of int
         Classes of each classification target; empty for everything else.
@@ -85,6 +87,14 @@ class Forest:
     comparison : "<=" or "<"
     input_dtype : str
         The precision in which the model looks at a feature, "float32" or "float64".
+    sum_dtype : str
+        The precision in which values are stored and added, base first, then tree after tree: "float32" or "float64".
+    base_last : bool
+        Whether the base is added after the trees.
+    symmetric : bool
+        Whether all splits of a level ask the same question (oblivious trees), so that only whole levels can go.
+    zero_is_missing : tuple of int
+        Features of which 0 counts as missing.
     feature_names : tuple of str, or None
     categories : Categories
     """
@@ -107,6 +117,10 @@ class Forest:
     divisor: float = 1.0
     comparison: Comparison = "<="
     input_dtype: str = "float64"
+    sum_dtype: str = "float64"
+    base_last: bool = False
+    symmetric: bool = False
+    zero_is_missing: tuple[int, ...] = ()
     feature_names: tuple[str, ...] | None = None
     categories: Categories = field(default_factory=Categories)
 
@@ -176,12 +190,12 @@ class Forest:
     @property
     def trees_predict_target(self) -> bool:
         """Whether each tree alone predicts the target, as in bagging, and not a share of it, as in boosting."""
-        return self.aggregation != "sum" and self.link in ("identity", "probability")
+        return self.aggregation != "sum" and self.response.linear
 
     @property
     def response(self) -> Link:
         """The link as an object."""
-        return LINKS[self.link]
+        return link_named(self.link)
 
 
 def check_forest(forest: Forest) -> None:
@@ -223,7 +237,6 @@ def _check_outputs(forest: Forest) -> None:
     width = 1 if one_each else forest.n_outputs
     if forest.n_trees and forest.value.shape[1:] != (width,):
         raise ValueError(f"value has shape {forest.value.shape}; it must be (n_nodes, {width}).")
-    if forest.link not in LINKS:
-        raise ValueError(f"The link {forest.link!r} is unknown; known are {', '.join(LINKS)}.")
+    link_named(forest.link)
     if np.isnan(forest.threshold[forest.is_split]).any():
         raise ValueError("A split has the threshold NaN, which no row can be compared with. The model is damaged.")

@@ -25,6 +25,8 @@ def route(forest: Forest, X: NDArray[np.floating]) -> Leaves:
         Nodes counted from the root of their tree.
     """
     X = np.ascontiguousarray(X, dtype=forest.input_dtype)
+    if forest.zero_is_missing:
+        X = _without_zeros(X, forest.zero_is_missing)
     leaves = np.empty((forest.n_trees, len(X)), leaf_type(forest))
     if not forest.is_split.any():  # nothing to look at, perhaps not even a feature
         leaves[:] = 0
@@ -36,6 +38,14 @@ def route(forest: Forest, X: NDArray[np.floating]) -> Leaves:
     else:
         kernels.route_numeric(X, *tree, leaves)
     return leaves
+
+
+def _without_zeros(X: NDArray[np.floating], columns: tuple[int, ...]) -> NDArray[np.floating]:
+    """Return X with NaN for the zeros of some columns; LightGBM calls a zero what is not beyond 1e-35 in float32."""
+    X = X.copy()
+    for column in columns:
+        X[np.abs(X[:, column]) <= np.float32(1e-35), column] = np.nan
+    return X
 
 
 def leaf_type(forest: Forest) -> np.dtype[Any]:
@@ -59,8 +69,8 @@ def raw_scores(
     decision: Decision | None = None,
     offset: NDArray[np.float64] | None = None,
     voters: NDArray[np.bool_] | None = None,
-) -> NDArray[np.float64]:
-    """Return the sums a forest gives before its link, (n_rows, n_outputs).
+) -> NDArray[np.floating]:
+    """Return the sums a forest gives before its link, (n_rows, n_outputs), in its `sum_dtype`.
 
     With a `decision` that raises no node, the sums of the pruned forest, without building it. `offset`
     (n_rows, n_outputs) is a start that differs by row, as from boosting on top of another model. `voters`
@@ -73,9 +83,10 @@ def raw_scores(
     lifted = kernels.lift(forest.parent, keep)
     if forest.aggregation == "median":
         return _weighted_median(forest, leaves, lifted, kept_trees(forest, keep))
-    out = np.tile(forest.base, (leaves.shape[1], 1))
+    base = forest.base.astype(forest.sum_dtype)
+    out = np.tile(np.zeros_like(base) if forest.base_last else base, (leaves.shape[1], 1))
     if offset is not None:
-        out += offset
+        out += offset.astype(forest.sum_dtype)
     kernels.add_trees(
         leaves,
         forest.tree_start,
@@ -86,6 +97,8 @@ def raw_scores(
         np.empty((0, 0), bool) if voters is None else voters,
         out,
     )
+    if forest.base_last:
+        out += base
     if forest.aggregation != "mean":
         return out
     if voters is not None:

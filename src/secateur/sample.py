@@ -67,12 +67,13 @@ class Sample:
     def scores(self, forest: Forest, decision: Decision | None = None) -> Floats:
         """Return the sums the forest, pruned or not, gives these rows, (n_rows, n_outputs)."""
         if decision is None or not raises(forest, decision.keep):
-            return raw_scores(forest, self.leaves, decision, self.offset, self.voters)
+            return raw_scores(forest, self.leaves, decision, self.offset, self.voters).astype(np.float64, copy=False)
         if self.rows is None:
             raise ValueError("This pruning sends rows new ways, but only their leaves are known. Pass the rows too.")
         pruned = subforest(forest, decision)
         voters = None if self.voters is None else self.voters[kept_trees(forest, decision.keep)]
-        return raw_scores(pruned, route(pruned, self.rows), None, self.offset, voters)
+        raw = raw_scores(pruned, route(pruned, self.rows), None, self.offset, voters)
+        return raw.astype(np.float64, copy=False)
 
 
 def read_sample(adapter: Adapter, X: Any, y: Any, sample_weight: Any = None) -> Sample:

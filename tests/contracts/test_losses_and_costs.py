@@ -10,7 +10,7 @@ from tests.strategies import LINK_OUTPUTS, forests, generators, random_forest, r
 
 from secateur import Decision, subforest
 from secateur.costs import COSTS, AdditiveCost
-from secateur.losses import LOSSES, ClassLoss, default_loss
+from secateur.losses import LOSSES, ClassLoss, default_loss, loss_named
 from secateur.masks import NestedMasks, PackedMasks
 from secateur.problem import Problem
 from secateur.routing import raw_scores, route
@@ -103,6 +103,54 @@ def test_losses_agree_with_scikit_learn():
     number = random_forest(rng, n_outputs=2)
     a, b = rng.normal(size=(9, 2)), rng.normal(size=(9, 2))
     assert LOSSES["squared_error"]().rows(number, a, b).mean() == pytest.approx(mean_squared_error(b, a))
+
+
+@pytest.mark.parametrize("text", ["absolute_error", "quantile:0.5", "quantile:0.85", "poisson", "gamma", "tweedie:1.3"])
+@pytest.mark.parametrize("link", ["identity", "log"])
+def test_losses_of_numbers_agree_with_scikit_learn(text, link):
+    from sklearn import metrics
+
+    loss, rng = loss_named(text), np.random.default_rng(1)
+    expected = {
+        "absolute_error": metrics.mean_absolute_error,
+        "quantile": lambda y, p: metrics.mean_pinball_loss(y, p, alpha=float(text.partition(":")[2])),
+        "poisson": metrics.mean_poisson_deviance,
+        "gamma": metrics.mean_gamma_deviance,
+        "tweedie": lambda y, p: metrics.mean_tweedie_deviance(y, p, power=1.3),
+    }[loss.name]
+    forest = random_forest(rng, link=link)
+    raw, y = rng.uniform(0.1, 2, (40, 1)), rng.uniform(0.1, 3, (40, 1))
+    if loss.name in ("poisson", "tweedie"):
+        y[::3] = 0.0
+    mean = forest.response.mean(raw, ())[0]
+    assert loss.rows(forest, raw, y).mean() == pytest.approx(expected(y[:, 0], mean[:, 0]))
+    assert loss.text == text
+    assert loss_named(loss.text) == loss or type(loss_named(loss.text)) is type(loss)
+    assert np.allclose(loss.rows(random_forest(rng), y, y), 0.0)
+
+
+def test_squared_log_error_is_scikit_learn_s():
+    from sklearn.metrics import mean_squared_log_error
+
+    rng = np.random.default_rng(0)
+    a, b = rng.uniform(0, 3, (30, 1)), rng.uniform(0, 3, (30, 1))
+    losses = LOSSES["squared_log_error"]().rows(random_forest(rng), a, b)
+    assert losses.mean() == pytest.approx(mean_squared_log_error(b, a))
+
+
+@pytest.mark.parametrize(
+    ("name", "y"), [("poisson", -1.0), ("gamma", 0.0), ("tweedie", -2.0), ("squared_log_error", -1.0)]
+)
+def test_a_target_the_loss_has_no_place_for_is_named(name, y):
+    forest = random_forest(np.random.default_rng(0))
+    with pytest.raises(ValueError, match=f"such as {y:g}.*{name} needs"):
+        LOSSES[name]().rows(forest, np.ones((3, 1)), np.array([[1.0], [y], [2.0]]))
+
+
+@pytest.mark.parametrize("text", ["quantile:high", "no_such", "poisson:3", "brier:1"])
+def test_an_unknown_loss_says_which_are_known(text):
+    with pytest.raises(ValueError, match="unknown; known are squared_error"):
+        loss_named(text)
 
 
 def test_a_large_mean_does_not_swamp_the_squared_error():

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.models import RECIPES, case
+from tests.cases import FOR_SOLVERS, case
 
 import secateur as sc
 from secateur.costs import COSTS
@@ -31,7 +31,7 @@ VARIANTS = [
     sc.solvers.MaxHeap(penalties=4, smallest=0.02, tolerance=1e-4, values="mean"),
 ]
 solvers = pytest.mark.parametrize("solver", [solver() for solver in SOLVERS.values()] + VARIANTS, ids=repr)
-cases = pytest.mark.parametrize("name", list(RECIPES))
+cases = pytest.mark.parametrize("name", FOR_SOLVERS)
 
 
 def some_points(path):

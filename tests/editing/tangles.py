@@ -3,7 +3,7 @@
 import copy
 
 import numpy as np
-from tests.models import case
+from tests.cases import case
 
 METHODS = ("predict", "predict_proba", "score_samples", "decision_function")
 MODES = ("exact", "probabilities", "labels")

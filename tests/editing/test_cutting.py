@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier
-from tests.models import RECIPES, case
+from tests.cases import RECIPES, case
 from tests.strategies import forests, generators
 
 from secateur.decision import Decision, subforest

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.cases import RECIPES, case
 from tests.editing.tangles import MODES, answers, assert_same, tangled, trying_rows
-from tests.models import RECIPES, case
 from tests.strategies import forests, generators, random_rows, slow_scores, walk
 
 from secateur.editing import simplify

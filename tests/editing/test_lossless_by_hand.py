@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from sklearn.ensemble import GradientBoostingRegressor, RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+from tests.cases import case
 from tests.editing.tangles import MODES, assert_same, tangled
-from tests.models import case
 
 from secateur.editing import prune_nodes, simplify
 from secateur.forest import Forest

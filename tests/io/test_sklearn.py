@@ -25,7 +25,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor, export_text
-from tests.models import RECIPES, case
+from tests.cases import RECIPES, case
 from tests.strategies import random_keep
 
 import secateur as sc

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
-from tests.models import case
+from tests.cases import case
 
 import secateur as sc
 from secateur.io import tables

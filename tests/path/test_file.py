@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.models import case
+from tests.cases import case
 from tests.strategies import random_forest, random_rows, slow_scores
 
 import secateur as sc
@@ -74,7 +74,7 @@ def rewrite(file, change):
     ("change", "message"),
     [
         (lambda h, a: h.update(version=99), "version 99.*Upgrade secateur"),
-        (lambda h, a: h.update(format="other"), "not a saved path"),
+        (lambda h, a: h.update(format="other"), "not a secateur path"),
         (lambda h, a: a.pop("forest.right"), "damaged"),
         (lambda h, a: a.update({"forest.right": a["forest.right"][::-1].copy()}), "damaged.*preorder"),
         (lambda h, a: a.update({"masks.removed_at": a["masks.removed_at"][:-1]}), "damaged"),
@@ -116,17 +116,17 @@ def test_a_damaged_file_is_an_error_or_the_same_path_but_never_a_crash(seed):
 
 def test_a_file_that_is_no_archive_is_refused(tmp_path):
     (tmp_path / "text.npz").write_text("not an archive")
-    with pytest.raises(ValueError, match="cannot be read as a saved path"):
+    with pytest.raises(ValueError, match="cannot be read as a secateur path"):
         Path.load(tmp_path / "text.npz")
     with zipfile.ZipFile(tmp_path / "empty.npz", "w"):
         pass
-    with pytest.raises(ValueError, match="cannot be read as a saved path"):
+    with pytest.raises(ValueError, match="cannot be read as a secateur path"):
         Path.load(tmp_path / "empty.npz")
 
 
 def test_pickled_arrays_are_never_loaded(tmp_path):
     np.savez(tmp_path / "evil.npz", header=np.array([{"format": "secateur path"}], dtype=object))
-    with pytest.raises(ValueError, match="cannot be read as a saved path"):
+    with pytest.raises(ValueError, match="cannot be read as a secateur path"):
         Path.load(tmp_path / "evil.npz")
 
 

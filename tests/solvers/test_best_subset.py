@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.datasets import load_diabetes, load_iris
 from sklearn.ensemble import GradientBoostingRegressor, RandomForestClassifier, RandomForestRegressor
-from tests.models import case
+from tests.cases import case
 from tests.solvers.test_block_descent import random_problem
 from tests.solvers.test_tree_lasso import as_numbers, dense, outputs
 from tests.strategies import generators

@@ -20,7 +20,7 @@ from sklearn.ensemble import (
 )
 from sklearn.linear_model import Ridge
 from sklearn.tree import DecisionTreeRegressor
-from tests.models import case
+from tests.cases import case
 from tests.strategies import all_prunings, generators, random_forest, random_rows
 
 import secateur as sc

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.models import case
+from tests.cases import case
 from tests.strategies import all_prunings, generators, random_forest, random_rows, step
 
 import secateur as sc

@@ -15,7 +15,7 @@ from sklearn.ensemble import (
     RandomForestRegressor,
 )
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
-from tests.models import case
+from tests.cases import case
 from tests.strategies import random_forest, random_rows
 
 import secateur as sc

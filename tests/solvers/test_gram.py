@@ -19,7 +19,7 @@ from sklearn.ensemble import (
     RandomForestRegressor,
 )
 from sklearn.linear_model import LinearRegression
-from tests.models import case
+from tests.cases import case
 from tests.solvers.test_block_descent import depth_objective, problem_of, random_problem, tree_depths, walk_up
 from tests.strategies import generators, random_forest, random_rows, random_target
 

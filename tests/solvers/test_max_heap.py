@@ -6,7 +6,7 @@ from hypothesis import given
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from sklearn.ensemble import GradientBoostingRegressor, RandomForestClassifier, RandomForestRegressor
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
-from tests.models import case
+from tests.cases import case
 from tests.strategies import generators
 
 import secateur as sc

@@ -12,7 +12,7 @@ from sklearn.ensemble import (
     RandomForestRegressor,
 )
 from sklearn.linear_model import Lasso
-from tests.models import case
+from tests.cases import case
 from tests.solvers.test_block_descent import problem_of
 from tests.strategies import generators, random_forest, random_rows
 

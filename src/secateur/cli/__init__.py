@@ -5,7 +5,7 @@ Nothing heavy is imported before a command runs, so that `secateur --help` answe
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -109,13 +109,15 @@ def prune(
     debug: opt.Debug = False,
 ) -> None:
     """Write a smaller copy of a model. Without limits: the smallest within 1 % of the lowest loss there is."""
-    _check_out(out, force)
+    if not model.is_dir():  # Spark's models are folders, which may have any name
+        _check_out(out, force)
     from secateur.api import prune_point
     from secateur.cli.inputs import read_costs, read_validation
     from secateur.io.tables import read_table
 
     to_pay = read_costs(cost, costs)
     columns = _load_columns(model, target, weights, trust)
+    _check_out(out, force, columns.model)
     X, y, weight = columns.rows(read_table(data))
     choose_by = read_validation(validation, columns)
     with progress_bar("pruning") as progress:
@@ -205,13 +207,13 @@ def select(
     debug: opt.Debug = False,
 ) -> None:
     """Write one pruning of a saved path as a model. Without limits: the one with the lowest loss."""
-    _check_out(out, force)
     from secateur.cli.inputs import model_of
     from secateur.io.files import load_model
     from secateur.path import Path as PruningPath
 
-    source = model_of(PruningPath.load(path), path, model)
-    chosen = PruningPath.load(path, load_model(source, trust=trust)).select(
+    source = load_model(model_of(PruningPath.load(path), path, model), trust=trust)
+    _check_out(out, force, source)
+    chosen = PruningPath.load(path, source).select(
         max_loss_increase=max_loss_increase,
         max_nodes=max_nodes,
         max_leaves=max_leaves,
@@ -224,13 +226,13 @@ def select(
     _finish(chosen, out, force, json)
 
 
-def _check_out(out: Path, force: bool, suffix: str | None = None) -> None:
-    """Raise an error unless the result can be written, before any work is done."""
+def _check_out(out: Path, force: bool, model: Any = None, *, suffix: str | None = None) -> None:
+    """Raise an error unless the result can be written, before any work is done: as soon as the model is known again."""
     from secateur.io.files import check_model_name
     from secateur.io.replace import check_free
 
     if suffix is None:
-        check_model_name(out)
+        check_model_name(out, model)
     elif out.suffix != suffix:
         raise ValueError(f"--out {out} must end in {suffix}. Use {out.with_suffix(suffix)}.")
     check_free(out, force=force)

@@ -38,11 +38,26 @@ class Columns:
             )
         X, y = table.split(
             self.target,
-            getattr(self.model, "feature_names_in_", None),
+            feature_names(self.model, table),
             classes=getattr(self.model, "classes_", None),
             drop=[] if self.weights is None else [self.weights],
         )
         return X, y, None if self.weights is None else table.numbers(self.weights)
+
+
+def feature_names(model: Any, table: Table) -> list[str] | None:
+    """Return the columns a model was trained with; None if it does not tell, so that they are taken in their order.
+
+    Libraries give names of their own, such as Column_0, to columns that had none: those are no names of the table's.
+    """
+    names = getattr(model, "feature_names_in_", None)
+    adapter = adapt(model)
+    if names is None and not hasattr(adapter, "inner"):
+        names = getattr(model, "feature_names_", None) or adapter.forest.feature_names
+    if names is None:
+        return None
+    made_up = adapter.library != "sklearn" and not any(name in table.columns for name in names)
+    return None if made_up else [str(name) for name in names]
 
 
 def read_validation(text: str | None, columns: Columns) -> Any:
@@ -73,7 +88,10 @@ def read_costs(name: str | None, prices: Path | None) -> Any:
 
 
 def digest(file: Path) -> str:
-    """Return the sha256 of a file."""
+    """Return the sha256 of a file; of a folder, that of the names and the sha256 of its files."""
+    if file.is_dir():
+        parts = [f"{path.relative_to(file)} {digest(path)}" for path in sorted(file.rglob("*")) if path.is_file()]
+        return hashlib.sha256("\n".join(parts).encode()).hexdigest()
     with file.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
@@ -93,7 +111,7 @@ def model_of(path: "PruningPath", file: Path, other: Path | None) -> Path:
     if "model_file" not in path.facts:
         raise ValueError(f"{file} does not say which model it was made from. Name the model with --model.")
     model = Path(path.facts["model_file"])
-    if not model.is_file():
+    if not model.exists():
         raise FileNotFoundError(
             f"The model {file} was made from, {model}, is gone. If it has moved, name it with --model."
         )

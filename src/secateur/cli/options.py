@@ -16,7 +16,14 @@ def _limit(text: str) -> typer.models.OptionInfo:
     return typer.Option(help=text, show_default=False, rich_help_panel=_LIMITS)
 
 
-Model = Annotated[Path, _file("MODEL", "A trained model: .skops, or .joblib, .pkl with --trust.")]
+Model = Annotated[
+    Path,
+    _file(
+        "MODEL",
+        "A trained model: .skops, .json, .ubj, .txt, .cbm, .secateur or a folder saved by Spark; "
+        ".joblib, .pkl with --trust.",
+    ),
+]
 Data = Annotated[Path, _file("DATA", "Rows to judge by, best not those of the training: .csv, .csv.gz or .parquet.")]
 SomeData = Annotated[Path | None, _file("[DATA]", "Rows, to show which features they need: .csv or .parquet.")]
 PathFile = Annotated[Path, _file("PATH", "A path made by `secateur path`.")]
@@ -71,7 +78,7 @@ MaxTrees = Annotated[int | None, _limit("Trees.")]
 MaxDepth = Annotated[int | None, _limit("Splits on the longest way down.")]
 MaxFeatures = Annotated[int | None, _limit("Features some split looks at.")]
 MaxCost = Annotated[float | None, _limit("Cost, in the unit of --cost or --costs.")]
-MaxBytes = Annotated[int | None, _limit("Bytes of the pickled model.")]
+MaxBytes = Annotated[int | None, _limit("Bytes of the saved model.")]
 MaxLossIncrease = Annotated[
     float | None, _limit("Take the cheapest pruning whose loss grows by at most this share, such as 0.01.")
 ]

@@ -32,20 +32,20 @@ _COLUMNS = {
 
 def describe_model(adapter: "Adapter") -> dict[str, Any]:
     """Return what there is to know about a model before pruning it."""
-    from secateur.path.pruned import pickled_size
-
     forest = adapter.forest
     kinds: list[str] = []
     layer: Any = adapter
     while layer is not None:
-        kinds.append(type(layer.model).__name__)
+        kinds.append(getattr(layer.model, "kind_name", type(layer.model).__name__))
         layer = getattr(layer, "inner", None)
     task = "classification" if forest.n_classes else "regression"
+    if not adapter.supervised:
+        task = "outlier detection" if forest.link == "anomaly" else "scores of its own"
     return {
         "type": kinds[0],
         "inside": kinds[1:],
         "library": adapter.library,
-        "task": task if adapter.supervised else "outlier detection",
+        "task": task,
         "classes": list(forest.n_classes),
         "trees": forest.n_trees,
         "nodes": forest.n_nodes,
@@ -54,18 +54,18 @@ def describe_model(adapter: "Adapter") -> dict[str, Any]:
         "features_used": len(forest.features_used),
         "features": forest.n_features,
         "link": forest.link,
-        "bytes": pickled_size(adapter.model),
+        "bytes": adapter.n_bytes(adapter.model),
     }
 
 
 def describe_needs(model: Any, data: Path, target: str | None, prices: Path | None) -> dict[str, Any]:
     """Return how many features the rows of a file need on average, and what that costs."""
-    from secateur.cli.inputs import read_costs
+    from secateur.cli.inputs import feature_names, read_costs
     from secateur.costs import FeatureCost
     from secateur.io.tables import read_table
 
     table = read_table(data)
-    X, _ = table.split(target, getattr(model, "feature_names_in_", None))
+    X, _ = table.split(target, feature_names(model, table))
     facts = {"rows": len(table), "features_per_row": FeatureCost().mean_price(model, X)}
     return facts if prices is None else {**facts, "cost_per_row": read_costs(None, prices).mean_price(model, X)}
 
@@ -96,7 +96,7 @@ def print_model(facts: Mapping[str, Any]) -> None:
         if name in facts:
             table.add_row(label, f"{_number(facts[name])} on average over {_number(facts['rows'])} rows")
     table.add_row("link", facts["link"])
-    table.add_row("bytes (pickled)", _number(facts["bytes"]))
+    table.add_row("bytes (saved)", _number(facts["bytes"]))
     console = stdout()
     console.print(facts["type"], style="bold")
     console.print(table)
@@ -132,7 +132,7 @@ def before_after(before: Mapping[str, int], after: Mapping[str, int]) -> "Table"
     table = _grid("", "before", "after", "left")
     for name in before:
         left = f"{after[name] / before[name]:.0%}" if before[name] else ""
-        label = "bytes (pickled)" if name == "bytes" else name
+        label = "bytes (saved)" if name == "bytes" else name
         table.add_row(label, _number(before[name]), _number(after[name]), left)
     return table
 

@@ -8,8 +8,17 @@ from secateur.io.adapter import Adapter, ForestAdapter
 
 LIBRARIES: dict[str, str] = {
     "sklearn": "secateur.io.sklearn",
+    "catboost": "secateur.io.catboost",
+    "lightgbm": "secateur.io.lightgbm",
+    "xgboost": "secateur.io.xgboost",
+    "pyspark": "secateur.io.spark",
 }
 """The package a model class comes from, and the module here whose `adapt(model)` understands it."""
+
+
+def _own_module(name: str) -> str | None:
+    """Return the module here that defines a model class of its own, such as that of a saved Spark model."""
+    return next((module for module in LIBRARIES.values() if name.startswith(f"{module}.")), None)
 
 
 def adapt(model: Any) -> Adapter:
@@ -25,7 +34,7 @@ def adapt(model: Any) -> Adapter:
     if isinstance(model, Forest):
         return ForestAdapter(model)
     for kind in type(model).__mro__:
-        module = LIBRARIES.get(kind.__module__.split(".")[0])
+        module = LIBRARIES.get(kind.__module__.split(".")[0]) or _own_module(kind.__module__)
         if module:
             adapter: Adapter = import_module(module).adapt(model)
             return adapter

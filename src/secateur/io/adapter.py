@@ -1,5 +1,6 @@
 """What every library must offer: a fitted model seen through a handful of questions."""
 
+import pickle
 from abc import ABC, abstractmethod
 from functools import cached_property
 from typing import Any, ClassVar
@@ -50,7 +51,32 @@ class Adapter(ABC):
 
     @abstractmethod
     def decode(self, label: NDArray[np.generic]) -> NDArray[np.generic]:
-        """Return what the model's own `predict` returns, from the link's labels."""
+        """Return class codes as the model's own labels, and values as they are; a single target loses its axis."""
+
+    def predict(self, raw: NDArray[np.floating]) -> NDArray[np.generic]:
+        """Return what the model's own `predict` returns, from the sums of a pruning of it."""
+        return self.decode(self.forest.response.label(raw, self.forest.n_classes))
+
+    def probabilities(self, raw: NDArray[np.floating]) -> Any:
+        """Return what the model's own `predict_proba` returns: an array, or a list of them for several targets."""
+        blocks = self.forest.response.mean(raw, self.forest.n_classes)
+        return blocks[0] if len(blocks) == 1 else blocks
+
+    @property
+    def raw_is_total(self) -> bool:
+        """Whether the model's own sums, of which `predict` is told, stay undivided though it is a mean of its trees."""
+        return False
+
+    @property
+    def objective(self) -> str | None:
+        """The name of the loss the model was trained for, where that is not what its kind is usually judged by."""
+        return None
+
+    def n_bytes(self, model: Any) -> int:
+        """Return the size of a model of this kind when it is saved: pickled, without keeping the bytes."""
+        counter = _Counter()
+        pickle.dump(model, counter, protocol=5)
+        return counter.count
 
     def cannot_change(self, what: str) -> str | None:
         """Return why the model has no place for a new "value", "tree_weight" or "base", or None if it has."""
@@ -98,6 +124,17 @@ class Adapter(ABC):
     def impurity_per_node(self) -> NDArray[np.float64] | None:
         """Return the impurity of the training rows at each node, (n_nodes,); None if the model does not tell."""
         return None
+
+
+class _Counter:
+    """A file that only counts."""
+
+    count = 0
+
+    def write(self, data: Any) -> int:
+        size = memoryview(data).nbytes
+        self.count += size
+        return size
 
 
 class ForestAdapter(Adapter):

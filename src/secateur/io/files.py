@@ -1,17 +1,15 @@
 """Model files: the suffix says how a model is read and written; nothing runs code unless trusted to."""
 
-import pickle
-from collections.abc import Callable
-from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
-from secateur.io.replace import replacing
+from secateur.io.formats import FORMATS, Format, library_module, library_of, reason
+from secateur.io.replace import check_free, replacing
 
 
 def load_model(file: str | PathLike[str], *, trust: bool = False) -> Any:
-    """Read a model from a .skops, .joblib, .pkl or .pickle file.
+    """Read a model from a file of any suffix in `secateur.io.formats.FORMATS`, or from a folder saved by Spark.
 
     Parameters
     ----------
@@ -30,7 +28,14 @@ def load_model(file: str | PathLike[str], *, trust: bool = False) -> Any:
         If the suffix needs a library that is not installed.
     """
     source = Path(file)
+    if source.is_dir() and source.suffix.lower() not in FORMATS:
+        return library_module("pyspark").load(source)
     kind = _format_of(source)
+    if kind.read is None:
+        raise ValueError(
+            f"{source} is a {source.suffix} file, which secateur writes but does not read. "
+            "Pass the model it was made from, in one of its library's own files."
+        )
     if not source.is_file():
         raise FileNotFoundError(f"There is no file {source}; a model file is needed. Check the name.")
     if kind.runs_code and not trust:
@@ -42,7 +47,7 @@ def load_model(file: str | PathLike[str], *, trust: bool = False) -> Any:
 
 
 def save_model(model: Any, file: str | PathLike[str], *, force: bool = False) -> Path:
-    """Write a model to a .skops, .joblib, .pkl or .pickle file and return where it is.
+    """Write a model to a file whose suffix fits it, or a Spark model to a folder, and return where it is.
 
     Raises
     ------
@@ -54,100 +59,74 @@ def save_model(model: Any, file: str | PathLike[str], *, force: bool = False) ->
         If the suffix needs a library that is not installed.
     """
     target = Path(file)
-    kind = _format_of(target)
+    check_model_name(target, model)
+    if _is_folder(target, model):
+        check_free(target, force=force)
+        saved: Path = library_module("pyspark").adapt(model).saved.save(target, force=force)
+        return saved
+    kind, suffix = FORMATS[target.suffix.lower()], target.suffix.lower()
     with replacing(target, force=force) as stream:
         try:
-            kind.write(model, stream)
+            kind.write(model, stream, suffix)
         except (OSError, ImportError):
             raise
         except Exception as error:  # whatever a part of the model raises when it is asked for its state
+            if kind.explains and isinstance(error, ValueError | TypeError):
+                raise
+            others = [other for other in suffixes_for(model) if FORMATS[other] is not kind]
             raise ValueError(
-                f"This {type(model).__name__} cannot be written as {target.suffix} ({_reason(error)}). "
-                f"Use another suffix: {', '.join(suffix for suffix in FORMATS if FORMATS[suffix] is not kind)}."
+                f"This {type(model).__name__} cannot be written as {target.suffix} ({reason(error)}). "
+                f"Use another suffix: {', '.join(others)}."
             ) from error
     return target
 
 
-def check_model_name(file: str | PathLike[str]) -> None:
-    """Raise ValueError unless the suffix is one a model can be saved under: asked before long work."""
-    _format_of(Path(file))
+def check_model_name(file: str | PathLike[str], model: Any = None) -> None:
+    """Raise ValueError unless the suffix is one the model can be saved under: asked before long work.
+
+    Without a model, unless it is one under which some model can be saved.
+
+    Raises
+    ------
+    ValueError
+        If the suffix is unknown, or not one for this model.
+    ImportError
+        If the suffix needs a library that is not installed.
+    """
+    target = Path(file)
+    if _is_folder(target, model):
+        return
+    kind = _format_of(target)
+    if model is None:
+        return
+    if kind.fits(model):
+        if kind.check is not None:
+            kind.check(model)
+        return
+    raise ValueError(
+        f"{target} is a file for models of {' or '.join(kind.holds)}, but this is a {type(model).__name__}. "
+        f"Use one of {', '.join(suffixes_for(model))}{', or a folder' if library_of(model) == 'pyspark' else ''}."
+    )
 
 
-def _read_skops(file: Path, trust: bool) -> Any:
-    from secateur.io.skops import read_skops
-
-    return read_skops(file, trust=trust)
-
-
-def _write_skops(model: Any, stream: IO[bytes]) -> None:
-    from secateur.io.skops import write_skops
-
-    write_skops(model, stream)
+def suffixes_for(model: Any) -> list[str]:
+    """Return the suffixes of the files a model can be saved in; its library's own first."""
+    fitting = [suffix for suffix, kind in FORMATS.items() if kind.fits(model)]
+    return sorted(fitting, key=lambda suffix: not FORMATS[suffix].holds)
 
 
-def _read_joblib(file: Path, trust: bool) -> Any:
-    import joblib
-
-    return _unpickle(file, joblib.load)
-
-
-def _write_joblib(model: Any, stream: IO[bytes]) -> None:
-    import joblib
-
-    joblib.dump(model, stream)
+def _is_folder(target: Path, model: Any) -> bool:
+    """Return whether this is the name of a folder and the model, if it is known, is Spark's."""
+    if model is None:
+        return not target.suffix
+    return library_of(model) == "pyspark" and target.suffix.lower() not in FORMATS
 
 
-def _read_pickle(file: Path, trust: bool) -> Any:
-    return _unpickle(file, pickle.load)
-
-
-def _write_pickle(model: Any, stream: IO[bytes]) -> None:
-    pickle.dump(model, stream, protocol=5)
-
-
-@dataclass(frozen=True)
-class _Format:
-    """How files of one suffix are read and written, and whether reading can run code."""
-
-    read: Callable[[Path, bool], Any]
-    write: Callable[[Any, IO[bytes]], None]
-    runs_code: bool
-
-
-_PICKLE = _Format(_read_pickle, _write_pickle, runs_code=True)
-
-FORMATS: dict[str, _Format] = {
-    ".skops": _Format(_read_skops, _write_skops, runs_code=False),
-    ".joblib": _Format(_read_joblib, _write_joblib, runs_code=True),
-    ".pkl": _PICKLE,
-    ".pickle": _PICKLE,
-}
-"""Each suffix of a model file and what to do with it."""
-
-
-def _format_of(file: Path) -> _Format:
+def _format_of(file: Path) -> Format:
     suffix = file.suffix.lower()
     if suffix not in FORMATS:
         raise ValueError(
             f"{file} has {f'the suffix {suffix}' if suffix else 'no suffix'}; a model file ends in "
-            f"{', '.join(FORMATS)}. Use one of these."
+            f"{', '.join(FORMATS)}, and a Spark model is a folder without a suffix. Use one of these."
         )
     return FORMATS[suffix]
-
-
-def _unpickle(file: Path, load: Callable[[IO[bytes]], Any]) -> Any:
-    """Load a file the user trusts; whatever goes wrong is told in one sentence."""
-    with file.open("rb") as stream:
-        try:
-            return load(stream)
-        except Exception as error:  # damaged bytes can raise anything
-            raise ValueError(
-                f"{file} cannot be loaded ({_reason(error)}); it is damaged, or was written with other versions of "
-                "Python or of the model's library. Save the model again with the versions installed here."
-            ) from error
-
-
-def _reason(error: Exception) -> str:
-    """Return an error's name and the first line of what it says."""
-    text = str(error).strip()
-    return f"{type(error).__name__}: {text.splitlines()[0]}" if text else type(error).__name__

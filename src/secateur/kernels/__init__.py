@@ -16,6 +16,7 @@ from secateur.kernels.closure_path import closure_path, inseparable, worthwhile
 from secateur.kernels.crown import mark_crown
 from secateur.kernels.feature_cost import cost_of_points, equal_items, list_needs, price_needs
 from secateur.kernels.gram_descent import layer_steps, move_cut, sweep_layers
+from secateur.kernels.links import exp_all, softmax_rows, softplus_all
 from secateur.kernels.max_heap import fit_max_heap, node_gradient, project_max_heap
 from secateur.kernels.raising import raise_tree
 from secateur.kernels.routing import add_trees, lift, route_categorical, route_numeric
@@ -50,6 +51,7 @@ __all__ = [
     "count_classes",
     "drop_tree",
     "equal_items",
+    "exp_all",
     "fit_max_heap",
     "fit_rule_lasso",
     "fit_tree_lasso",
@@ -71,6 +73,8 @@ __all__ = [
     "roll_up",
     "route_categorical",
     "route_numeric",
+    "softmax_rows",
+    "softplus_all",
     "stand_ins",
     "subtree_end",
     "sum_down",

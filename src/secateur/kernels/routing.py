@@ -78,14 +78,15 @@ def route_categorical(
                     left = x <= threshold[v]
                 else:
                     left = other_left[row]
+                    category = np.trunc(x)
                     low, high = category_start[row], category_start[row + 1]
                     while low < high:  # the code, if it is listed, is in [low, high)
                         middle = (low + high) // 2
-                        if category_code[middle] < x:
+                        if category_code[middle] < category:
                             low = middle + 1
                         else:
                             high = middle
-                    if low < category_start[row + 1] and category_code[low] == x:
+                    if low < category_start[row + 1] and category_code[low] == category:
                         left = category_left[low]
                 v = v + 1 if left else right[v]
             leaves[tree, i] = v - root
@@ -117,10 +118,11 @@ def add_trees(
     """Add to `out[i]` the weighted value of the node each tree sends row i to, trees in order.
 
     `lifted` names the node that speaks for a leaf; `voters[t, i]` says whether tree t may speak for row i, and is empty
-    if all may. The order of the additions is the libraries' own, so that the
-    sums agree with theirs to the last bit.
+    if all may. The order of the additions is the libraries' own and every term is rounded to the type of `out` first,
+    so that the sums agree with theirs to the last bit.
     """
     n_trees, n_rows = leaves.shape
+    rounded = out.dtype.type
     everyone = voters.shape[0] == 0
     for tree in range(n_trees):
         start, weight, output = np.uint64(tree_start[tree]), tree_weight[tree], tree_output[tree]
@@ -130,7 +132,7 @@ def add_trees(
             if everyone or voters[tree, i]:
                 v = np.uint64(lifted[start + np.uint64(leaves[tree, i])])
                 if output >= 0:
-                    out[i, output] += weight * value[v, 0]
+                    out[i, output] += rounded(weight * value[v, 0])
                 else:
                     for k in range(out.shape[1]):
-                        out[i, k] += weight * value[v, k]
+                        out[i, k] += rounded(weight * value[v, k])

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from secateur.decision import Decision
 from secateur.forest import Forest
 from secateur.io.adapter import Adapter
-from secateur.losses import LOSSES, Loss
+from secateur.losses import Loss, loss_named
 from secateur.masks import Masks, NestedMasks, PackedMasks
-from secateur.path.pruned import Pruned, pickled_size
+from secateur.path.pruned import Pruned
 from secateur.path.selection import LIMITS, certificate, choose, within
 from secateur.problem import Progress
 from secateur.sample import Sample, read_sample
@@ -165,7 +165,7 @@ class Path:
         self, sample: Sample, *, rows: str, loss: Loss | None = None, progress: Progress | None = None
     ) -> "Path":
         """Return the path evaluated on rows that are routed already; `rows` says in words which they are."""
-        loss = loss or LOSSES[self.facts["loss"]]()
+        loss = loss or loss_named(self.facts["loss"])
         share = sample.weight / sample.total_weight
         response, n_classes = self.forest.response, self.forest.n_classes
         unpruned = self.source.decode(response.label(sample.scores(self.forest), n_classes))
@@ -186,7 +186,7 @@ class Path:
             )
             if progress:
                 progress(point + 1, len(self), "evaluating")
-        return self.with_losses(*columns, rows=rows, n_rows=len(sample), loss=loss.name)
+        return self.with_losses(*columns, rows=rows, n_rows=len(sample), loss=loss.text)
 
     def with_losses(
         self,
@@ -236,7 +236,7 @@ class Path:
         With `max_loss_increase` (relative to the unpruned model on the same rows) the cheapest that loses no more, also
         if the increase were `guard` standard errors larger than measured: many points are compared, and the luckiest
         would win.
-        `max_bytes` limits the pickled native model; it is estimated for all points and verified for the one returned.
+        `max_bytes` limits the size of the saved native model; it is estimated for all points and verified for the one returned.
         With `rule="one_se"` the cheapest within one standard error of the lowest loss, with `rule="one_percent"` the
         cheapest within one per cent of it, with `rule="srm"` the least structural risk, risk + sqrt(nodes / rows),
         which needs no other rows. Without `evaluate`, the loss is the solver's own risk.
@@ -253,19 +253,19 @@ class Path:
             chosen = path[choose(path.table, limits, max_loss_increase, rule, self.facts["made_on_rows"], guard)]
             if max_bytes is None:
                 return replace(chosen, proof=certificate(path.table, chosen.point, max_cost))
-            path.table["bytes"][chosen.point] = pickled_size(chosen.to_model())
+            path.table["bytes"][chosen.point] = self.source.n_bytes(chosen.to_model())
             if path.table["bytes"][chosen.point] <= max_bytes:
                 return chosen
 
     def with_bytes(self) -> "Path":
-        """Return the path with a column bytes, the size of the pickled native model, estimated from nodes and trees.
+        """Return the path with a column bytes, the size of the saved native model, estimated from nodes and trees.
 
         It is measured at a few points, and linear in between.
         """
         if "bytes" in self.table:
             return replace(self, table={**self.table, "bytes": self.table["bytes"].copy()})
         points = np.unique(np.linspace(1, len(self) - 1, 4).astype(int)) if len(self) > 1 else np.zeros(1, int)
-        known = [pickled_size(self[int(point)].to_model()) for point in points]
+        known = [self.source.n_bytes(self[int(point)].to_model()) for point in points]
         facts = np.column_stack([np.ones(len(self)), self.table["n_nodes"], self.table["n_trees"]])
         weights = np.linalg.lstsq(facts[points], np.array(known, np.float64), rcond=None)[0]
         column = np.maximum(facts @ weights, 1.0)

@@ -1,7 +1,5 @@
 """The file a path is saved in: one `.npz` with a JSON header and plain arrays, no pickle. See docs/format.md."""
 
-import json
-import zipfile
 from collections.abc import Mapping
 from dataclasses import replace
 from os import PathLike
@@ -14,7 +12,7 @@ from numpy.typing import NDArray
 from secateur.decision import check_keep
 from secateur.io import adapt
 from secateur.io.adapter import ForestAdapter
-from secateur.io.archive import forest_from_arrays, forest_to_arrays, same_forest
+from secateur.io.archive import forest_from_arrays, forest_to_arrays, read_archive, same_forest, write_archive
 from secateur.io.replace import replacing
 from secateur.masks import Masks, NestedMasks, PackedMasks
 
@@ -22,6 +20,7 @@ if TYPE_CHECKING:
     from secateur.path import Path
 
 FORMAT, VERSION = "secateur path", 1
+_REMEDY = "Make one with `secateur path` or Path.save."
 
 
 def save_path(path: "Path", file: str | PathLike[str], *, force: bool = False) -> FilePath:
@@ -46,9 +45,8 @@ def save_path(path: "Path", file: str | PathLike[str], *, force: bool = False) -
     for name in ("tree_weight", "base", "support"):
         if getattr(path, name) is not None:
             arrays[name] = getattr(path, name)
-    text = np.frombuffer(json.dumps(header).encode(), np.uint8)
     with replacing(target, force=force) as stream:
-        np.savez_compressed(stream, allow_pickle=False, header=text, **arrays)
+        write_archive(stream, header, arrays)
     return target
 
 
@@ -60,7 +58,7 @@ def load_path(file: str | PathLike[str], model: Any = None) -> "Path":
     ValueError
         If the file is damaged, is of a newer version, or belongs to another model than the one given.
     """
-    header, arrays = _read(FilePath(file))
+    header, arrays = read_archive(FilePath(file), FORMAT, VERSION, _REMEDY)
     try:
         path = _assemble(header, arrays)
     except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
@@ -74,31 +72,6 @@ def load_path(file: str | PathLike[str], model: Any = None) -> "Path":
             "Pass the model the path was made from."
         )
     return replace(path, source=adapter)
-
-
-def _read(file: FilePath) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Return header and arrays, or say why the file is not one of ours."""
-    if not file.is_file():
-        raise FileNotFoundError(f"There is no file {file}. Make one with `secateur path` or Path.save.")
-    try:
-        with np.load(file, allow_pickle=False) as archive:
-            header = json.loads(bytes(archive["header"]))
-            known = isinstance(header, dict) and header.get("format") == FORMAT
-            newer = known and header.get("version", 0) > VERSION
-            arrays = {} if newer else {name: archive[name] for name in archive.files if name != "header"}
-    except (OSError, ValueError, KeyError, TypeError, EOFError, AttributeError, zipfile.BadZipFile) as error:
-        raise ValueError(
-            f"{file} cannot be read as a saved path ({error}); it is damaged or something else. Make the path again."
-        ) from error
-    except Exception as error:  # zlib and struct have errors of their own for damaged bytes
-        raise ValueError(f"{file} is damaged ({error}). Make the path again.") from error
-    if not known:
-        raise ValueError(f"{file} is not a saved path. Make one with `secateur path` or Path.save.")
-    if newer:
-        raise ValueError(
-            f"{file} has format version {header['version']}; this secateur reads up to {VERSION}. Upgrade secateur."
-        )
-    return header, arrays
 
 
 def _assemble(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> "Path":

@@ -1,7 +1,6 @@
 """One chosen point of a path: the pruned forest, the native model, and what it gives."""
 
-import pickle
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from os import PathLike
 from pathlib import Path as FilePath
@@ -56,30 +55,34 @@ class Pruned:
         """Return a pruned copy of the model, of the model's own type."""
         return self.source.write(self.decision)
 
-    def raw(self, X: Any) -> NDArray[np.float64]:
+    def raw(self, X: Any) -> NDArray[np.floating]:
         """Return the pruned forest's sums before its link, (n_rows, n_outputs)."""
         rows = self.source.rows(X)
-        return raw_scores(self.forest, route(self.forest, rows), offset=self.source.offset(rows))
+        forest = replace(self.forest, divisor=1.0) if self.source.raw_is_total else self.forest
+        return raw_scores(forest, route(forest, rows), offset=self.source.offset(rows))
 
     def predict(self, X: Any) -> NDArray[np.generic]:
         """Return what `to_model().predict(X)` returns."""
-        return self.source.decode(self.forest.response.label(self.raw(X), self.forest.n_classes))
+        return self.source.predict(self.raw(X))
 
     def predict_proba(self, X: Any) -> Any:
         """Return what `to_model().predict_proba(X)` returns: an array, or a list of them for several targets."""
         if not self.forest.n_classes:
             raise ValueError("This model predicts numbers and has no probabilities. Use predict.")
-        blocks = self.forest.response.mean(self.raw(X), self.forest.n_classes)
-        return blocks[0] if len(blocks) == 1 else blocks
+        return self.source.probabilities(self.raw(X))
 
-    def score_samples(self, X: Any) -> NDArray[np.float64]:
+    def score_samples(self, X: Any) -> NDArray[np.floating]:
         """Return what `to_model().score_samples(X)` returns, for outlier detectors."""
         if self.source.supervised:
             raise ValueError("This model is not an outlier detector. Use predict or predict_proba.")
         return self.forest.response.mean(self.raw(X), ())[0][:, 0]
 
     def save(self, file: str | PathLike[str], *, force: bool = False) -> FilePath:
-        """Write the native model to a file; the suffix says how: .skops, .joblib or .pkl."""
+        """Write the native model to a file and return where it is; the suffix says how.
+
+        .skops, .joblib and .pkl for any model, .json, .ubj, .txt and .cbm as the model's own library has them, a folder
+        for Spark; .onnx and .secateur for what it predicts, whatever its library. See docs/files.md.
+        """
         from secateur.io.files import save_model
 
         return save_model(self.to_model(), file, force=force)
@@ -87,11 +90,11 @@ class Pruned:
     def summary(self) -> dict[str, Any]:
         """Return before and after, the losses, and how the choice was made, as plain values.
 
-        `bytes` is the size of the pickled native model.
+        `bytes` is the size of the saved native model: pickled, where it can be.
         """
         row = self.row
-        before = {**_size(self.source.forest), "bytes": pickled_size(self.source.model)}
-        after = {**_size(self.forest), "bytes": pickled_size(self.to_model())}
+        before = {**_size(self.source.forest), "bytes": self.source.n_bytes(self.source.model)}
+        after = {**_size(self.forest), "bytes": self.source.n_bytes(self.to_model())}
         return {
             "model": type(self.source.model).__name__,
             "before": before,
@@ -115,24 +118,6 @@ class Pruned:
                 "chosen_on_rows": self.facts.get("evaluated_rows", self.facts["made_on_rows"]),
             },
         }
-
-
-def pickled_size(model: Any) -> int:
-    """Return how many bytes pickling the model takes, without keeping them."""
-    counter = _Counter()
-    pickle.dump(model, counter, protocol=5)
-    return counter.count
-
-
-class _Counter:
-    """A file that only counts."""
-
-    count = 0
-
-    def write(self, data: Any) -> int:
-        size = memoryview(data).nbytes
-        self.count += size
-        return size
 
 
 def _size(forest: Forest) -> dict[str, int]:

@@ -122,7 +122,7 @@ def trace_path(
     table: dict[str, NDArray[Any]] = {"penalty": penalty, **masks.sizes(forest)}
     table["cost"] = problem.costs(masks) if cost is None else cost
     facts = {
-        "loss": problem.loss.name,
+        "loss": problem.loss.text,
         "cost": problem.cost.name,
         "unpruned_cost": float(table["cost"][0]),
         "made_on_rows": len(problem.sample),

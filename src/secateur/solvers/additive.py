@@ -11,12 +11,11 @@ from numpy.typing import NDArray
 
 from secateur import kernels
 from secateur.forest import Forest
-from secateur.links import Logit
+from secateur.links import Logit, Softmax
 from secateur.problem import Problem
 from secateur.sample import Sample
 
 Floats = NDArray[np.float64]
-_LOGITS = ("logit", "logit_tie_up", "half_logit", "softmax")
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,9 +75,10 @@ class State:
 
 def not_additive(forest: Forest) -> str | None:
     """Return why the model is no sum whose loss we can follow, or None if it is."""
-    if forest.aggregation == "median" or forest.link not in ("identity", "probability", *_LOGITS):
+    link = forest.response
+    if forest.aggregation == "median" or not (link.linear or link.logits):
         return f"its trees are combined by {forest.aggregation} and {forest.link}, which this method cannot follow. "
-    if forest.link == "softmax" and (forest.tree_output < 0).any():
+    if isinstance(link, Softmax) and (forest.tree_output < 0).any():
         return "its trees feed all classes at once, and this method expects one tree per class. "
     return None
 
@@ -97,7 +97,7 @@ def additive(problem: Problem) -> Additive:
         as_numbers(forest, sample.y),
         starts(forest, sample),
         _slope(forest),
-        forest.link in _LOGITS,
+        forest.response.logits,
         own_values(forest),
         problem.weight / (problem.sample.total_weight * n_targets(forest)),
     )

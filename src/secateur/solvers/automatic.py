@@ -20,5 +20,6 @@ def automatic(forest: Forest, cost: Cost | None, *, new_values: bool) -> Solver:
         return MinCut(scope="both")
     if forest.n_trees < 2 or not new_values or not_additive(forest):
         return WeakestLink()
-    squares = forest.link in ("identity", "probability")
-    return BlockDescent(values="both", ridge=(5.0, 25.0, 100.0, 400.0) if squares else (1.0, 5.0, 25.0))
+    squares = forest.response.linear
+    ridge = (5.0, 25.0, 100.0, 400.0) if squares else (1.0, 5.0, 25.0)
+    return BlockDescent(granularity="layer" if forest.symmetric else "node", values="both", ridge=ridge)

@@ -19,6 +19,11 @@ class Solver(ABC):
     """Whether rows the model was grown on tell this method nothing."""
 
     @property
+    def takes_levels(self) -> bool:
+        """Whether it cuts nothing but whole levels or trees where the trees allow nothing else (symmetric trees)."""
+        return False
+
+    @property
     def changes(self) -> tuple[str, ...]:
         """What it changes besides the shape: "value", "tree_weight", "base"; not every model has a place for those."""
         return ()

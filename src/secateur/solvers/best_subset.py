@@ -62,6 +62,11 @@ class BestSubset(Solver):
         return ("value",)
 
     @property
+    def takes_levels(self) -> bool:
+        """Yes: whole trees go."""
+        return True
+
+    @property
     def judges_ensemble(self) -> bool:
         """Yes: trees are chosen together."""
         return True

@@ -97,6 +97,11 @@ class BlockDescent(Solver):
         return ("value",)
 
     @property
+    def takes_levels(self) -> bool:
+        """Whether layers are what is cut."""
+        return self.granularity == "layer"
+
+    @property
     def judges_ensemble(self) -> bool:
         """Yes: that is the point."""
         return True
@@ -110,7 +115,7 @@ class BlockDescent(Solver):
         reason = not_additive(problem.forest)
         if reason:
             return f"{reason}Use weakest_link."
-        if self.polish and problem.forest.link not in ("identity", "probability"):
+        if self.polish and not problem.forest.response.linear:
             return "trees are reweighed by squared error, and this model sums log-odds. Use polish=None."
         if problem.no_prices:
             return problem.no_prices

@@ -52,6 +52,11 @@ class FewerTrees(Solver):
             )
 
     @property
+    def takes_levels(self) -> bool:
+        """Yes: whole trees go."""
+        return True
+
+    @property
     def judges_ensemble(self) -> bool:
         """Yes: a tree is worth what it adds to the others."""
         return True

@@ -79,7 +79,7 @@ def no_gram(forest: Forest) -> str | None:
     reason = not_additive(forest)
     if reason:
         return f"{reason}Use weakest_link."
-    if forest.link not in ("identity", "probability"):
+    if not forest.response.linear:
         return "inner products hold squared error only, and this model sums log-odds. Use engine='rows'."
     return None
 

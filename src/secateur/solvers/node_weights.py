@@ -93,7 +93,7 @@ class Weights:
 def cannot_weigh(problem: Problem, joint: bool) -> str | None:
     """Return why node weights cannot be learned here, or None if they can."""
     forest = problem.forest
-    if forest.link not in ("identity", "probability") or forest.aggregation == "median":
+    if not forest.response.linear or forest.aggregation == "median":
         return "weights are learned by least squares, and this model is no sum of predictions. Use weakest_link."
     if len(forest.n_classes) > 1 or (not forest.n_classes and forest.n_outputs > 1):
         return "weights are learned for one target, and this model has several. Use weakest_link."

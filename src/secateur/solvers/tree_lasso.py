@@ -62,6 +62,11 @@ class TreeLasso(Solver):
         return ("value",)
 
     @property
+    def takes_levels(self) -> bool:
+        """Yes: whole trees go."""
+        return True
+
+    @property
     def judges_ensemble(self) -> bool:
         """Yes: trees are weighed together."""
         return True
@@ -93,7 +98,7 @@ def cannot_reweigh(problem: Problem) -> str | None:
     reason = not_additive(problem.forest)
     if reason:
         return f"{reason}Use fewer_trees."
-    if problem.forest.link not in ("identity", "probability"):
+    if not problem.forest.response.linear:
         return "trees are weighed by squared error, and this model sums log-odds. Use fewer_trees or block_descent."
     return None
 

@@ -23,6 +23,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.tree import BaseDecisionTree
 from sklearn.utils.validation import check_is_fitted
 
+from secateur.io import adapt as adapt_any
 from secateur.io.adapter import Adapter
 from secateur.io.sklearn.adaboost import AdaBoostAdapter
 from secateur.io.sklearn.bagging import (
@@ -67,12 +68,12 @@ def adapt(model: Any) -> Adapter:
         If it is not fitted.
     """
     if isinstance(model, Pipeline):
-        return PipelineAdapter(model, adapt(model.steps[-1][1]))
+        return PipelineAdapter(model, adapt_any(model.steps[-1][1]))
     if isinstance(model, BaseSearchCV):
         _check_fitted(model)
         if not hasattr(model, "best_estimator_"):
             raise ValueError("The search was made with refit=False and holds no model. Use refit=True.")
-        return SearchAdapter(model, adapt(model.best_estimator_))
+        return SearchAdapter(model, adapt_any(model.best_estimator_))
     for kind, adapter in MODELS.items():
         if isinstance(model, kind):
             _check_fitted(model)

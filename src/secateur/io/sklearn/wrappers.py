@@ -42,6 +42,19 @@ class PipelineAdapter(Adapter):
         """Return the inner model's predictions."""
         return self.inner.decode(label)
 
+    def predict(self, raw: NDArray[np.floating]) -> NDArray[np.generic]:
+        """Return the inner model's predictions."""
+        return self.inner.predict(raw)
+
+    def probabilities(self, raw: NDArray[np.floating]) -> Any:
+        """Return the inner model's probabilities."""
+        return self.inner.probabilities(raw)
+
+    @property
+    def objective(self) -> str | None:
+        """The loss the inner model was trained for."""
+        return self.inner.objective
+
     def offset(self, rows: NDArray[np.floating]) -> NDArray[np.float64] | None:
         """Return the inner model's starting sums."""
         return self.inner.offset(rows)

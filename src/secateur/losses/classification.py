@@ -1,65 +1,16 @@
-"""How wrong a prediction is: for a row, and for all rows that end in the same node.
+"""How wrong labels and probabilities are."""
 
-A loss is one class. `rows` scores predictions one by one; `nodes` gives, from sums alone, the total loss of the
-rows at each node if the node were a leaf. With the node values a scikit-learn tree learns on its own training rows,
-`nodes` is the impurity: Brier is Gini, LogLoss is entropy (in nats), SquaredError is squared error.
-Several targets are averaged.
-"""
-
-from abc import ABC, abstractmethod
-from typing import Any, ClassVar
+from abc import abstractmethod
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from secateur.forest import Forest
+from secateur.losses.base import Floats, Loss
 from secateur.statistics import NodeStats
 
-Floats = NDArray[np.float64]
-
 _SMALLEST_PROBABILITY = float(np.finfo(np.float64).eps)
-
-
-class Loss(ABC):
-    """A measure of error, per row, never negative, 0 when perfect."""
-
-    name: ClassVar[str]
-    task: ClassVar[str]
-    additive: ClassVar[bool] = True
-    """Whether a row's loss is its own affair, so that nodes have losses that add up."""
-
-    def unsupported(self, forest: Forest) -> str | None:
-        """Return why this loss cannot judge `forest`, or None if it can."""
-        task = "classification" if forest.n_classes else "regression"
-        if task == self.task:
-            return None
-        fitting = ", ".join(sorted(name for name, loss in LOSSES.items() if loss.task == task))
-        return f"The loss {self.name} is for {self.task}, but the model does {task}. Use one of: {fitting}."
-
-    @abstractmethod
-    def rows(self, forest: Forest, raw: Floats, y: NDArray[Any]) -> Floats:
-        """Return the loss of each row, (n_rows,), for sums `raw` (n_rows, n_outputs) and encoded targets `y`."""
-
-    @abstractmethod
-    def nodes(self, forest: Forest, stats: NodeStats) -> Floats:
-        """Return the total loss of the rows at each node when the tree alone predicts there, (n_nodes,)."""
-
-
-class SquaredError(Loss):
-    """Squared difference between the predicted and the true value."""
-
-    name = "squared_error"
-    task = "regression"
-
-    def rows(self, forest: Forest, raw: Floats, y: NDArray[Any]) -> Floats:
-        """Return (prediction − y)², averaged over targets."""
-        return ((forest.response.mean(raw, ())[0] - y) ** 2).mean(axis=1)
-
-    def nodes(self, forest: Forest, stats: NodeStats) -> Floats:
-        """Return Σ w (value − y)² at each node."""
-        value = forest.value - stats.shift
-        loss = stats.square - 2 * value * stats.total + value**2 * stats.weight[:, None]
-        return np.maximum(loss, 0.0).mean(axis=1)
 
 
 class ClassLoss(Loss):
@@ -181,20 +132,6 @@ class RankingError(Brier):
             below, upto = (np.searchsorted(ranked, sign * score[these], side=side) for side in ("left", "right"))
             losses[these] = (below + upto) / (2 * len(ranked)) * len(y) / (2 * these.sum())
         return losses
-
-
-LOSSES: dict[str, type[Loss]] = {loss.name: loss for loss in (SquaredError, Brier, LogLoss, ZeroOne, RankingError)}
-
-
-def default_loss(forest: Forest) -> Loss:
-    """Return the loss a model is usually judged by.
-
-    Brier for bagged classifiers, log loss for boosted ones, wrong labels where trees vote: probabilities made from
-    AdaBoost's votes are so timid that a tiny model has the better log loss.
-    """
-    if not forest.n_classes:
-        return SquaredError()
-    return {"probability": Brier, "vote": ZeroOne}.get(forest.link, LogLoss)()
 
 
 def _targets(forest: Forest, stats: NodeStats) -> list[tuple[Floats, Floats]]:

@@ -1,8 +1,7 @@
 """Fitted scikit-learn models of every kind and option we promise, and rows to try them on."""
 
 import warnings
-from dataclasses import dataclass
-from functools import cache
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -29,19 +28,9 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor, ExtraTreeClassifier, ExtraTreeRegressor
+from tests.cases.case import Case
 
 N_ROWS = 150
-
-
-@dataclass(frozen=True)
-class Case:
-    """A fitted model, the rows it was fitted on, and rows it can predict (with NaN where it allows them)."""
-
-    model: Any
-    X: Any
-    y: Any
-    X_new: Any
-    sample_weight: Any = None
 
 
 def _data(kind):
@@ -88,7 +77,7 @@ TREE, FOREST = {"random_state": 0}, {"n_estimators": 7, "random_state": 0}
 # name: (estimator, kind of data, options)
 # nan: with missing values; weight: with sample weights, some 0; routing: fitted under scikit-learn's metadata routing,
 # which makes bagged trees see only the classes among their own rows.
-RECIPES: dict[str, tuple[Any, str, set[str]]] = {
+_MODELS: dict[str, tuple[Any, str, set[str]]] = {
     "tree classifier": (DecisionTreeClassifier(**TREE), "three", set()),
     "tree classifier, entropy, strings": (DecisionTreeClassifier(criterion="entropy", **TREE), "strings", set()),
     "tree classifier, best first": (DecisionTreeClassifier(max_leaf_nodes=12, **TREE), "three", set()),
@@ -225,10 +214,7 @@ RECIPES: dict[str, tuple[Any, str, set[str]]] = {
 }
 
 
-@cache
-def case(name: str) -> Case:
-    """Return one fitted model by name."""
-    estimator, kind, options = RECIPES[name]
+def _fit(estimator: Any, kind: str, options: set[str]) -> Case:
     if kind == "frame":
         X, y = _frame()
     elif kind == "strings2":
@@ -245,6 +231,10 @@ def case(name: str) -> Case:
         warnings.simplefilter("ignore")
         model = clone(estimator).fit(X, y, **({} if weight is None else {"sample_weight": weight}))
     return Case(model, X, y, _new_rows(X, "nan" in options), weight)
+
+
+RECIPES = {name: partial(_fit, *model) for name, model in _MODELS.items()}
+FOR_SOLVERS = tuple(RECIPES)
 
 
 def _new_rows(X, nan):

@@ -1,0 +1,45 @@
+"""Trees of which only whole levels can go, seen as chains: every level is one split, whose other side is empty."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secateur.forest import Forest
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Chains:
+    """One chain per tree, in preorder: a split, its empty leaf, the next split, and so on to a leaf.
+
+    Attributes
+    ----------
+    parent, right : (n_links,) int32
+        As in a Forest.
+    place : (n_nodes,)
+        The link that stands for the level of each node of the forest.
+    """
+
+    parent: NDArray[np.int32]
+    right: NDArray[np.int32]
+    place: NDArray[np.int64]
+
+    def totals(self, of_node: Floats) -> Floats:
+        """Return the sums over the nodes of each level, 0 for the empty leaves, (n_links,)."""
+        return np.bincount(self.place, of_node, minlength=len(self.right)).astype(np.float64, copy=False)
+
+
+def chains_of(forest: Forest) -> Chains:
+    """Return the chains of a symmetric forest."""
+    depth = np.maximum.reduceat(forest.depth, forest.root)
+    size = 2 * depth + 1
+    start = np.cumsum(size) - size
+    link = np.arange(size.sum()) - np.repeat(start, size)
+    first = np.repeat(start, size)
+    is_split = (link % 2 == 0) & (link < np.repeat(size, size) - 1)
+    parent = np.where(link == 0, -1, first + (link - 1) // 2 * 2)
+    right = np.where(is_split, first + link + 2, -1)
+    tree = np.repeat(np.arange(forest.n_trees), np.diff(forest.tree_start))
+    return Chains(parent.astype(np.int32), right.astype(np.int32), start[tree] + 2 * forest.depth.astype(np.int64))

@@ -1,0 +1,118 @@
+"""The commands on files of other libraries: read, pruned and written by suffix."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from tests.cli.runner import call
+
+import secateur as sc
+from secateur.io import adapt
+from secateur.io.files import load_model, save_model
+
+
+def fitted(library, X, y):
+    """Return a model trained with or without column names."""
+    if library == "xgboost":
+        xgboost = pytest.importorskip("xgboost")
+        return xgboost.train({"max_depth": 4, "objective": "binary:logistic"}, xgboost.DMatrix(X, y), 6)
+    if library == "lightgbm":
+        lightgbm = pytest.importorskip("lightgbm")
+        return lightgbm.train({"verbose": -1, "objective": "binary", "seed": 0}, lightgbm.Dataset(X, y), 6)
+    catboost = pytest.importorskip("catboost")
+    model = catboost.CatBoostClassifier(iterations=6, depth=4, verbose=False, allow_writing_files=False)
+    return model.fit(X, y)
+
+
+FILES = [("xgboost", ".json"), ("xgboost", ".ubj"), ("lightgbm", ".txt"), ("catboost", ".cbm"), ("catboost", ".json")]
+
+
+@pytest.fixture(params=FILES, ids=lambda p: "".join(p))
+def folder(request, tmp_path):
+    """Return a folder with rows and a model file, and the names of these."""
+    library, suffix = request.param
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(300, 4)), columns=["size", "age", "height", "width"])
+    y = (X["size"] + X["age"] ** 2 + rng.normal(size=300) > 1).astype(int)
+    save_model(fitted(library, X[:150], y[:150]), tmp_path / f"model{suffix}")
+    X[150:].assign(y=y[150:])[["y", "width", "height", "age", "size"]].to_csv(tmp_path / "rows.csv", index=False)
+    return tmp_path, library, suffix
+
+
+def test_inspect_says_what_the_file_holds(folder):
+    here, library, suffix = folder
+    facts = json.loads(call("inspect", here / f"model{suffix}", "--json").stdout)
+    model = load_model(here / f"model{suffix}")
+    assert facts["library"] == library
+    assert facts["type"] == type(model).__name__
+    assert facts["task"] == "classification"
+    assert facts["nodes"] == adapt(model).forest.n_nodes
+    assert facts["bytes"] > 500
+    assert library in call("inspect", here / f"model{suffix}").stdout
+
+
+def test_prune_writes_the_same_kind_of_file_and_others(folder):
+    here, _, suffix = folder
+    args = ("prune", here / f"model{suffix}", here / "rows.csv", "--target", "y", "--max-nodes", 60)
+    call(*args, "--out", here / f"small{suffix}", "--solver", "weakest_link")
+    small = load_model(here / f"small{suffix}")
+    assert type(small) is type(load_model(here / f"model{suffix}"))
+    assert adapt(small).forest.n_nodes <= 60
+    call(*args, "--out", here / "small.secateur", "--solver", "weakest_link")
+    assert isinstance(load_model(here / "small.secateur"), sc.Forest)
+
+
+def test_a_path_of_a_booster_file_finds_its_model_again(folder):
+    here, _, suffix = folder
+    args = ("--target", "y", "--out", here / "p.npz", "--solver", "weakest_link")
+    call("path", here / f"model{suffix}", here / "rows.csv", *args)
+    call("select", here / "p.npz", "--max-nodes", 60, "--out", here / f"small{suffix}")
+    assert adapt(load_model(here / f"small{suffix}")).forest.n_nodes <= 60
+
+
+def test_a_suffix_of_another_library_is_refused_before_the_rows_are_read(folder):
+    here, library, suffix = folder
+    other = ".txt" if library != "lightgbm" else ".cbm"
+    args = ("prune", here / f"model{suffix}", here / "no rows.csv", "--target", "y", "--out", here / f"small{other}")
+    assert "for models of" in call(*args, code=1).stderr
+
+
+def test_rows_without_the_model_s_names_are_taken_in_order(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 3))
+    y = (X[:, 0] > 0).astype(int)
+    save_model(fitted("lightgbm", X[:150], y[:150]), tmp_path / "m.txt")
+    pd.DataFrame(X[150:], columns=["a", "b", "c"]).assign(y=y[150:]).to_csv(tmp_path / "rows.csv", index=False)
+    args = ("prune", tmp_path / "m.txt", tmp_path / "rows.csv", "--target", "y", "--max-nodes", 30)
+    call(*args, "--out", tmp_path / "s.txt", "--solver", "weakest_link")
+
+
+def test_a_forest_in_a_file_is_pruned_to_one_and_to_onnx(here):
+    pytest.importorskip("onnx")
+    forest = sc.as_forest(load_model(here / "forest.skops"))
+    save_model(forest, here / "forest.secateur")
+    rows = pd.read_csv(here / "rows.csv")
+    rows.assign(y=(rows.y == "malign").astype(int)).to_csv(here / "codes.csv", index=False)
+    args = ("prune", here / "forest.secateur", here / "codes.csv", "--target", "y", "--max-nodes", 100)
+    call(*args, "--out", here / "small.secateur")
+    assert load_model(here / "small.secateur").n_nodes <= 100
+    call(*args, "--out", here / "small.onnx")
+    assert (here / "small.onnx").stat().st_size > 500
+
+
+def test_a_folder_of_spark_s_is_pruned_to_a_folder(tmp_path):
+    pytest.importorskip("pyarrow")
+    folder = next((Path(__file__).parents[1] / "models").glob("spark-4*-forest_regression"))
+    facts = json.loads(call("inspect", folder, "--json").stdout)
+    assert (facts["library"], facts["type"]) == ("pyspark", "RandomForestRegressionModel")
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame(rng.normal(size=(80, facts["features"]))).rename(columns=str).assign(y=rng.normal(size=80))
+    rows.to_csv(tmp_path / "rows.csv", index=False)
+    args = ("--target", "y", "--solver", "weakest_link", "--out")
+    call("prune", folder, tmp_path / "rows.csv", "--max-nodes", 15, *args, tmp_path / "small-4.3")
+    assert adapt(load_model(tmp_path / "small-4.3")).forest.n_nodes <= 15
+    call("path", folder, tmp_path / "rows.csv", *args, tmp_path / "p.npz")
+    call("select", tmp_path / "p.npz", "--max-nodes", 15, "--out", tmp_path / "selected")
+    assert adapt(load_model(tmp_path / "selected")).forest.n_nodes <= 15
