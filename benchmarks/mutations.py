@@ -160,7 +160,7 @@ def _compare(file: Path, adapter: Adapter, forest: Forest, rows: Any, before: An
             return "another model", "with too many features to try it"
         rows = _rows(forest)
     ours = _ours(adapter, rows)
-    theirs = _theirs(adapter, rows)
+    theirs = native_sums(adapter, rows)
     if theirs is not None and not _alike(ours, theirs):
         return "disagree", f"{adapter.library} says {np.ravel(theirs)[:3]}, secateur {np.ravel(ours)[:3]}"
     copy = adapter.write(Decision(np.ones(forest.n_nodes, bool)))
@@ -187,7 +187,7 @@ def _ours(adapter: Adapter, rows: Any) -> Any:
     return Pruned(adapter, everything, 0, {}, "", {}).raw(rows)
 
 
-def _theirs(adapter: Adapter, rows: Any) -> Any:
+def native_sums(adapter: Adapter, rows: Any) -> Any:
     """Return the sums by the library itself; None where that would take a JVM."""
     model = adapter.model
     if adapter.library == "xgboost":
@@ -196,9 +196,9 @@ def _theirs(adapter: Adapter, rows: Any) -> Any:
         names = {"feature_names": model.feature_names, "feature_types": model.feature_types}
         return model.predict(xgboost.DMatrix(rows, **names), output_margin=True).reshape(len(rows), -1)
     if adapter.library == "lightgbm":
-        return model.predict(rows, raw_score=True, num_threads=1).reshape(len(rows), -1)
+        return model.predict(rows, raw_score=True, num_threads=1).reshape(len(rows), -1) / adapter.forest.divisor
     if adapter.library == "catboost":
-        return np.reshape(model.predict(rows, prediction_type="RawFormulaVal"), (len(rows), -1))
+        return np.reshape(model._predict(rows, "RawFormulaVal", 0, 0, 1, None, "predict"), (len(rows), -1))
     return None
 
 

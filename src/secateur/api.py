@@ -119,8 +119,8 @@ def prune(
         choosing only, and prune once more by all rows. "auto" is a share of 0.25; given the training rows it is "cv"
         or, from 5000 rows on, "refit" if the solver fits trees to each other, and "oob" for bagged trees otherwise.
     max_nodes, max_leaves, max_trees, max_depth, max_features, max_cost, max_bytes : optional
-        Limits the result must obey, the last on the size of the saved model. Of the points that do, the one with the lowest loss
-        is taken.
+        Limits the result must obey, the last on the size of the saved model. Of the points that do, the one with the
+        lowest loss is taken.
     max_loss_increase : float, optional
         Take the cheapest point whose loss exceeds the unpruned model's by at most this share of it, with half a
         standard error of the difference (a whole one where clones stand for the model) to spare: the luckiest of many

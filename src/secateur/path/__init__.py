@@ -236,7 +236,8 @@ class Path:
         With `max_loss_increase` (relative to the unpruned model on the same rows) the cheapest that loses no more, also
         if the increase were `guard` standard errors larger than measured: many points are compared, and the luckiest
         would win.
-        `max_bytes` limits the size of the saved native model; it is estimated for all points and verified for the one returned.
+        `max_bytes` limits the size of the saved native model; it is estimated for all points and verified for the one
+        returned.
         With `rule="one_se"` the cheapest within one standard error of the lowest loss, with `rule="one_percent"` the
         cheapest within one per cent of it, with `rule="srm"` the least structural risk, risk + sqrt(nodes / rows),
         which needs no other rows. Without `evaluate`, the loss is the solver's own risk.
