@@ -134,7 +134,7 @@ def test_a_mean_cannot_lose_its_last_tree_but_a_sum_can():
         ({"tree_start": np.array([0, 2, 9])}, "tree_start"),
         ({"threshold": np.zeros(3)}, "threshold has 3 entries"),
         ({"tree_weight": np.ones(7)}, "one entry for each"),
-        ({"link": "magic"}, "link 'magic' is unknown"),
+        ({"link": "magic"}, "link='magic' is unknown"),
         ({"n_features": 0}, "looks at feature"),
         ({"tree_output": np.array([-1, 0], np.int32)}, "mixes"),
         ({"tree_output": np.array([3, 4], np.int32)}, "feeds output 4"),

@@ -36,14 +36,6 @@ def kept_trees(forest: Forest, keep: NDArray[np.bool_]) -> NDArray[np.bool_]:
     return np.logical_or.reduceat(keep, forest.root) if forest.n_trees else np.empty(0, bool)
 
 
-def keeps_levels(forest: Forest, keep: NDArray[np.bool_]) -> bool:
-    """Return whether every level of every tree stays or goes as a whole."""
-    tree = np.repeat(np.arange(forest.n_trees), np.diff(forest.tree_start))
-    level = tree * (forest.max_depth + 1) + forest.depth
-    kept = np.bincount(level, keep)[level]
-    return bool((kept == np.where(keep, np.bincount(level)[level], 0)).all())
-
-
 def raises(forest: Forest, keep: NDArray[np.bool_]) -> bool:
     """Return whether some node takes its parent's place, so that rows end where the unpruned forest never sent them."""
     above = forest.parent[keep]
@@ -64,14 +56,14 @@ def apply_decision(forest: Forest, decision: Decision) -> Forest:
     """
     tree_weight = forest.tree_weight
     if decision.tree_weight is not None:
-        tree_weight = decision.tree_weight.astype(forest.sum_dtype, copy=False).astype(np.float64, copy=False)
+        tree_weight = _rounded(decision.tree_weight, forest.sum_dtype)
     standing = kept_trees(forest, decision.keep)
     divisor = forest.divisor
     if forest.aggregation == "mean" and not (standing.all() and decision.tree_weight is None):
         divisor = float(tree_weight[standing].sum()) * forest.unit
     value = forest.value
     if decision.value is not None:
-        value = decision.value.astype(forest.sum_dtype, copy=False).astype(np.float64, copy=False)
+        value = _rounded(decision.value, forest.sum_dtype)
     return replace(
         forest,
         value=value,
@@ -79,6 +71,12 @@ def apply_decision(forest: Forest, decision: Decision) -> Forest:
         base=forest.base if decision.base is None else decision.base,
         divisor=divisor,
     )
+
+
+def _rounded(numbers: NDArray[np.float64], dtype: str) -> NDArray[np.float64]:
+    """Return numbers as a model of this precision holds them; those beyond it are infinite, which libraries refuse."""
+    with np.errstate(over="ignore"):
+        return numbers.astype(dtype, copy=False).astype(np.float64, copy=False)
 
 
 def subforest(forest: Forest, decision: Decision) -> Forest:
@@ -156,7 +154,7 @@ def check_keep(forest: Forest, keep: NDArray[np.bool_]) -> NDArray[np.int32]:
             f"keep is not a pruning: node {broken} {found}. Cut below a node v with "
             "keep[v + 1 : forest.end[v]] = False."
         )
-    if forest.symmetric and not keeps_levels(forest, keep):
+    if forest.symmetric and not kernels.keeps_levels(forest.tree_start, forest.depth, keep):
         raise ValueError(
             "keep cuts through a level, but all splits of a level ask the same question in these trees and stay or go "
             "together. Cut all nodes deeper than some depth: keep[(forest.depth > 3) & (tree == 7)] = False."

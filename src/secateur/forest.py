@@ -217,10 +217,10 @@ def check_forest(forest: Forest) -> None:
             f"The tree around node {broken} is not in preorder: a right child must follow the whole left subtree. "
             "Reorder the nodes so that each subtree is one slice, left before right."
         )
-    feature = forest.feature[forest.is_split]
-    if len(feature) and (feature.min() < 0 or feature.max() >= forest.n_features):
+    unknown = forest.feature[forest.is_split & ((forest.feature < 0) | (forest.feature >= forest.n_features))]
+    if len(unknown):
         raise ValueError(
-            f"A split looks at feature {feature.min() if feature.min() < 0 else feature.max()}; "
+            f"A split looks at feature {unknown.min() if unknown.min() < 0 else unknown.max()}; "
             f"the forest has features 0 to {forest.n_features - 1}. The model is damaged or was misread."
         )
     _check_outputs(forest)
@@ -238,5 +238,5 @@ def _check_outputs(forest: Forest) -> None:
     if forest.n_trees and forest.value.shape[1:] != (width,):
         raise ValueError(f"value has shape {forest.value.shape}; it must be (n_nodes, {width}).")
     link_named(forest.link)
-    if np.isnan(forest.threshold[forest.is_split]).any():
+    if (np.isnan(forest.threshold) & forest.is_split).any():
         raise ValueError("A split has the threshold NaN, which no row can be compared with. The model is damaged.")

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from secateur import kernels
+from secateur.naming import named
 
 Floats = NDArray[np.floating]
 
@@ -236,11 +237,4 @@ def link_named(text: str) -> Link:
     ValueError
         If it is unknown.
     """
-    name, _, number = text.partition(":")
-    try:
-        return LINKS[name](*([float(number)] if number else []))
-    except (KeyError, TypeError, ValueError) as error:
-        raise ValueError(
-            f"The link {text!r} is unknown; known are {', '.join(LINKS)}, some with a number as in 'logit:0.7'. "
-            "Use one of these."
-        ) from error
+    return named(text, LINKS, "link")

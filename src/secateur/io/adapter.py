@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from secateur.decision import Decision, check_keep, subforest
 from secateur.forest import Forest, Leaves
+from secateur.io.targets import as_columns, as_real_target, check_known_labels
 
 
 class Adapter(ABC):
@@ -157,8 +158,7 @@ class ForestAdapter(Adapter):
 
     def target(self, y: Any) -> NDArray[np.generic]:
         """Return y as codes or values."""
-        y = np.asarray(y)
-        y = y[:, None] if y.ndim == 1 else y
+        y = as_columns(y, len(self.forest.n_classes) or self.forest.n_outputs)
         if not self.forest.n_classes:
             return as_real_target(y)
         codes = y.astype(np.intp)
@@ -209,29 +209,3 @@ def check_feature_names(X: Any, expected: tuple[str, ...] | None) -> None:
         f"The columns of X differ from those the model was trained with ({found}). "
         "Pass X[list(model.feature_names_in_)]."
     )
-
-
-def as_real_target(y: NDArray[np.generic]) -> NDArray[np.float64]:
-    """Return y (n_rows, n_targets) as float64, or say why it cannot be."""
-    try:
-        values = np.asarray(y, np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(
-            f"y cannot be read as numbers ({error}); this model predicts a number. Convert y to float."
-        ) from error
-    if not np.isfinite(values).all():
-        raise ValueError(
-            f"y has {int((~np.isfinite(values)).sum())} missing or infinite values; every row needs a target. "
-            "Drop those rows."
-        )
-    return values
-
-
-def check_known_labels(found: NDArray[np.generic], known: NDArray[np.generic]) -> None:
-    """Raise ValueError unless all labels found are known to the model."""
-    unknown = [label for label in found.tolist() if label not in set(known.tolist())]
-    if unknown:
-        raise ValueError(
-            f"y has labels the model does not know: {unknown[:5]}; it knows {known.tolist()[:10]}. "
-            "Drop those rows, or pass y as it was for training."
-        )

@@ -20,12 +20,5 @@ def cover_mean(right: NDArray[np.int32], value: Floats, weight: Floats) -> Float
     value : (n_nodes, width)
     weight : (n_nodes,)
     """
-    leaf = right == -1
-    result = value.copy()
-    for cover in (np.ones(len(right)), np.maximum(weight, 0.0)):
-        cover = np.where(leaf, cover, 0.0)[:, None]
-        sums = np.hstack([cover, cover * np.where(leaf[:, None], value, 0.0)])
-        kernels.roll_up(right, sums)
-        split = ~leaf & (sums[:, 0] > 0)
-        result[split] = sums[split, 1:] / sums[split, :1]
-    return result
+    mean: Floats = kernels.cover_mean(right, np.ascontiguousarray(value), np.ascontiguousarray(weight))
+    return mean

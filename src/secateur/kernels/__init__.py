@@ -22,7 +22,7 @@ from secateur.kernels.raising import raise_tree
 from secateur.kernels.routing import add_trees, lift, route_categorical, route_numeric
 from secateur.kernels.rule_lasso import fit_rule_lasso
 from secateur.kernels.simplify import merge_leaves, reachable
-from secateur.kernels.statistics import add_moments, add_rows, count_classes, roll_up
+from secateur.kernels.statistics import add_moments, add_rows, count_classes, cover_mean, roll_up
 from secateur.kernels.subtrees import (
     best_of_every_size,
     cheapest_cut,
@@ -30,7 +30,16 @@ from secateur.kernels.subtrees import (
     sum_over_leaves,
     table_start,
 )
-from secateur.kernels.tree import preorder, stand_ins, subtree_end, sum_down, tree_depth, tree_parent
+from secateur.kernels.tree import (
+    complete_trees,
+    keeps_levels,
+    preorder,
+    stand_ins,
+    subtree_end,
+    sum_down,
+    tree_depth,
+    tree_parent,
+)
 from secateur.kernels.tree_lasso import fit_tree_lasso
 from secateur.kernels.trimming import collapse, drop_tree, weakest_collapses
 from secateur.kernels.weakest_link import weakest_link
@@ -47,8 +56,10 @@ __all__ = [
     "cheapest_cut",
     "closure_path",
     "collapse",
+    "complete_trees",
     "cost_of_points",
     "count_classes",
+    "cover_mean",
     "drop_tree",
     "equal_items",
     "exp_all",
@@ -57,6 +68,7 @@ __all__ = [
     "fit_tree_lasso",
     "inseparable",
     "keep_of_size",
+    "keeps_levels",
     "layer_steps",
     "lift",
     "list_needs",

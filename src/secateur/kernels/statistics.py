@@ -48,3 +48,33 @@ def roll_up(right: np.ndarray, sums: np.ndarray) -> None:
         if right[v] != -1:
             for k in range(sums.shape[1]):
                 sums[v, k] += sums[v + 1, k] + sums[right[v], k]
+
+
+@kernel
+def cover_mean(right: np.ndarray, value: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """Return for every node the mean of the leaves below it, weighted by their cover, (n_nodes, width).
+
+    Where the leaves have no cover, all count the same.
+    """
+    n, width = value.shape
+    mean = np.empty((n, width))  # sums first: of cover times value where there is cover, else of values
+    cover, n_leaves = np.zeros(n), np.ones(n, np.int32)
+    for v in range(n - 1, -1, -1):
+        if right[v] == -1:
+            cover[v] = max(weight[v], 0.0)
+            for k in range(width):
+                mean[v, k] = cover[v] * value[v, k] if cover[v] > 0 else value[v, k]
+            continue
+        cover[v], n_leaves[v] = cover[v + 1] + cover[right[v]], n_leaves[v + 1] + n_leaves[right[v]]
+        mean[v] = 0.0
+        for child in (v + 1, np.int64(right[v])):
+            if cover[child] > 0 or not cover[v] > 0:
+                for k in range(width):
+                    mean[v, k] += mean[child, k]
+    for v in range(n):
+        for k in range(width):
+            if right[v] == -1:
+                mean[v, k] = value[v, k]
+            else:
+                mean[v, k] /= cover[v] if cover[v] > 0 else n_leaves[v]
+    return mean

@@ -106,3 +106,44 @@ def sum_down(parent: np.ndarray, w: np.ndarray) -> np.ndarray:
     for v in range(w.shape[0]):
         sums[v] = w[v] + (sums[parent[v]] if parent[v] != -1 else 0.0)
     return sums
+
+
+@kernel
+def keeps_levels(tree_start: np.ndarray, depth: np.ndarray, keep: np.ndarray) -> bool:
+    """Return whether every level of every tree stays or goes as a whole."""
+    first = np.empty(depth.shape[0] + 1, np.int64)  # the first node of each level of the tree
+    for tree in range(tree_start.shape[0] - 1):
+        n_levels = 0
+        for v in range(tree_start[tree], tree_start[tree + 1]):
+            if depth[v] == n_levels:
+                first[n_levels] = v
+                n_levels += 1
+            elif keep[v] != keep[first[depth[v]]]:
+                return False
+    return True
+
+
+@kernel
+def complete_trees(depth: np.ndarray, right: np.ndarray, question: np.ndarray, leaf: np.ndarray) -> None:
+    """Fill in complete trees of some depths, one behind the other in preorder.
+
+    `question` gets the place of a split's level among the levels of all trees, -1 at a leaf. `leaf` gets the place of a
+    leaf among the leaves of all trees, where bit i says whether it lies right at level i; -1 at a split.
+    """
+    root, first_level, first_leaf = 0, 0, 0
+    for d in depth:
+        end = root + 2 ** (d + 1) - 1
+        question[root], leaf[root] = first_level, first_leaf
+        for v in range(root, end):
+            level = question[v] - first_level
+            if level == d:
+                right[v], question[v] = -1, -1
+                continue
+            other = v + 2 ** (d - level)
+            right[v] = other
+            question[v + 1] = question[other] = question[v] + 1
+            leaf[v + 1], leaf[other] = leaf[v], leaf[v] + 2**level
+            leaf[v] = -1
+        root = end
+        first_level += d
+        first_leaf += 2**d

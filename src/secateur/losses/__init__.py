@@ -10,6 +10,7 @@ from secateur.forest import Forest
 from secateur.losses.base import Loss
 from secateur.losses.classification import Brier, ClassLoss, LogLoss, RankingError, ZeroOne
 from secateur.losses.regression import AbsoluteError, Gamma, Poisson, Quantile, SquaredError, SquaredLogError, Tweedie
+from secateur.naming import named
 
 __all__ = [
     "LOSSES",
@@ -54,14 +55,7 @@ def loss_named(text: str) -> Loss:
     ValueError
         If it is unknown.
     """
-    name, _, number = text.partition(":")
-    try:
-        return LOSSES[name](*([float(number)] if number else []))
-    except (KeyError, TypeError, ValueError) as error:
-        raise ValueError(
-            f"loss={text!r} is unknown; known are {', '.join(LOSSES)}, some with a number as in 'quantile:0.9'. "
-            "Use one of these."
-        ) from error
+    return named(text, LOSSES, "loss")
 
 
 def default_loss(forest: Forest) -> Loss:

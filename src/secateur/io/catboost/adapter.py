@@ -10,13 +10,13 @@ from catboost import CatBoost, CatBoostClassifier, CatBoostRanker, CatBoostRegre
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from secateur.decision import Decision, subforest
+from secateur.decision import Decision
 from secateur.forest import Forest, Leaves, check_forest
-from secateur.io.adapter import Adapter, as_matrix, as_real_target, check_feature_names
+from secateur.io.adapter import Adapter, as_matrix, check_feature_names
 from secateur.io.catboost.cbm import NativeModel, probe_cbm, read_cbm, write_cbm
 from secateur.io.catboost.losses import Loss, loss_named
 from secateur.io.catboost.trees import Preorder, in_preorder, pruned_trees, values_and_weights
-from secateur.io.sklearn.base import class_codes
+from secateur.io.targets import as_columns, as_real_target, class_codes
 
 
 class CatBoostAdapter(Adapter):
@@ -53,19 +53,14 @@ class CatBoostAdapter(Adapter):
         """Return bias + scale · Σ trees."""
         native, order, questions = self.native, self.order, self.native.questions
         value, weight = values_and_weights(native.trees, order)
-        split = order.right != -1
-        asked = order.question[split]
-        feature, threshold = np.full(len(split), -1, np.int32), np.zeros(len(split))
-        default_left = np.zeros(len(split), bool)
-        feature[split], threshold[split] = questions.column[asked], questions.threshold[asked]
-        default_left[split] = questions.missing_no[asked]
         n_trees = len(native.trees.size)
         forest = Forest(
             tree_start=order.tree_start,
             right=order.right,
-            feature=feature,
-            threshold=threshold,
-            default_left=default_left,
+            # A leaf asks question -1, which is the one put at the end.
+            feature=np.append(questions.column, np.int32(-1))[order.question],
+            threshold=np.append(questions.threshold, 0.0)[order.question],
+            default_left=np.append(questions.missing_no, False)[order.question],
             value=value,
             weight=weight,
             tree_weight=np.full(n_trees, native.scale),
@@ -85,23 +80,23 @@ class CatBoostAdapter(Adapter):
     def write(self, decision: Decision) -> Any:
         """Return a model of the same class and parameters with pruned trees."""
         self.check_decision(decision)
-        pruned = subforest(self.forest, decision)
-        trees = pruned_trees(self.native.trees, self.order, pruned, decision.keep)
+        trees = pruned_trees(self.native.trees, self.order, self.forest, decision)
         whole = bool(decision.keep.all()) and decision.value is None
-        state = self.model.__getstate__()
-        # What CatBoost found out about the unpruned model, or on rows that are not here, does not hold any more.
-        stale = ("__model", "_test_evals", "_prediction_values_change", "_loss_value_change")
-        params = copy.deepcopy({key: value for key, value in state.items() if key not in stale})
         model = type(self.model)()
-        model.__setstate__({**params, "__model": write_cbm(self.native, trees, decision.base)})
+        # What CatBoost found out about the unpruned model, or on rows that are not here, does not hold any more, so of
+        # what it pickles only the parameters are passed on.
+        model.__setstate__(
+            {**copy.deepcopy(self.model._init_params), "__model": write_cbm(self.native, trees, decision.base)}
+        )
         if trees.symmetric and self.native.plain and not whole and trees.size.sum() >= len(trees.size):
             # Keeps all trees, and drops borders and statistics they do not need. Some models with embeddings cannot
             # predict after it, and it takes the number of splits for a limit on that of trees.
             model.shrink(len(trees.size))
         model._n_features_in = self.model._n_features_in  # CatBoost's own copies forget it
-        if whole and "_prediction_values_change" in state:
-            model._prediction_values_change = np.array(state["_prediction_values_change"])
-        elif "_prediction_values_change" in state and pruned.is_split.any():
+        change = getattr(self.model, "_prediction_values_change", None)
+        if whole and change is not None:
+            model._prediction_values_change = np.array(change)
+        elif change is not None and trees.asks:
             model._prediction_values_change = model.get_feature_importance(type="PredictionValuesChange")
         return model
 
@@ -148,13 +143,7 @@ class CatBoostAdapter(Adapter):
 
     def target(self, y: Any) -> NDArray[np.generic]:
         """Return class codes or values, (n_rows, n_targets)."""
-        y = np.asarray(y)
-        y = y[:, None] if y.ndim == 1 else y
-        n_targets = 1 if self.classes is not None else self.forest.n_outputs
-        if y.ndim != 2 or y.shape[1] != n_targets:
-            raise ValueError(
-                f"y has shape {y.shape}; the model predicts {n_targets} target(s). Pass y as it was for training."
-            )
+        y = as_columns(y, 1 if self.classes is not None else self.forest.n_outputs)
         if self.classes is None:
             return as_real_target(y)
         labels = y[:, 0]

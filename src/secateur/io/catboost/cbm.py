@@ -60,6 +60,11 @@ class NativeTrees:
         """Whether all splits of a level ask the same question."""
         return not len(self.step)
 
+    @property
+    def asks(self) -> bool:
+        """Whether some tree is more than a leaf."""
+        return bool(len(self.split)) if self.symmetric else bool(self.step.any())
+
 
 @dataclass(frozen=True, eq=False)
 class NativeModel:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secateur import kernels
+from secateur.decision import Decision, apply_decision, subforest
 from secateur.forest import Forest
 from secateur.io.catboost.cbm import NO_LEAF, NativeTrees
 from secateur.io.catboost.flatbuffer import damaged
@@ -41,22 +42,24 @@ def in_preorder(trees: NativeTrees) -> Preorder:
 
 def values_and_weights(trees: NativeTrees, order: Preorder) -> tuple[Floats, Floats]:
     """Return the value and the cover of each node; splits have the mean and the sum of the leaves below."""
-    is_leaf = order.leaf >= 0
-    value = np.zeros((len(order.leaf), trees.leaf_value.shape[1]))
-    value[is_leaf] = trees.leaf_value[order.leaf[is_leaf]]
+    # A split has the place -1 among the leaves, which leads to the zeros put at the end.
+    value = np.append(trees.leaf_value, np.zeros((1, trees.leaf_value.shape[1])), axis=0)[order.leaf]
     weight = np.zeros((len(order.leaf), 1))
     if len(trees.leaf_weight):
-        weight[is_leaf, 0] = trees.leaf_weight[order.leaf[is_leaf]]
+        weight[:, 0] = np.append(trees.leaf_weight, 0.0)[order.leaf]
     kernels.roll_up(order.right, weight)
     return cover_mean(order.right, value, weight[:, 0]), weight[:, 0]
 
 
-def pruned_trees(trees: NativeTrees, order: Preorder, pruned: Forest, keep: NDArray[np.bool_]) -> NativeTrees:
-    """Return CatBoost's lists of the trees that stay; `pruned` is the forest `keep` leaves of them."""
-    if not pruned.n_trees:
+def pruned_trees(trees: NativeTrees, order: Preorder, forest: Forest, decision: Decision) -> NativeTrees:
+    """Return CatBoost's lists of the trees that stay; `forest` is the model's own."""
+    if not decision.keep.any():
         return _one_zero(trees)
-    question = np.where(pruned.is_split, order.question[keep], -1).astype(np.int32)
-    written = _symmetric_lists(pruned, question) if trees.symmetric else _free_lists(pruned, question)
+    if trees.symmetric:
+        written = _symmetric_lists(trees, forest, decision)
+    else:
+        pruned = subforest(forest, decision)
+        written = _free_lists(pruned, np.where(pruned.is_split, order.question[decision.keep], -1).astype(np.int32))
     if len(trees.leaf_weight):
         return written
     return replace(written, leaf_weight=np.empty(0))
@@ -75,49 +78,42 @@ def _one_zero(trees: NativeTrees) -> NativeTrees:
 
 
 def _symmetric_preorder(trees: NativeTrees) -> Preorder:
-    """Return complete trees, those of a depth all at once."""
+    """Return complete trees."""
     depth = trees.size.astype(np.int64)
     tree_start = np.concatenate([[0], np.cumsum(2 ** (depth + 1) - 1)])
-    first_split, first_leaf = np.cumsum(depth) - depth, np.cumsum(2**depth) - 2**depth
-    n_nodes = int(tree_start[-1])
-    right, question = np.empty(n_nodes, np.int32), np.full(n_nodes, -1, np.int32)
-    leaf = np.full(n_nodes, -1)
-    for d in np.unique(depth).tolist():
-        members = np.flatnonzero(depth == d)
-        level, path = _complete_tree(d)
-        nodes = tree_start[members][:, None] + np.arange(len(level))
-        is_leaf = level == d
-        right[nodes] = np.where(is_leaf, -1, nodes + 2 ** (d - level))
-        leaf[nodes[:, is_leaf]] = first_leaf[members][:, None] + path[is_leaf]
-        question[nodes[:, ~is_leaf]] = trees.split[first_split[members][:, None] + level[~is_leaf]]
-    return Preorder(tree_start, right, question, leaf)
+    right, level, leaf = (np.empty(tree_start[-1], dtype) for dtype in (np.int32, np.int32, np.int64))
+    kernels.complete_trees(depth, right, level, leaf)
+    return Preorder(tree_start, right, np.append(trees.split, np.int32(-1))[level], leaf)
 
 
-def _complete_tree(depth: int) -> tuple[Ints, Ints]:
-    """Return for each node of a complete tree in preorder its level, and its answers so far as bits."""
-    level, path = np.zeros(1, np.int64), np.zeros(1, np.int64)
-    for _ in range(depth):
-        level = np.concatenate([[0], level + 1, level + 1])
-        path = np.concatenate([[0], 2 * path, 2 * path + 1])
-    return level, path
+def _symmetric_lists(trees: NativeTrees, forest: Forest, decision: Decision) -> NativeTrees:
+    """Return the lists of symmetric trees that lose their last levels."""
+    size = trees.size.astype(np.int64)
+    depth = np.log2(np.add.reduceat(decision.keep, forest.root, dtype=np.int64) + 1).round().astype(np.int64) - 1
+    stays = depth >= 0
+    n_leaves = np.where(stays, 2 ** np.maximum(depth, 0), 0)
+    first = np.cumsum(n_leaves) - n_leaves
+    node = np.empty(n_leaves.sum(), np.int64)
+    for before, now in np.unique(np.column_stack([size, depth])[stays], axis=0).tolist():
+        members = np.flatnonzero((size == before) & (depth == now))[:, None]
+        node[first[members] + np.arange(2**now)] = forest.root[members] + _level(before, now)
+    level = np.arange(len(trees.split)) - np.repeat(np.cumsum(size) - size, size)
+    return NativeTrees(
+        size=depth[stays].astype(np.int32),
+        split=trees.split[level < np.repeat(depth, size)],
+        leaf_value=apply_decision(forest, decision).value[node],
+        leaf_weight=forest.weight[node],
+        step=np.empty((0, 2), np.uint16),
+        leaf_id=np.empty(0, np.uint32),
+    )
 
 
-def _symmetric_lists(pruned: Forest, question: NDArray[np.int32]) -> NativeTrees:
-    """Return the lists of symmetric trees: the questions on the way to the first leaf, and all leaves."""
-    start, is_leaf = pruned.tree_start, ~pruned.is_split
-    tree = np.repeat(np.arange(pruned.n_trees), np.diff(start))
-    depth = np.log2(np.diff(start) + 1).round().astype(np.int64) - 1
-    path = np.zeros(pruned.n_nodes, np.int64)
-    for d in np.unique(depth).tolist():
-        path[start[:-1][depth == d][:, None] + np.arange(2 ** (d + 1) - 1)] = _complete_tree(d)[1]
-    # The first nodes of a complete tree in preorder are one of each level.
-    asks = np.arange(pruned.n_nodes) - start[:-1][tree] < depth[tree]
-    place = (np.cumsum(2**depth) - 2**depth)[tree] + path
-    leaf_value, leaf_weight = np.empty((is_leaf.sum(), pruned.n_outputs)), np.empty(is_leaf.sum())
-    leaf_value[place[is_leaf]] = pruned.value[is_leaf]
-    leaf_weight[place[is_leaf]] = pruned.weight[is_leaf]
-    no_nodes = np.empty((0, 2), np.uint16), np.empty(0, np.uint32)
-    return NativeTrees(depth.astype(np.int32), question[asks], leaf_value, leaf_weight, *no_nodes)
+def _level(depth: int, level: int) -> Ints:
+    """Return the nodes at a level of a complete tree in preorder, in the order of their answers as bits."""
+    nodes = np.zeros(1, np.int64)
+    for above in range(level):
+        nodes = np.concatenate([nodes + 1, nodes + 2 ** (depth - above)])
+    return nodes
 
 
 def _free_preorder(trees: NativeTrees) -> Preorder:

@@ -1,7 +1,9 @@
 """LightGBM's Booster and its scikit-learn wrappers: read by their text, written by new text."""
 
 import copy
+import tempfile
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import lightgbm
@@ -11,13 +13,14 @@ from sklearn.base import clone
 
 from secateur.decision import Decision
 from secateur.forest import Categories, Forest, check_forest
-from secateur.io.adapter import as_matrix, as_real_target, check_known_labels
+from secateur.io.adapter import as_matrix
 from secateur.io.lightgbm.columns import encode
 from secateur.io.lightgbm.objectives import Objective, read_objective
 from secateur.io.lightgbm.text import ModelText, compose, parse
 from secateur.io.lightgbm.trees import Nodes, read_nodes
 from secateur.io.lightgbm.write import pruned_text
-from secateur.io.sklearn.base import SklearnAdapter, class_codes
+from secateur.io.sklearn.base import SklearnAdapter
+from secateur.io.targets import as_columns, as_real_target, check_known_labels, class_codes
 from secateur.io.values import cover_mean
 
 _EARLY_STOPPING = ("early_stopping_round", "early_stopping_rounds", "early_stopping", "n_iter_no_change")
@@ -41,7 +44,11 @@ class BoosterAdapter(SklearnAdapter):
     @cached_property
     def text(self) -> ModelText:
         """The model in parts, up to its best iteration."""
-        return parse(self.booster.model_to_string())
+        # A file, for what gives a string writes a model of more than a megabyte twice.
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "model.txt"
+            self.booster.save_model(str(file))
+            return parse(file.read_text(encoding="utf-8"))
 
     @cached_property
     def nodes(self) -> Nodes:
@@ -104,10 +111,7 @@ class BoosterAdapter(SklearnAdapter):
 
     def target(self, y: Any) -> NDArray[np.generic]:
         """Return class codes or values, (n_rows, 1)."""
-        y = np.asarray(y)
-        y = y[:, None] if y.ndim == 1 else y
-        if y.ndim != 2 or y.shape[1] != 1:
-            raise ValueError(f"y has shape {y.shape}; the model predicts one target. Pass y as it was for training.")
+        y = as_columns(y, 1)
         if not self.forest.n_classes:
             return as_real_target(y)
         return self.codes(y[:, 0])[:, None]

@@ -43,6 +43,8 @@ class Splits:
     default_left: NDArray[np.bool_]
     bitset: Ints
     """The category set of a split, -1 if it is numeric."""
+    zero_missing: NDArray[np.bool_]
+    """Whether a zero goes where NaN goes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +104,7 @@ def read_nodes(trees: Trees, n_features: int) -> Nodes:
         count=None if count is None else _summed(right, _spread(~is_split, count, 0.0)[order]).astype(np.int64),
         bitset=_spread(is_split, splits.bitset, -1)[order],
         bitsets=bitsets,
-        zero_is_missing=_zero_is_missing(trees, n_leaves, splits, bitsets),
+        zero_is_missing=_zero_is_missing(splits, bitsets),
     )
 
 
@@ -141,7 +143,9 @@ def _read_splits(trees: Trees, n_leaves: Ints, first_set: Ints, n_features: int)
     threshold = _numbers(trees, "threshold", n_splits, np.float64)
     if np.isnan(threshold).any():
         raise damaged("A split has the threshold NaN")
-    kind = _kinds(trees, n_splits)
+    kind = _numbers(trees, "decision_type", n_splits, np.int64)
+    if len(kind) and (kind.min() < 0 or kind.max() > 11):
+        raise damaged("A split has a decision_type that LightGBM does not write")
     categorical = (kind & _CATEGORICAL) != 0
     bitset = np.full(len(kind), -1)
     sets = np.repeat(np.diff(first_set), n_splits)[categorical]
@@ -151,24 +155,17 @@ def _read_splits(trees: Trees, n_leaves: Ints, first_set: Ints, n_features: int)
     bitset[categorical] = chosen.astype(np.int64) + np.repeat(first_set[:-1], n_splits)[categorical]
     # Without missing values in training, NaN counts as 0; at a split on categories it always goes right.
     default_left = np.where(kind >> 2 == _MISSING_NONE, threshold >= 0, (kind & _DEFAULT_LEFT) != 0) & ~categorical
-    return Splits(feature, np.where(categorical, 0.0, threshold), default_left, bitset)
+    zero_missing = (kind >> 2 == _MISSING_ZERO) & ~categorical
+    return Splits(feature, np.where(categorical, 0.0, threshold), default_left, bitset, zero_missing)
 
 
-def _kinds(trees: Trees, n_splits: Ints) -> Ints:
-    kind = _numbers(trees, "decision_type", n_splits, np.int64)
-    if len(kind) and (kind.min() < 0 or kind.max() > 11):
-        raise damaged("A split has a decision_type that LightGBM does not write")
-    return kind
-
-
-def _zero_is_missing(trees: Trees, n_leaves: Ints, splits: Splits, bitsets: Bitsets) -> tuple[int, ...]:
+def _zero_is_missing(splits: Splits, bitsets: Bitsets) -> tuple[int, ...]:
     """Return the features of which a zero goes where NaN goes.
 
     That is a property of a split, but of all splits on a feature: only models trained further with other settings mix
     them. Where the comparison sends zeros the same way as NaN it makes no difference.
     """
-    kind = _kinds(trees, n_leaves - 1)
-    zero = (kind >> 2 == _MISSING_ZERO) & (splits.bitset == -1)
+    zero = splits.zero_missing
     if not zero.any():
         return ()
     agrees = splits.default_left == (splits.threshold >= 0)

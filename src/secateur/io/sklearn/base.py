@@ -12,8 +12,9 @@ from sklearn.base import clone, is_classifier
 
 from secateur.decision import Decision, kept_trees
 from secateur.forest import Forest, Leaves, check_forest
-from secateur.io.adapter import Adapter, as_matrix, as_real_target, check_known_labels
+from secateur.io.adapter import Adapter, as_matrix
 from secateur.io.sklearn.tree import TreeArrays, ids_in_preorder, read_tree, write_tree
+from secateur.io.targets import as_columns, as_real_target, class_codes
 
 Floats = NDArray[np.float64]
 
@@ -29,13 +30,7 @@ class SklearnAdapter(Adapter):
 
     def target(self, y: Any) -> NDArray[np.generic]:
         """Return class codes or values, (n_rows, n_targets)."""
-        y = np.asarray(y)
-        y = y[:, None] if y.ndim == 1 else y
-        n_targets = len(self.classes) or self.forest.n_outputs
-        if y.ndim != 2 or y.shape[1] != n_targets:
-            raise ValueError(
-                f"y has shape {y.shape}; the model predicts {n_targets} target(s). Pass y as it was for training."
-            )
+        y = as_columns(y, len(self.classes) or self.forest.n_outputs)
         if not self.classes:
             return as_real_target(y)
         return np.column_stack(
@@ -210,13 +205,3 @@ def join_trees(
     )
     check_forest(forest)
     return forest
-
-
-def class_codes(y: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.intp]:
-    """Return the position of each label of y in the sorted `classes`."""
-    if (y.dtype.kind == "f" and np.isnan(y).any()) or (y.dtype == object and any(label != label for label in y)):
-        raise ValueError("y has missing values; every row needs a label. Drop those rows.")
-    found, inverse = np.unique(y, return_inverse=True)
-    check_known_labels(found, classes)
-    position = {label: code for code, label in enumerate(classes.tolist())}
-    return np.array([position[label] for label in found.tolist()], dtype=np.intp)[inverse]

@@ -15,12 +15,13 @@ from numpy.typing import NDArray
 
 from secateur.decision import Decision, kept_trees, subforest
 from secateur.forest import Forest, Leaves
-from secateur.io.adapter import Adapter, as_matrix, as_real_target, check_known_labels
+from secateur.io.adapter import Adapter, as_matrix
 from secateur.io.spark.arrow import Floats
 from secateur.io.spark.nodes import NodeTable, read_nodes
 from secateur.io.spark.reading import read_forest, shares_of, total_of
 from secateur.io.spark.saved import SavedModel
 from secateur.io.spark.writing import pruned_table, pruned_trees
+from secateur.io.targets import as_columns, as_real_target, check_known_labels
 
 _ROUNDING = 1e-9
 """By how much new class fractions may miss 1: more than rounding, less than anything meant."""
@@ -79,11 +80,7 @@ class SparkAdapter(Adapter):
 
     def target(self, y: Any) -> NDArray[np.generic]:
         """Return class codes or values, (n_rows, 1)."""
-        y = np.asarray(y)
-        y = y[:, None] if y.ndim == 1 else y
-        if y.ndim != 2 or y.shape[1] != 1:
-            raise ValueError(f"y has shape {y.shape}; the model predicts 1 target. Pass the label column.")
-        values = as_real_target(y)
+        values = as_real_target(as_columns(y, 1))
         if not self.saved.n_classes:
             return values
         check_known_labels(np.unique(values), np.arange(self.saved.n_classes, dtype=np.float64))

@@ -15,8 +15,8 @@ from scipy.sparse import csr_matrix
 
 from secateur.decision import Decision, apply_decision, kept_trees
 from secateur.forest import Forest, Leaves, check_forest
-from secateur.io.adapter import Adapter, as_real_target
-from secateur.io.sklearn.base import class_codes
+from secateur.io.adapter import Adapter
+from secateur.io.targets import as_columns, as_real_target, class_codes
 from secateur.io.xgboost import columns
 from secateur.io.xgboost.objectives import Objective, objective_of
 from secateur.io.xgboost.pruning import check_one_kind, forest_arrays, prune_model, without_trees
@@ -143,13 +143,7 @@ class BoosterAdapter(Adapter):
 
     def target(self, y: Any) -> NDArray[np.generic]:
         """Return class codes or values, (n_rows, n_targets)."""
-        y = np.asarray(y)
-        y = y[:, None] if y.ndim == 1 else y
-        n_targets = len(self.classes) or self.forest.n_outputs
-        if y.ndim != 2 or y.shape[1] != n_targets:
-            raise ValueError(
-                f"y has shape {y.shape}; the model predicts {n_targets} target(s). Pass y as it was for training."
-            )
+        y = as_columns(y, len(self.classes) or self.forest.n_outputs)
         if not self.classes:
             return as_real_target(y)
         return np.column_stack([class_codes(column, known) for column, known in zip(y.T, self.classes, strict=True)])

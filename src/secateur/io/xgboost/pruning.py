@@ -17,13 +17,16 @@ from secateur.io.xgboost.trees import Trees
 
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
+_LINKS = {"left_children": -1, "right_children": -1, "parents": NO_PARENT}
+"""The arrays that lead from node to node, and what they hold where there is none."""
 
 
 def forest_arrays(trees: Trees, n_trees: int) -> dict[str, Any]:
     """Return the fields of a Forest that the first `n_trees` trees fill."""
     start = trees.order_start[: n_trees + 1]
     order = trees.order[: start[-1]]
-    node = {name: array[order] for name, array in trees.node.items()}
+    read = ("left_children", "split_indices", "split_conditions", "split_type", "default_left", "sum_hessian")
+    node = {name: trees.node[name][order] for name in read}
     leaf = node["left_children"] == -1
     right = _preorder_right(trees, order, start, leaf)
     cover = node["sum_hessian"].astype(np.float64)
@@ -131,14 +134,14 @@ def _pruned_nodes(trees: Trees, forest: Forest, decision: Decision, filler: Bool
     stand_in = check_keep(forest, decision.keep)
     split = kept_splits(forest, decision.keep, stand_in)
     source, new_id, start = _places(trees, forest, stand_in, split)
-    node = {name: array[trees.order[source]] for name, array in trees.node.items()}
+    before = trees.order[source]
+    node = {name: array[before] for name, array in trees.node.items() if name not in _LINKS}
     is_split, first = split[source], np.repeat(start[:-1], np.diff(start))
     child = np.flatnonzero(is_split)
     left, right = new_id[stand_in[source[child] + 1]], new_id[stand_in[forest.right[source[child]]]]
-    for name in ("left_children", "right_children"):
-        node[name] = np.full(len(source), -1, np.int32)
+    for name, nothing in _LINKS.items():
+        node[name] = np.full(len(source), nothing, np.int32)
     node["left_children"][child], node["right_children"][child] = left - first[child], right - first[child]
-    node["parents"] = np.full(len(source), NO_PARENT, np.int32)
     node["parents"][left] = node["parents"][right] = child - first[child]
     value = apply_decision(forest, decision).value[source, 0].astype(np.float32)
     if not np.isfinite(value[~is_split]).all():
@@ -211,9 +214,8 @@ def without_trees(model: Saved, trees: Trees) -> tuple[Saved, Ints]:
 def _says_0() -> Saved:
     """Return the arrays of a tree of one leaf that says 0."""
     tree = {name: np.zeros(1, dtype) for name, dtype in NODE_ARRAYS.items()}
-    for name, dtype in (("left_children", ">i4"), ("right_children", ">i4")):
-        tree[name] = np.full(1, -1, dtype)
-    tree["parents"] = np.full(1, NO_PARENT, ">i4")
+    for name, nothing in _LINKS.items():
+        tree[name] = np.full(1, nothing, NODE_ARRAYS[name])
     return tree | {name: np.empty(0, dtype) for name, dtype in CATEGORY_ARRAYS.items()}
 
 

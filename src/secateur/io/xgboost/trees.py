@@ -117,11 +117,11 @@ def _cast(values: NDArray[Any], name: str, dtype: np.dtype[Any]) -> NDArray[Any]
     """Return the values in the type XGBoost holds them in."""
     if dtype.kind == "f":
         with np.errstate(over="ignore"):
-            return values.astype(dtype)
+            return values.astype(dtype, copy=False)
     limits = np.iinfo(dtype)
     if len(values) and (values.min() < limits.min or values.max() > limits.max):
         raise damaged(f"{name} has numbers outside {limits.min} to {limits.max}")
-    return values.astype(dtype)
+    return values.astype(dtype, copy=False)
 
 
 def _preorder(start: NDArray[np.int64], node: dict[str, NDArray[Any]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -145,8 +145,8 @@ def _check_nodes(
     saved: Saved, start: NDArray[np.int64], node: dict[str, NDArray[Any]], order: NDArray[np.int64]
 ) -> None:
     """Raise unless splits look at features there are and ask something, and leaves say a number."""
-    split = order[node["left_children"][order] != -1]
-    leaf = order[node["left_children"][order] == -1]
+    is_split = node["left_children"][order] != -1
+    split, leaf = order[is_split], order[~is_split]
     features = count(saved, "learner", "learner_model_param", "num_feature")
     looked_at = node["split_indices"][split]
     if len(split) and (looked_at.min() < 0 or looked_at.max() >= features):
