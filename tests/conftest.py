@@ -9,6 +9,5 @@ settings.load_profile("secateur")
 def pytest_collection_modifyitems(items):
     """Keep all tests that ask Spark in one process: a session takes long to start."""
     for item in items:
-        asks = item.path.name == "test_libraries.py" and "spark_" in item.name
-        if asks or "spark" in getattr(item, "fixturenames", ()):
+        if "spark_" in item.name or "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.xdist_group("spark"))
