@@ -24,7 +24,8 @@ def route(forest: Forest, X: NDArray[np.floating]) -> Leaves:
     (n_trees, n_rows) array of the smallest unsigned type that fits
         Nodes counted from the root of their tree.
     """
-    X = np.ascontiguousarray(X, dtype=forest.input_dtype)
+    with np.errstate(over="ignore"):  # beyond float32 is infinite
+        X = np.ascontiguousarray(X, dtype=forest.input_dtype)
     if forest.zero_is_missing:
         X = _without_zeros(X, forest.zero_is_missing)
     leaves = np.empty((forest.n_trees, len(X)), leaf_type(forest))
