@@ -140,17 +140,19 @@ def outcomes(source: Path, numbers: range, folder: Path) -> Iterator[tuple[int, 
 
 def _outcome(file: Path, rows: Any, before: Any) -> tuple[str, str]:
     """Return how reading a file ends."""
-    try:
-        with warnings.catch_warnings(), np.errstate(all="ignore"):
-            warnings.simplefilter("ignore")
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        try:
             adapter = adapt(load_model(file))
             forest = adapter.forest
-    except (ValueError, FileNotFoundError) as error:
-        return "refused", str(error)
-    except Exception as error:  # what the user would see as a crash of ours
-        return type(error).__name__, str(error)
-    with np.errstate(all="ignore"):
-        return _compare(file, adapter, forest, rows, before)
+        except (ValueError, FileNotFoundError) as error:
+            return "refused", str(error)
+        except Exception as error:  # not what a user can be expected to understand
+            return type(error).__name__, str(error)
+        try:
+            return _compare(file, adapter, forest, rows, before)
+        except Exception as error:  # a model was read that cannot predict, or not be written
+            return type(error).__name__, f"later: {error}"
 
 
 def _compare(file: Path, adapter: Adapter, forest: Forest, rows: Any, before: Any) -> tuple[str, str]:

@@ -72,7 +72,10 @@ def load(file: Path) -> CatBoost:
         checked = Path(folder) / "model.cbm"
         checked.write_bytes(blob)
         try:
-            return kind().load_model(str(checked))
+            model = kind().load_model(str(checked))
+            if "params" in native.info:
+                model.get_all_params()  # CatBoost takes them seriously only when it predicts
+            return model
         except (CatBoostError, ValueError, TypeError, KeyError) as error:
             raise damaged(f"CatBoost does not read it ({str(error).partition(chr(10))[0]})") from error
 

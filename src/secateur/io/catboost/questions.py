@@ -55,9 +55,9 @@ def read_questions(trees: Table) -> Questions:
     """Return the questions of a model from its table of trees."""
     columns = {kind: _columns(trees, kind) for kind in (_FLOATS, _CATS, _TEXTS, _EMBEDDINGS)}
     listed = [flat for kind in columns.values() for flat, _ in kind.values()]
-    if min(listed, default=0) < 0 or len(set(listed)) != len(listed):
-        raise damaged("two of its features claim the same column")
-    n_columns = max(listed, default=-1) + 1
+    n_columns = len(listed)
+    if sorted(listed) != list(range(n_columns)):
+        raise damaged("its features do not share out the columns among them")
     found = _Collected(n_columns)
     for feature in trees.tables(_FLOATS):
         found.add_numeric(feature.number(2, "i", -1), feature.vector(3, "<f4"), feature.number(5, "b") != _AS_TRUE)
