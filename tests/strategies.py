@@ -142,6 +142,17 @@ def forests(draw, links=tuple(LINK_OUTPUTS), max_trees=3, max_splits=6):
 generators = st.integers(0, 2**32 - 1).map(np.random.default_rng)
 
 
+def damaged(rng, data):
+    """Return bytes with a few bits turned, sometimes cut off before."""
+    data = bytearray(data)
+    if rng.random() < 0.3:
+        del data[int(rng.integers(len(data))) :]
+    for _ in range(int(rng.integers(1, 6))):
+        if data:
+            data[int(rng.integers(len(data)))] ^= 1 << int(rng.integers(8))
+    return bytes(data)
+
+
 def step(forest, v, x):
     """Return the child of split v to which row x goes, read off the definition."""
     cats = forest.categories

@@ -87,6 +87,7 @@ def test_rows_without_the_model_s_names_are_taken_in_order(tmp_path):
     pd.DataFrame(X[150:], columns=["a", "b", "c"]).assign(y=y[150:]).to_csv(tmp_path / "rows.csv", index=False)
     args = ("prune", tmp_path / "m.txt", tmp_path / "rows.csv", "--target", "y", "--max-nodes", 30)
     call(*args, "--out", tmp_path / "s.txt", "--solver", "weakest_link")
+    assert adapt(load_model(tmp_path / "s.txt")).forest.n_nodes <= 30
 
 
 def test_a_forest_in_a_file_is_pruned_to_one_and_to_onnx(here):

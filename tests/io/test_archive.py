@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.cases import ALL_RECIPES, case
-from tests.strategies import forests, random_forest, random_rows
+from tests.strategies import damaged, forests, random_forest, random_rows
 
 from secateur.forest import Categories, Forest
 from secateur.io import adapt
@@ -141,13 +141,7 @@ def test_a_damaged_file_is_an_error_or_the_same_forest_but_never_a_crash(tmp_pat
     rng = np.random.default_rng(seed)
     forest = random_forest(rng, n_trees=3, categorical=True)
     file = saved(forest, tmp_path_factory.mktemp("d") / "f.secateur")
-    data = bytearray(file.read_bytes())
-    if rng.random() < 0.3:
-        del data[int(rng.integers(len(data))) :]
-    for _ in range(int(rng.integers(1, 6))):
-        if data:
-            data[int(rng.integers(len(data)))] ^= 1 << int(rng.integers(8))
-    file.write_bytes(data)
+    file.write_bytes(damaged(rng, file.read_bytes()))
     try:
         again = load_forest(file)
     except ValueError:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.cases import case
-from tests.strategies import random_forest, random_rows, slow_scores
+from tests.strategies import damaged, random_forest, random_rows, slow_scores
 
 import secateur as sc
 from secateur import Decision, subforest
@@ -100,13 +100,7 @@ def test_a_damaged_file_is_an_error_or_the_same_path_but_never_a_crash(seed):
     rng = np.random.default_rng(seed)
     with tempfile.TemporaryDirectory() as folder:
         file = path.save(FilePath(folder) / "p.npz")
-        data = bytearray(file.read_bytes())
-        if rng.random() < 0.3:
-            del data[int(rng.integers(len(data))) :]
-        for _ in range(int(rng.integers(1, 6))):
-            if data:
-                data[int(rng.integers(len(data)))] ^= 1 << int(rng.integers(8))
-        file.write_bytes(data)
+        file.write_bytes(damaged(rng, file.read_bytes()))
         try:
             again = Path.load(file)
         except ValueError:

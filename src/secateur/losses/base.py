@@ -1,6 +1,7 @@
 """What a loss is: how wrong a prediction is, for a row, and for all rows that end in the same node."""
 
 from abc import ABC, abstractmethod
+from dataclasses import astuple, is_dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -30,8 +31,9 @@ class Loss(ABC):
 
     @property
     def text(self) -> str:
-        """The name, with its numbers where it has some: what `loss_named` reads."""
-        return self.name
+        """The name, with its number where it has one: what `loss_named` reads."""
+        numbers = astuple(self) if is_dataclass(self) else ()
+        return ":".join([self.name, *(f"{number:g}" for number in numbers)])
 
     @abstractmethod
     def rows(self, forest: Forest, raw: Floats, y: NDArray[Any]) -> Floats:

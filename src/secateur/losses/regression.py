@@ -80,11 +80,6 @@ class Quantile(RowLoss):
     name = "quantile"
     level: float = 0.5
 
-    @property
-    def text(self) -> str:
-        """The name and the level."""
-        return f"{self.name}:{self.level:g}"
-
     def of(self, mean: Floats, y: Floats) -> Floats:
         """Return level · (y − mean) above the prediction and (1 − level) · (mean − y) below it."""
         return np.maximum(self.level * (y - mean), (self.level - 1) * (y - mean))
@@ -96,11 +91,6 @@ class Tweedie(RowLoss):
 
     name = "tweedie"
     power: float = 1.5
-
-    @property
-    def text(self) -> str:
-        """The name and the power."""
-        return f"{self.name}:{self.power:g}"
 
     def of(self, mean: Floats, y: Floats) -> Floats:
         """Return twice the log-likelihood lost against a perfect prediction."""
