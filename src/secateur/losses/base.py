@@ -32,7 +32,7 @@ class Loss(ABC):
     @property
     def text(self) -> str:
         """The name, with its number where it has one: what `loss_named` reads."""
-        numbers = astuple(self) if is_dataclass(self) else ()
+        numbers: tuple[float, ...] = astuple(self) if is_dataclass(self) else ()
         return ":".join([self.name, *(f"{number:g}" for number in numbers)])
 
     @abstractmethod
