@@ -18,8 +18,6 @@ from secateur.path.selection import choose
 
 BUDGETS = (50, 100, 1_000, 5_000, None)
 """Nodes; None is any size."""
-_AIMED = (50, 100, 1_000)
-"""The budgets at which methods aim, if they can; larger ones are not used up."""
 INCREASES = (0.01, 0.025, 0.05)
 PARTS = {"node_refit": (25.0, 0.0), "node_keep": (0.0, 1.0)}
 """Methods that are a part of auto's path: the ridge and whether values are kept."""
@@ -30,15 +28,20 @@ _BLOCKS = sc.solvers.BlockDescent
 
 @dataclass(frozen=True, eq=False)
 class Offer:
-    """What a method has to choose from: a table as a path has it, and what each of its models says on the test rows."""
+    """What a method has to choose from: a table as a path has it, and what each of its models says on the test rows.
+
+    `uses_up` says that of each ridge the largest model within a budget is a candidate, as prune() has it.
+    """
 
     table: Mapping[str, NDArray[Any]]
     predict: Callable[[int], Floats]
+    uses_up: bool = False
 
     def take(self, fold: Fold, max_nodes: int | None = None, max_loss_increase: float | None = None) -> Row:
         """Return nodes and test error of the model a limit takes; a constant if there is none."""
+        rule = "fullest" if self.uses_up and max_nodes is not None else None
         try:
-            point = choose(self.table, {"max_nodes": max_nodes}, max_loss_increase, guard=GUARD)
+            point = choose(self.table, {"max_nodes": max_nodes}, max_loss_increase, rule, guard=GUARD)
         except ValueError:
             return {"nodes": 1, "error": fold.error(np.zeros(len(fold.test.y)))}
         return {"nodes": int(self.table["n_nodes"][point]), "error": fold.error(self.predict(point))}
@@ -68,13 +71,13 @@ class Contest:
     def offers(self, budgets: tuple[int | None, ...], seconds: dict[str, float]) -> Iterator[tuple[Any, str, Offer]]:
         """Yield budget, method and offer; add to `seconds` the processor time of each method.
 
-        Methods that can aim at a number of nodes make an offer for each of the lower budgets, others one for all.
+        Methods that can aim at a number of nodes make an offer for each budget, others one for all.
         """
         for name, solver in self.solvers.items():
             aims = isinstance(solver, str) or solver.aiming_at(max_nodes=1) != solver
             made: dict[int | None, dict[str, Offer]] = {}
             for budget in budgets:
-                aim = budget if aims and budget in _AIMED else None
+                aim = budget if aims else None
                 if aim not in made:
                     start = process_time()
                     made[aim] = self._paths(name, solver, aim)
@@ -103,7 +106,7 @@ class Contest:
             ridge, kept = path.table["ridge"], path.table["kept"]
             for part, (own_ridge, own_kept) in PARTS.items():
                 paths[part] = path.take(np.flatnonzero((ridge == own_ridge) & (kept == own_kept)))
-        return {part: Offer(some.table, _predictor(some, test.X)) for part, some in paths.items()}
+        return {part: Offer(some.table, _predictor(some, test.X), name == "auto") for part, some in paths.items()}
 
     def _small(self) -> Offer:
         """Return the offer of models trained directly, after the ensemble itself."""

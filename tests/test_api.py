@@ -296,3 +296,10 @@ def test_a_limit_on_bytes_is_that_of_the_pickled_model(cancer, solver):
         assert path.table["bytes"][point] == pytest.approx(actual, rel=0.2)
     with pytest.raises(ValueError, match="max_bytes=100"):
         sc.prune(model, X, y, solver=solver, max_bytes=100)
+
+
+def test_an_ensemble_uses_a_node_budget_up(cancer):
+    model, _, _, X, y = cancer
+    for budget in (60, 200):
+        chosen = prune_point(model, X, y, max_nodes=budget)
+        assert 0.9 * budget <= chosen.row["n_nodes"] <= budget

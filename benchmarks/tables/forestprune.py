@@ -64,7 +64,8 @@ _NOTES = [
     "once more by both together, as prune() does by default when it holds rows out; "
     "errors are mean squared errors on the test rows, 1 being about those of a constant.",
     "boosting, error: of the best on validation with at most so many nodes, or of any size (best); the paper's code "
-    "takes the largest that fits. auto, ForestPrune and BestSubset aim at budgets up to 1000.",
+    "takes the largest that fits, and so does prune(): of each of auto's ridges the largest that fits is a candidate, "
+    "the validation rows choose the ridge. auto, ForestPrune and BestSubset aim at budgets.",
     "bagging, times smaller: nodes before over nodes after (geometric means) of the smallest model whose validation "
     "loss is above the ensemble's by at most the limit, with half a standard error to spare, as in prune(). The limit "
     "is a share of the ensemble's loss; in the paper's code a share of the target's variance, which allows more. "

@@ -120,7 +120,8 @@ def prune(
         or, from 5000 rows on, "refit" if the solver fits trees to each other, and "oob" for bagged trees otherwise.
     max_nodes, max_leaves, max_trees, max_depth, max_features, max_cost, max_bytes : optional
         Limits the result must obey, the last on the size of the saved model. Of the points that do, the one with the
-        lowest loss is taken.
+        lowest loss is taken; of a solver with several ridges only those that use up a number of nodes or bytes, as
+        what is best on few rows is often too small for all of them.
     max_loss_increase : float, optional
         Take the cheapest point whose loss exceeds the unpruned model's by at most this share of it, with half a
         standard error of the difference (a whole one where clones stand for the model) to spare: the luckiest of many
@@ -180,6 +181,8 @@ def prune_point(model: Any, X: Any, y: Any = None, *, max_loss_increase: float |
     free = max_loss_increase is None and all(limit is None for limit in limits.values())
     path = evaluated_path(model, X, y, **options)
     rule = "one_percent" if free else None
+    if path.facts.get("aimed_trials") and max_loss_increase is None:
+        rule = "fullest"  # a budget is used up, and the rows held out choose the ridge
     guard = 1.0 if "clones" in path.facts else 0.5  # a clone is like the model, but not the model
     chosen = path.select(**limits, max_loss_increase=max_loss_increase, guard=guard, rule=rule)
     _warn_of_extremes(chosen)

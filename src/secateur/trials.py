@@ -1,7 +1,7 @@
 """A path judged by others like it: made without some rows, by the same solver, and tried on those rows."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,7 +36,7 @@ def judge(
     """Return the path, shortened, with the losses its points had in the trials; `rows` says in words on which rows.
 
     A point is matched with the point of a trial that the same choice would give: the same penalty, or `by_size`, where
-    a number of nodes is aimed at, the same number of nodes.
+    a number of nodes is aimed at, the same number of nodes (the path's facts then say so in `aimed_trials`).
     """
     path = shorten(whole)
     penalty = path.table["penalty"]
@@ -57,7 +57,9 @@ def judge(
         if progress:
             progress(done, n_trials, "trying on other rows")
     loss, variance, changed, increase = total / weight**power
-    return path.with_losses(loss, np.sqrt(variance), changed, np.sqrt(increase), rows=rows, n_rows=n_rows)
+    judged = path.with_losses(loss, np.sqrt(variance), changed, np.sqrt(increase), rows=rows, n_rows=n_rows)
+    aimed = by_size and "ridge" in path.table
+    return replace(judged, facts={**judged.facts, "aimed_trials": n_trials}) if aimed else judged
 
 
 def _typical_penalty(penalty: Floats, critical: Floats) -> Floats:

@@ -62,3 +62,18 @@ def test_a_loss_increase_needs_an_evaluated_path():
 def test_an_unknown_rule_names_the_known_ones():
     with pytest.raises(ValueError, match="one_se"):
         choose(EVALUATED, {}, None, "guess")
+
+
+def test_fullest_takes_the_largest_of_each_ridge_and_of_these_the_best():
+    table = {
+        "n_nodes": np.array([90, 48, 47, 30, 20, 50]),
+        "ridge": np.array([0.0, 5.0, 25.0, 25.0, 5.0, 0.0]),
+        "kept": np.array([0.0, 0.0, 0.0, 0.0, 0.0, 1.0]),
+        "cost": np.arange(6.0),
+        "loss": np.array([0.0, 0.4, 0.3, 0.1, 0.05, 0.5]),
+    }
+    assert choose(table, {"max_nodes": 50}, None) == 4
+    assert choose(table, {"max_nodes": 50}, None, "fullest") == 2
+    assert choose(table, {"max_nodes": 40}, None, "fullest") == 4
+    del table["kept"]
+    assert choose(table, {"max_nodes": 50}, None, "fullest") == 2

@@ -35,6 +35,7 @@ def sweep_blocks(
     may_change: np.ndarray,
     penalty: float,
     ridge: float,
+    centre: float,
     values: int,
     layered: bool,
     frozen: bool,
@@ -44,7 +45,8 @@ def sweep_blocks(
     """Update every tree that may change once; return how many did change, and the gain.
 
     Changes `pull`, `chance`, `status`, `part` and `factor`, with layers also `intercept`. An update must gain more than
-    `tolerance`. `frozen` refits values without changing what is kept.
+    `tolerance`. `frozen` refits values without changing what is kept. The ridge draws fitted values to `centre` times
+    their own.
     """
     n_trees = leaves.shape[0]
     largest = (tree_start[1:] - tree_start[:-1]).max() if n_trees > 0 else 1
@@ -55,7 +57,7 @@ def sweep_blocks(
     for place in range(n_trees):
         tree = (first + place) % n_trees
         if may_change[tree]:
-            gain = _update_tree(
+            gain = update_tree(
                 tree,
                 leaves[tree],
                 weight,
@@ -76,6 +78,7 @@ def sweep_blocks(
                 factor,
                 penalty,
                 ridge,
+                centre,
                 values,
                 layered,
                 frozen,
@@ -141,7 +144,7 @@ def _shift(i: int, k: int, weight: float, step: float, pull: np.ndarray, chance:
 
 
 @kernel
-def _update_tree(
+def update_tree(
     tree: int,
     leaf: np.ndarray,
     weight: np.ndarray,
@@ -162,6 +165,7 @@ def _update_tree(
     factor: np.ndarray,
     penalty: float,
     ridge: float,
+    centre: float,
     values: int,
     layered: bool,
     frozen: bool,
@@ -202,9 +206,10 @@ def _update_tree(
             cost = 0.0
             for k in range(width):
                 if values == REFIT:
-                    bend = flow[v] + ridge
-                    fitted[v, k] = sums[v, k] / bend if bend > 0.0 else 0.0
-                    cost -= fitted[v, k] * sums[v, k]
+                    bend, home = flow[v] + ridge, centre * own[u, k]
+                    wanted = sums[v, k] + ridge * home
+                    fitted[v, k] = wanted / bend if bend > 0.0 else 0.0
+                    cost += ridge * home * home - fitted[v, k] * wanted
                 else:
                     fitted[v, k] = own[u, k]
                     cost += own[u, k] * (flow[v] * own[u, k] - 2.0 * sums[v, k])
@@ -216,7 +221,7 @@ def _update_tree(
                 old += penalty * as_leaf[u]
                 if values == REFIT:
                     for k in range(width):
-                        old += half * ridge * part[u, k] * part[u, k]
+                        old += half * ridge * (part[u, k] - centre * own[u, k]) ** 2
             if right[u] != -1 and not layered:
                 both = best[v + 1] + best[right[u] - start] + penalty * as_split[u]
                 if (frozen and status[u] == 1) or (not frozen and both < best[v]):
@@ -257,6 +262,7 @@ def _update_tree(
                 column,
                 start,
                 n,
+                own,
                 as_leaf,
                 as_split,
                 status,
@@ -265,6 +271,7 @@ def _update_tree(
                 fresh,
                 penalty,
                 ridge,
+                centre,
             )
         if gain > tolerance:
             move_rows(leaf, weight, pull, chance, column, start, width, part, fresh)
@@ -428,6 +435,7 @@ def _true_gain(
     column: int,
     start: int,
     n: int,
+    own: np.ndarray,
     as_leaf: np.ndarray,
     as_split: np.ndarray,
     status: np.ndarray,
@@ -436,6 +444,7 @@ def _true_gain(
     fresh: np.ndarray,
     penalty: float,
     ridge: float,
+    centre: float,
 ) -> float:
     """Return by how much loss, penalty and ridge together fall, for losses of logits with values refitted or kept."""
     gain = 0.0
@@ -444,11 +453,11 @@ def _true_gain(
         if status[u] == 1:
             gain += penalty * as_split[u]
         elif status[u] == 2:
-            gain += penalty * as_leaf[u] + 0.5 * ridge * part[u, 0] * part[u, 0]
+            gain += penalty * as_leaf[u] + 0.5 * ridge * (part[u, 0] - centre * own[u, 0]) ** 2
         if state[v] == 1:
             gain -= penalty * as_split[u]
         elif state[v] == 2:
-            gain -= penalty * as_leaf[u] + 0.5 * ridge * fresh[v, 0] * fresh[v, 0]
+            gain -= penalty * as_leaf[u] + 0.5 * ridge * (fresh[v, 0] - centre * own[u, 0]) ** 2
     for i in range(leaf.shape[0]):
         step = fresh[leaf[i], 0] - part[start + leaf[i], 0]
         if step != 0.0:

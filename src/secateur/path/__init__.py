@@ -240,7 +240,8 @@ class Path:
         returned.
         With `rule="one_se"` the cheapest within one standard error of the lowest loss, with `rule="one_percent"` the
         cheapest within one per cent of it, with `rule="srm"` the least structural risk, risk + sqrt(nodes / rows),
-        which needs no other rows. Without `evaluate`, the loss is the solver's own risk.
+        which needs no other rows; with `rule="fullest"` the lowest loss of the largest points that obey the limits,
+        one for each ridge of the solver. Without `evaluate`, the loss is the solver's own risk.
 
         Raises
         ------

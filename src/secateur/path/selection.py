@@ -17,7 +17,7 @@ LIMITS = {
 }
 """Each limit on size, and the column of the path's table it bounds."""
 
-RULES = ("one_se", "one_percent", "srm")
+RULES = ("one_se", "one_percent", "srm", "fullest")
 
 Table = Mapping[str, NDArray[Any]]
 
@@ -69,6 +69,8 @@ def choose(
         raise ValueError(f"rule={rule!r} is unknown; known rules are {', '.join(RULES)}. Use one of these or None.")
     if rule == "srm":
         return _lowest(table, points, table["risk"] + np.sqrt(table["n_nodes"] / n_rows))
+    if rule == "fullest":
+        return _lowest(table, _fullest(table, points), table["loss"] if "loss" in table else table["risk"])
     if (max_loss_increase is not None or rule is not None) and "loss" not in table:
         raise ValueError(
             "The path has not been evaluated, so its losses are not known. Call path.evaluate(X_val, y_val) first, "
@@ -97,6 +99,18 @@ def certificate(table: Table, point: int, max_cost: float | None) -> dict[str, f
     least = float(np.nanmax(table["bound"] - table["penalty"] * budget))
     risk = float(table["risk"][point])
     return {"max_cost": budget, "least_risk": min(least, risk), "gap": max(risk - least, 0.0)}
+
+
+def _fullest(table: Table, points: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Return of each run of a solver (by ridge, and by whether values are kept) the largest point."""
+    kind = np.zeros((2, len(points)))
+    for row, name in enumerate(("ridge", "kept")):
+        if name in table:
+            kind[row] = table[name][points]
+    order = points[np.lexsort([table["n_nodes"][points], *kind])]
+    kind = kind[:, np.searchsorted(points, order)]
+    last = np.append((np.diff(kind, axis=1) != 0).any(axis=0), True)
+    return order[last]
 
 
 def _lowest(table: Table, points: NDArray[np.intp], loss: NDArray[Any]) -> int:

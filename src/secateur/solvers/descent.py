@@ -65,6 +65,7 @@ class Descent(FallingDescent[State]):
             trees,
             penalty,
             self.ridge,
+            0.0,
             self.values,
             self.settings.layered,
             frozen,
