@@ -37,9 +37,11 @@ class Offer:
     predict: Callable[[int], Floats]
     uses_up: bool = False
 
-    def take(self, fold: Fold, max_nodes: int | None = None, max_loss_increase: float | None = None) -> Row:
+    def take(
+        self, fold: Fold, max_nodes: int | None = None, max_loss_increase: float | None = None, aimed: bool = False
+    ) -> Row:
         """Return nodes and test error of the model a limit takes; a constant if there is none."""
-        rule = "fullest" if self.uses_up and max_nodes is not None else None
+        rule = "fullest" if self.uses_up and aimed and max_nodes is not None else None
         try:
             point = choose(self.table, {"max_nodes": max_nodes}, max_loss_increase, rule, guard=GUARD)
         except ValueError:
@@ -139,7 +141,7 @@ def contest_boosting(fold: Fold, quick: bool) -> list[Row]:
     rows = []
     for budget, name, offer in Contest(model, fold, quick).offers(budgets, seconds):
         limit = "best" if budget is None else f"{budget} nodes"
-        rows.append({"measure": "error", "limit": limit, "method": name, **offer.take(fold, max_nodes=budget)})
+        rows.append({"measure": "error", "limit": limit, "method": name, **offer.take(fold, budget, aimed=True)})
     return _complete("boosting", model, fold, rows, seconds)
 
 
