@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from secateur import costs, losses, solvers
+    from secateur import costs, losses, serving, solvers, training
     from secateur.api import as_forest, prune, prune_path
     from secateur.decision import Decision, subforest
     from secateur.editing import NodeView, majority_vote, node_views, prune_nodes, simplify
@@ -40,7 +40,7 @@ _HOME = {
     "majority_vote": "secateur.editing",
     "subforest": "secateur.decision",
 }
-_MODULES = ("costs", "losses", "solvers")
+_MODULES = ("costs", "losses", "serving", "solvers", "training")
 
 __all__ = [
     "Batches",
@@ -61,9 +61,11 @@ __all__ = [
     "prune_nodes",
     "prune_path",
     "read_batches",
+    "serving",
     "simplify",
     "solvers",
     "subforest",
+    "training",
 ]
 
 

@@ -19,7 +19,7 @@ from secateur.sample import Sample, read_sample
 from secateur.solvers import SOLVERS, Solver
 from secateur.solvers.automatic import automatic
 from secateur.validation import Rows, Validation, make_and_evaluate
-from secateur.warnings import EverythingPrunedWarning, NothingPrunedWarning, TrainingRowsWarning
+from secateur.warnings import EverythingPrunedWarning, NoisyChoiceWarning, NothingPrunedWarning, TrainingRowsWarning
 
 _EVALUATED_POINTS = 256
 
@@ -185,7 +185,8 @@ def prune_point(model: Any, X: Any, y: Any = None, *, max_loss_increase: float |
         rule = "fullest"  # a budget is used up, and the rows held out choose the ridge
     guard = 1.0 if "clones" in path.facts else 0.5  # a clone is like the model, but not the model
     chosen = path.select(**limits, max_loss_increase=max_loss_increase, guard=guard, rule=rule)
-    _warn_of_extremes(chosen)
+    _warn_of_extremes(chosen, path)
+    _warn_of_noise(chosen, max_loss_increase)
     return chosen
 
 
@@ -210,7 +211,7 @@ def evaluated_path(
         solver = "weakest_link"  # single trees are to speak for a row
     chosen = _solver_for(solver, adapter, cost)
     budget = _node_budget(adapter, limits.get("max_nodes"), limits.pop("max_bytes", None))
-    chosen = chosen.aiming_at(max_nodes=budget, max_trees=max_trees)
+    chosen = chosen.aiming_at(max_nodes=budget, max_trees=max_trees, max_cost=limits.get("max_cost"))
 
     def make(adapter: Adapter, sample: Sample) -> Path:
         return _make_path(adapter, sample, chosen, cost, loss, progress)
@@ -240,7 +241,7 @@ def _node_budget(adapter: Adapter, max_nodes: float | None, max_bytes: float | N
     return max(1, int(min(budgets))) if budgets else None
 
 
-def _warn_of_extremes(chosen: Pruned) -> None:
+def _warn_of_extremes(chosen: Pruned, path: Path) -> None:
     """Warn when pruning did nothing, or left nothing but roots."""
     where, n_rows = chosen.facts["evaluated_on"], chosen.facts["evaluated_rows"]
     if chosen.row["n_nodes"] == chosen.source.forest.n_nodes:
@@ -252,10 +253,28 @@ def _warn_of_extremes(chosen: Pruned) -> None:
             stacklevel=4,
         )
     elif chosen.row["n_leaves"] == chosen.row["n_trees"]:
+        some = path.table["n_leaves"] > path.table["n_trees"]
+        least = f"The cheapest pruning that has one costs {path.table['cost'][some].min():.6g}. " if some.any() else ""
         warnings.warn(
-            f"Every tree was cut to its root, so the model predicts a constant: by {where} no split is worth keeping. "
-            "Pass more rows, or a limit that allows more loss or more nodes.",
+            f"Every tree was cut to its root, so the model predicts a constant: by {where} no split is worth keeping "
+            f"within the limits. {least}Pass more rows, or a limit that allows more loss or more cost.",
             EverythingPrunedWarning,
+            stacklevel=4,
+        )
+
+
+def _warn_of_noise(chosen: Pruned, max_loss_increase: float | None) -> None:
+    """Warn when the rows that chose cannot tell a difference as small as the one allowed."""
+    row, before = chosen.row, chosen.facts.get("unpruned_loss")
+    if max_loss_increase is None or before is None or "increase_se" not in row:
+        return
+    allowed = max_loss_increase * abs(before)
+    if row["increase_se"] > allowed > 0 and row["loss"] != before:
+        warnings.warn(
+            f"The loss may rise by {allowed:.2g}, but on {chosen.facts['evaluated_rows']} rows the difference is known "
+            f"to ± {row['increase_se']:.2g} only: the choice is mostly noise. Choose by more rows (validation), or "
+            "allow a larger max_loss_increase.",
+            NoisyChoiceWarning,
             stacklevel=4,
         )
 

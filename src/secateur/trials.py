@@ -84,6 +84,11 @@ def _matching_points(path: Path, penalty: Floats, theirs: Path, by_size: bool) -
         match = np.nan_to_num(apart, nan=np.inf).argmin(axis=1)
         match[0] = 0
         return match
+    if "origin" in path.table:
+        spent, theirs_spent = (one.table["cost"] / max(one.table["cost"][0], 1e-300) for one in (path, theirs))
+        apart = np.abs(spent[:, None] - theirs_spent)
+        apart[path.table["origin"][:, None] != theirs.table["origin"]] += 1.0  # points of the same kind first
+        return apart.argmin(axis=1)
     if not np.isnan(penalty).any() and (np.diff(theirs.table["penalty"]) >= 0).all():
         match = np.maximum(np.searchsorted(theirs.table["penalty"], penalty, side="right") - 1, 0)
         match[0] = 0

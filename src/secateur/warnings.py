@@ -13,5 +13,9 @@ class EverythingPrunedWarning(UserWarning):
     """Nothing is left of the trees but their roots."""
 
 
+class NoisyChoiceWarning(UserWarning):
+    """The rows that chose cannot tell a difference as small as the one allowed."""
+
+
 class InterruptedWarning(UserWarning):
     """Ctrl-C was pressed, and the path ends early."""

@@ -38,6 +38,8 @@ def test_a_budget_for_features_is_kept(priced):
     model, rows, prices = priced / "forest.skops", priced / "rows.csv", priced / "prices.csv"
     args = ("--target", "y", "--costs", prices, "--max-cost", "9", "--validation", "none")
     shown = call("prune", model, rows, *args, "--out", priced / "small.skops").stdout
+    assert "No pruning" not in shown  # CostDescent has the lowest loss, and no bounds
+    shown = call("prune", model, rows, *args, "--solver", "min_cut", "--out", priced / "small.skops", "--force").stdout
     small = load_model(priced / "small.skops")
     paid = FeatureCost(prices).mean_price(small, pd.read_csv(rows)[NAMES])
     assert paid <= 9

@@ -68,7 +68,8 @@ def test_the_path_runs_from_the_unpruned_model_to_the_smallest(solver, name):
     path = make_path(solver, name)
     assert path.masks.keep(0).all()
     assert (np.diff(path.table["cost"]) <= 1e-9).all()
-    assert (np.diff(path.table["n_nodes"]) <= 0).all()
+    if not isinstance(solver, sc.solvers.CostDescent):  # its points are in the order of what they cost
+        assert (np.diff(path.table["n_nodes"]) <= 0).all()
     penalty = path.table["penalty"]  # NaN where the method has none
     if isinstance(path.masks, NestedMasks) and not np.isnan(penalty).all():
         assert (np.diff(penalty) >= 0).all()

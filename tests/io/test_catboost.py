@@ -1,6 +1,7 @@
 """What is special about CatBoost: its files, symmetric trees, categories, and what it does with models it reads."""
 
 import json
+import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -15,7 +16,10 @@ from tests.strategies import random_keep
 from secateur import Decision, subforest
 from secateur.io import adapt
 from secateur.io.catboost import dump, load
-from secateur.io.catboost.cbm import read_cbm
+from secateur.io.catboost.cbm import MAGIC, read_cbm
+from secateur.io.catboost.flatbuffer import root, with_vectors
+from secateur.io.catboost.info import check_info, class_places
+from secateur.path import Pruned
 from secateur.routing import raw_scores, route
 
 MODELS = Path(__file__).parent.parent / "models"
@@ -244,6 +248,108 @@ def test_files_that_end_too_early_are_refused(cut, suffix, tmp_path):
     (tmp_path / f"model{suffix}").write_bytes(whole[:cut])
     with pytest.raises(ValueError, match="damaged"):
         load(tmp_path / f"model{suffix}")
+
+
+INFO_DAMAGES = {
+    "a loss without a type": (b'"loss_function":{"type"', b'"loss_function":{"typa"', "which loss"),
+    "a loss that is no object": (b'"loss_function":{"type":"RMSE"', b'"loss_function":["type","RMSE"', "not JSON"),
+    "a loss CatBoost does not know": (b'"loss_function":{"type":"RMSE"', b'"loss_function":{"type":"RMSF"', "RMSF"),
+    "options that are no object": (b'"boosting_options":{', b'"boosting_options":\x7f', "not JSON"),
+    "an option that is a number": (b'"flat_params":{}', b'"flat_params":17', "no object"),
+}
+
+
+@pytest.mark.parametrize("name", list(INFO_DAMAGES))
+def test_damage_to_what_a_model_tells_of_its_training_is_refused(name, tmp_path):
+    was, now, reason = INFO_DAMAGES[name]
+    blob = dump(CatBoost({**QUICK, "loss_function": "RMSE"}).fit(*numbers()), ".cbm")
+    start = blob.index(b'"flat_params":{')
+    stop = blob.index(b"}", start) + 1
+    blob = blob[:start] + b'"flat_params":{}'.ljust(stop - start) + blob[stop:]
+    (tmp_path / "model.cbm").write_bytes(blob)
+    load(tmp_path / "model.cbm")
+    assert was in blob
+    (tmp_path / "model.cbm").write_bytes(blob.replace(was, now))
+    with pytest.raises(ValueError, match=f"damaged: .*{reason}"):
+        load(tmp_path / "model.cbm")
+
+
+@pytest.mark.parametrize("threshold", ["0", "1.5", "nan", "half"])
+def test_a_probability_threshold_that_is_none_is_refused(threshold):
+    with pytest.raises(ValueError, match="probability threshold"):
+        check_info({"binclass_probability_threshold": threshold})
+
+
+@pytest.mark.parametrize("n_rows", [1, 2, 3, 450])
+@pytest.mark.parametrize("name", ["catboost classes", "catboost regressor, poisson", "catboost regressor, uncertainty"])
+def test_catboost_s_own_exponential_is_asked_in_blocks_of_rows(name, n_rows, monkeypatch):
+    monkeypatch.setattr("secateur.io.catboost.answers._AT_ONCE", 64)
+    model, X = case(name).model, case(name).X_new[:n_rows]
+    adapter = adapt(model)
+    full = Pruned(adapter, Decision(np.ones(adapter.forest.n_nodes, bool)), 0, {}, "", {})
+    assert np.array_equal(full.predict(X), model.predict(X))
+    if name == "catboost classes":
+        assert np.array_equal(full.predict_proba(X), model.predict_proba(X))
+
+
+CLASS_DAMAGES = {
+    "more places than sums": ({"class_to_label": [0, 1, 2, 3]}, "which 3 classes"),
+    "a place beyond the names": ({"class_to_label": [0, 1, 9]}, "not among the 3"),
+    "a place below 0": ({"class_to_label": [-1, 1, 2]}, "not among the 3"),
+    "places mixed up": ({"class_to_label": [0, 2, 1]}, "do not rise"),
+    "a place that is a text": ({"class_to_label": ["0", 1, 2]}, "not among the 3"),
+    "a name twice": ({"class_names": ["a", "b", "b"]}, "twice"),
+    "more classes than names": ({"classes_count": 7}, "7 classes by 3 names"),
+    "names that are no list": ({"class_names": "abc"}, "do not name classes"),
+}
+
+
+@pytest.mark.parametrize("name", list(CLASS_DAMAGES))
+def test_classes_that_do_not_fit_the_trees_are_refused(name):
+    change, reason = CLASS_DAMAGES[name]
+    told = {"classes_count": 0, "class_names": ["a", "b", "c"], "class_to_label": [0, 1, 2]}
+    assert class_places({"class_params": json.dumps(told)}, 3) == [0, 1, 2]
+    with pytest.raises(ValueError, match=reason):
+        class_places({"class_params": json.dumps({**told, **change})}, 3)
+
+
+@pytest.mark.parametrize("named", [{"class_names": ["cedar", "ash", "never", "birch"]}, {"classes_count": 5}])
+def test_a_class_that_never_occurred_keeps_its_place(named):
+    X, y = numbers()
+    codes = np.digitize(y, [-0.3, 0.3])
+    labels = np.array(["ash", "birch", "cedar"])[codes] if "class_names" in named else codes
+    model = CatBoostClassifier(**QUICK, **named).fit(X, labels)
+    adapter = adapt(model)
+    full = Pruned(adapter, Decision(np.ones(adapter.forest.n_nodes, bool)), 0, {}, "", {})
+    assert np.array_equal(full.predict(X), model.predict(X))
+    assert np.array_equal(full.predict_proba(X), model.predict_proba(X))
+    assert set(np.unique(adapter.target(labels))) == {0, 1, 2}
+    assert np.array_equal(sums(full.to_model(), X), sums(model, X))
+
+
+@pytest.mark.parametrize("field", [10, 11])
+def test_fewer_nodes_than_splits_are_refused(field):
+    blob = dump(case("catboost regressor, by depth").model, ".cbm")
+    native = read_cbm(blob)
+    fewer = np.arange(len(native.trees.split) - 1, dtype="<u4")
+    core = with_vectors(root(native.core).table(1), {field: fewer})
+    with pytest.raises(ValueError, match=f"damaged: it has {len(fewer) + 1} splits"):
+        read_cbm(MAGIC + struct.pack("<I", len(core)) + core + native.tail)
+
+
+@pytest.mark.parametrize("policy", ["SymmetricTree", "Depthwise"])
+@pytest.mark.parametrize("suffix", [".cbm", ".json"])
+def test_a_sum_of_models_has_no_parameters_and_survives_files(policy, suffix, tmp_path):
+    X, y = numbers()
+    parts = [CatBoost({**QUICK, "grow_policy": policy, "random_seed": seed}).fit(X, y) for seed in (0, 1)]
+    model = catboost.sum_models(parts, weights=[0.3, 0.7])
+    expected = sums(model, X)
+    for _ in range(3):
+        file = tmp_path / f"sum{suffix}"
+        file.write_bytes(dump(model, suffix))
+        adapter = adapt(load(file))
+        model = adapter.write(Decision(np.ones(adapter.forest.n_nodes, bool)))
+        assert near(sums(model, X), expected, 0 if suffix == ".cbm" else 4)
 
 
 _TRY = """

@@ -320,6 +320,7 @@ DAMAGES = {
     ),
     "no ids": (_column("id", None), "no column id"),
     "no splits": (_column("split", None), "no column split"),
+    "no gain": (_column("gain", None), "no column gain"),
     "an id twice": (_column("id", _set(1, 2)), "each once"),
     "a child beyond": (_column("rightChild", _set(0, 999)), "later nodes"),
     "a child above": (_column("leftChild", _set(0, 0)), "later nodes"),

@@ -122,19 +122,20 @@ def test_a_path_of_both_scopes_has_the_points_of_either():
         sc.prune_path(model, X, y, solver=MinCut(scope=scope)) for scope in ("both", "ensemble", "individual")
     )
     assert len(both) == len(together) + len(alone) - 1
-    apart = both.table["apart"] == 1
+    apart = both.table["origin"] == "individual"
     for column in ("cost", "risk", "penalty", "n_nodes"):
         np.testing.assert_allclose(np.sort(both.table[column][apart]), np.sort(alone.table[column][1:]))
         np.testing.assert_allclose(np.sort(both.table[column][~apart]), np.sort(together.table[column]))
 
 
-def test_feature_cost_is_pruned_by_the_cut_unless_said_otherwise():
+def test_feature_cost_is_pruned_by_cut_and_descent_unless_said_otherwise():
     X, y = CANCER
     model = RandomForestClassifier(10, random_state=0).fit(X[::2], y[::2])
     small = sc.prune(model, X[1::2], y[1::2], cost=FeatureCost(np.ones(30)), max_cost=6)
     assert type(small) is RandomForestClassifier
     path = sc.prune_path(model, X[1::2], y[1::2], cost="features")
-    assert path.solver == "MinCut(scope='both')"
+    assert path.solver == "Several(solvers=(MinCut(scope='both'), CostDescent()))"
+    assert {"min_cut ensemble", "min_cut individual", "cost_descent anneal"} <= set(path.table["origin"])
     assert FeatureCost().mean_price(small, X[1::2]) <= 6.6  # the budget holds on the rows pruned by; these are all
 
 

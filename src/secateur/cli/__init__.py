@@ -226,6 +226,28 @@ def select(
     _finish(chosen, out, force, json)
 
 
+@app.command()
+@plain_messages
+def serve_cost(
+    model: opt.Model,
+    data: Annotated[Path, typer.Argument(metavar="DATA", help="Rows to predict: .csv, .csv.gz or .parquet.")],
+    costs: opt.Costs = None,
+    pruned: Annotated[
+        Path | None, typer.Option(metavar="MODEL", help="A pruned copy, to compare with.", show_default=False)
+    ] = None,
+    target: opt.Target = None,
+    trust: opt.Trust = False,
+    json: opt.Json = False,
+    debug: opt.Debug = False,
+) -> None:
+    """Show what rows cost when features are bought on demand, and when buying ends as soon as the label is settled."""
+    from secateur.cli.serving import print_serving, serving_prices
+    from secateur.cli.show import print_json
+
+    facts = serving_prices(model, pruned, data, target, costs, trust)
+    (print_json if json else print_serving)(facts)
+
+
 def _check_out(out: Path, force: bool, model: Any = None, *, suffix: str | None = None) -> None:
     """Raise an error unless the result can be written, before any work is done: as soon as the model is known again."""
     from secateur.io.files import check_model_name

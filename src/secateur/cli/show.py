@@ -122,7 +122,7 @@ def print_summary(summary: Mapping[str, Any]) -> None:
     if proof is not None:
         console.print(
             f"No pruning that costs at most {_number(proof['max_cost'])} has a risk below {proof['least_risk']:.4g}; "
-            f"this one's is {summary['risk']:.4g}."
+            f"this one's is {proof['risk']:.4g}."
         )
     console.print(f"Pruned by {summary['solver']} on {_number(rows['made_on'])} rows.")
 
@@ -173,7 +173,8 @@ def _grid(first: str, *others: str, header: bool = True) -> "Table":
 
 def _legend(path: "PruningPath") -> str:
     facts = path.facts
-    risk = f"Risk: {facts['loss']} of the trees one by one, on the {_number(facts['made_on_rows'])} rows pruned by."
+    whose = "whole model" if facts.get("judges") == "ensemble" else "trees one by one"
+    risk = f"Risk: {facts['loss']} of the {whose}, on the {_number(facts['made_on_rows'])} rows pruned by."
     if "jump" in path.table:
         risk = f"Jump: what share of the unpruned cost the step from the point above saves. {risk}"
     if "loss" not in path.table:

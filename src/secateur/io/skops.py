@@ -41,6 +41,8 @@ HARMLESS = frozenset(
     {
         "functools.partial",  # only around check_array, see _suspicious
         "numpy.dtype",
+        "secateur.costs.features.FeatureCost",
+        "secateur.training.budget_forest.BudgetForestClassifier",
         "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
         "sklearn.metrics._scorer._PassthroughScorer",
         "sklearn.metrics._scorer._PredictScorer",

@@ -11,8 +11,10 @@ from secateur.kernels.block_descent import (
     SCALE_SPARSE,
     move_intercept,
     sweep_blocks,
+    update_tree,
 )
 from secateur.kernels.closure_path import closure_path, inseparable, worthwhile
+from secateur.kernels.cost_descent import collapse_features, count_tree, list_rows, price_tree, shifts_without
 from secateur.kernels.crown import mark_crown
 from secateur.kernels.feature_cost import cost_of_points, equal_items, list_needs, price_needs
 from secateur.kernels.gram_descent import layer_steps, move_cut, sweep_layers
@@ -56,9 +58,11 @@ __all__ = [
     "cheapest_cut",
     "closure_path",
     "collapse",
+    "collapse_features",
     "complete_trees",
     "cost_of_points",
     "count_classes",
+    "count_tree",
     "cover_mean",
     "drop_tree",
     "equal_items",
@@ -72,6 +76,7 @@ __all__ = [
     "layer_steps",
     "lift",
     "list_needs",
+    "list_rows",
     "mark_crown",
     "merge_leaves",
     "move_cut",
@@ -79,12 +84,14 @@ __all__ = [
     "node_gradient",
     "preorder",
     "price_needs",
+    "price_tree",
     "project_max_heap",
     "raise_tree",
     "reachable",
     "roll_up",
     "route_categorical",
     "route_numeric",
+    "shifts_without",
     "softmax_rows",
     "softplus_all",
     "stand_ins",
@@ -96,6 +103,7 @@ __all__ = [
     "table_start",
     "tree_depth",
     "tree_parent",
+    "update_tree",
     "weakest_collapses",
     "weakest_link",
     "worthwhile",

@@ -81,7 +81,7 @@ def price_needs(
     for tree in range(leaves.shape[0]):
         for i in range(leaves.shape[1]):
             v = parent[tree_start[tree] + leaves[tree, i]]
-            n_found = _first_needs(v, tree * leaves.shape[1] + i, parent, feature, place, things, seen, at, found)
+            n_found = first_needs(v, tree * leaves.shape[1] + i, parent, feature, place, things, seen, at, found)
             for k in range(n_found):
                 price[place[at[found[k]]]] += prices[i if prices.shape[0] > 1 else 0, found[k]]
     return price
@@ -115,7 +115,7 @@ def list_needs(
     for tree in range(leaves.shape[0]):
         for i in range(n_rows):
             v = parent[tree_start[tree] + leaves[tree, i]]
-            n_found = _first_needs(v, tree * n_rows + i, parent, feature, place, things, seen, at, found)
+            n_found = first_needs(v, tree * n_rows + i, parent, feature, place, things, seen, at, found)
             for k in range(n_found):
                 what = i * n_things + found[k]
                 if number[what] == -1:
@@ -129,7 +129,7 @@ def list_needs(
 
 
 @kernel
-def _first_needs(
+def first_needs(
     v: int,
     stamp: int,
     parent: np.ndarray,

@@ -129,11 +129,14 @@ class Path:
     def thin(self, n_points: int, **limits: float | None) -> "Path":
         """Return at most `n_points` points that obey the limits, spread evenly over the logarithm of the size.
 
-        The unpruned model and the largest point within the limits are always among them.
+        The unpruned model and the largest point within the limits are always among them. Where points are not in the
+        order of their size they are spread evenly over the cost.
         """
         points = within(self.table, limits)
         if len(points) > n_points - 1:
             size = np.log(np.maximum(self.table["n_nodes"][points], 1))
+            if (np.diff(size) > 0).any():
+                size = self.table["cost"][points]
             grid = np.linspace(size[0], size[-1], n_points - 1)
             points = points[np.unique(np.searchsorted(-size, -grid).clip(0, len(points) - 1))]
         return self.take(points)

@@ -95,10 +95,12 @@ def certificate(table: Table, point: int, max_cost: float | None) -> dict[str, f
     """
     if "bound" not in table or np.isnan(table["bound"] * table["penalty"]).all():
         return None
+    risk = float(table.get("tree_risk", table["risk"])[point])
+    if np.isnan(risk):
+        return None  # a point of a method that has no bounds
     budget = float(table["cost"][point]) if max_cost is None else max_cost
     least = float(np.nanmax(table["bound"] - table["penalty"] * budget))
-    risk = float(table["risk"][point])
-    return {"max_cost": budget, "least_risk": min(least, risk), "gap": max(risk - least, 0.0)}
+    return {"max_cost": budget, "risk": risk, "least_risk": min(least, risk), "gap": max(risk - least, 0.0)}
 
 
 def _fullest(table: Table, points: NDArray[np.intp]) -> NDArray[np.intp]:

@@ -1,13 +1,14 @@
 """From a solver's decisions to a Path: the columns every path has."""
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from secateur.costs import SharedCost
 from secateur.decision import Decision, apply_decision, check_keep, kept_splits, kept_trees, raises
 from secateur.io.adapter import ForestAdapter
 from secateur.masks import Masks, PackedMasks
@@ -28,7 +29,7 @@ class Point:
     keep : (n_nodes,) bool
     value : (n_nodes, width), or None
         New values; None where the forest's own stay.
-    more : dict of float
+    more : dict of float or str
         Entries for columns of the solver's own.
     risk : float
         The mean loss, if the solver knows it; NaN to have it measured.
@@ -37,12 +38,14 @@ class Point:
     penalty: float
     keep: NDArray[np.bool_]
     value: Floats | None = None
-    more: dict[str, float] = field(default_factory=dict)
+    more: Mapping[str, float | str] = field(default_factory=dict)
     risk: float = np.nan
 
 
 def trace_points(problem: Problem, points: Iterable[Point], solver: str, *, ensemble: bool) -> Path:
     """Return the path of the unpruned forest and some points, the largest first; at one size the smaller penalty first.
+
+    Where features are bought for rows the most expensive come first, whatever their size.
 
     Values are taken over for kept nodes only, point by point, so that points may come from a generator that changes its
     arrays. Ctrl-C ends the points, not the path: it has those found so far, and says so in its facts and a warning.
@@ -61,11 +64,14 @@ def trace_points(problem: Problem, points: Iterable[Point], solver: str, *, ense
         interrupted = True
         message = f"Interrupted: the path has the {len(found) - 1} points found so far. Run again for the others."
         warnings.warn(message, InterruptedWarning, stacklevel=2)
-    found[1:] = sorted(found[1:], key=lambda point: (-point.size, point.penalty))
-    columns = {
-        name: np.array([point.more.get(name, 0.0) for point in found])
-        for name in dict.fromkeys(name for point in found for name in point.more)
-    }
+    if isinstance(problem.cost, SharedCost):
+        masks = PackedMasks(np.array([point.bits for point in found]), forest.n_nodes)
+        price = dict(zip(map(id, found), problem.costs(masks).tolist(), strict=True))
+        found[1:] = sorted(found[1:], key=lambda point: (-price[id(point)], -point.size, point.penalty))
+    else:
+        found[1:] = sorted(found[1:], key=lambda point: (-point.size, point.penalty))
+    usual = {name: "" if isinstance(entry, str) else 0.0 for point in found for name, entry in point.more.items()}
+    columns = {name: np.array([point.more.get(name, none) for point in found]) for name, none in usual.items()}
     masks = PackedMasks(np.array([point.bits for point in found]), forest.n_nodes)
     penalty = np.array([point.penalty for point in found])
     changes: dict[str, Any] = {"values": [point.value for point in found]} if changed else {}
@@ -81,7 +87,7 @@ class _Packed(NamedTuple):
     bits: NDArray[np.uint8]
     size: int
     value: Floats
-    more: dict[str, float]
+    more: Mapping[str, float | str]
     risk: float
 
 
@@ -91,7 +97,7 @@ def trace_path(
     penalty: Floats,
     solver: str,
     *,
-    more: dict[str, Floats] | None = None,
+    more: Mapping[str, NDArray[Any]] | None = None,
     ensemble: bool = False,
     risk: Floats | None = None,
     cost: Floats | None = None,
@@ -126,6 +132,7 @@ def trace_path(
         "cost": problem.cost.name,
         "unpruned_cost": float(table["cost"][0]),
         "made_on_rows": len(problem.sample),
+        "judges": "ensemble" if ensemble else "trees",
     }
     path = Path(ForestAdapter(forest), masks, table, solver, facts, **changes)
     table["risk"] = known = np.full(len(path), np.nan) if risk is None else risk.copy()

@@ -3,6 +3,7 @@
 from secateur.solvers.base import Solver
 from secateur.solvers.best_subset import BestSubset
 from secateur.solvers.block_descent import BlockDescent
+from secateur.solvers.cost_descent import CostDescent
 from secateur.solvers.fewer_trees import FewerTrees
 from secateur.solvers.linear_program import LinearProgram
 from secateur.solvers.max_heap import MaxHeap
@@ -31,6 +32,7 @@ SOLVERS: dict[str, type[Solver]] = {
         FewerTrees,
         TreeLasso,
         MinCut,
+        CostDescent,
         LinearProgram,
         PrimalDual,
     )
@@ -40,6 +42,7 @@ __all__ = [
     "SOLVERS",
     "BestSubset",
     "BlockDescent",
+    "CostDescent",
     "FewerTrees",
     "LinearProgram",
     "MaxHeap",

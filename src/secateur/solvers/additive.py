@@ -164,6 +164,31 @@ def empty_state(ensemble: Additive) -> State:
     return state
 
 
+def full_state(ensemble: Additive) -> State:
+    """Return the ensemble as it is; a tree that is nothing but a root is in the intercept."""
+    forest = ensemble.forest
+    at_root = forest.value[forest.root] * (ensemble.slope / forest.divisor * forest.tree_weight)[:, None]
+    intercept = ensemble.slope * forest.base / forest.divisor
+    for tree, output in enumerate(forest.tree_output):
+        intercept[slice(None) if output < 0 else slice(output, output + 1)] += at_root[tree]
+    score = ensemble.start + intercept
+    part = np.where(forest.is_split[:, None], 0.0, ensemble.own)
+    for tree, output in enumerate(forest.tree_output):
+        added = part[forest.root[tree] + ensemble.leaves[tree].astype(np.intp)]
+        score[:, slice(None) if output < 0 else slice(output, output + 1)] += added
+    predicted = predict(ensemble, score)
+    status = np.where(forest.is_split, 1, 2).astype(np.int8)
+    status[forest.root[~forest.is_split[forest.root]]] = 0
+    return State(
+        ensemble.weight[:, None] * (ensemble.target - predicted),
+        predicted if ensemble.logits else np.empty((0, 0)),
+        intercept,
+        status,
+        part,
+        np.ones(forest.n_trees),
+    )
+
+
 def predict(ensemble: Additive, score: Floats) -> Floats:
     """Return what the sums mean: themselves, or probabilities."""
     if not ensemble.logits:
@@ -245,11 +270,11 @@ def decide(ensemble: Additive, state: State) -> tuple[NDArray[np.bool_], Floats]
             rest = state.intercept[k] / ensemble.slope - forest.base[k] / divisor
             lift[own, k if state.part.shape[1] > 1 else 0] = rest / len(own)
     tree = np.repeat(np.arange(forest.n_trees), np.diff(forest.tree_start))
-    added = _fill_splits(ensemble, status, state.part) / ensemble.slope + lift[tree]
+    added = fill_splits(ensemble, status, state.part) / ensemble.slope + lift[tree]
     return keep, added * divisor / forest.tree_weight[tree, None]
 
 
-def _fill_splits(ensemble: Additive, status: NDArray[np.int8], part: Floats) -> Floats:
+def fill_splits(ensemble: Additive, status: NDArray[np.int8], part: Floats) -> Floats:
     """Return `part` with the mean of the kept leaves below, by their rows, at the splits that are kept."""
     right = ensemble.forest.right
     at_leaf = (status == 2)[:, None]

@@ -46,8 +46,10 @@ class Solver(ABC):
         """Return the cost to use when the caller names none; None for the number of nodes."""
         return None
 
-    def aiming_at(self, *, max_nodes: int | None = None, max_trees: int | None = None) -> "Solver":
-        """Return a solver whose path has points that use up this many nodes or trees; itself if it has no such aim."""
+    def aiming_at(
+        self, *, max_nodes: int | None = None, max_trees: int | None = None, max_cost: float | None = None
+    ) -> "Solver":
+        """Return a solver whose path has points that use up such a budget; itself if it has no such aim."""
         return self
 
     @abstractmethod

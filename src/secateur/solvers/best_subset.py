@@ -71,7 +71,9 @@ class BestSubset(Solver):
         """Yes: trees are chosen together."""
         return True
 
-    def aiming_at(self, *, max_nodes: int | None = None, max_trees: int | None = None) -> "BestSubset":
+    def aiming_at(
+        self, *, max_nodes: int | None = None, max_trees: int | None = None, max_cost: float | None = None
+    ) -> "BestSubset":
         """Return the same with a budget, unless there is one."""
         return replace(self, max_nodes=self.max_nodes or max_nodes)
 

@@ -106,7 +106,9 @@ class BlockDescent(Solver):
         """Yes: that is the point."""
         return True
 
-    def aiming_at(self, *, max_nodes: int | None = None, max_trees: int | None = None) -> "BlockDescent":
+    def aiming_at(
+        self, *, max_nodes: int | None = None, max_trees: int | None = None, max_cost: float | None = None
+    ) -> "BlockDescent":
         """Return the same with budgets, unless there are some."""
         return replace(self, max_nodes=self.max_nodes or max_nodes, max_trees=self.max_trees or max_trees)
 

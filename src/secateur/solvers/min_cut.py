@@ -1,7 +1,7 @@
 """Feature cost exactly: (IP3) of Nan, Wang and Saligrama 2016 for every penalty, as one parametric minimum cut."""
 
 from dataclasses import dataclass, replace
-from typing import Literal, final
+from typing import Any, Literal, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -107,7 +107,7 @@ def _bound(problem: Problem, counts: Counts, path: Path) -> Floats:
 
 
 def _joined(problem: Problem, paths: list[Path], solver: str) -> Path:
-    """Return one path with the points of several, the largest first; the column `apart` says which is which."""
+    """Return one path with the points of several, the largest first; the column `origin` says which is which."""
     chosen = [(path, point) for path in paths for point in _some(len(path))]
     chosen = [chosen[0], *(one for one in chosen[1:] if one[1] > 0)]
     chosen[1:] = sorted(chosen[1:], key=lambda one: (-one[0].table["n_nodes"][one[1]], one[0].table["cost"][one[1]]))
@@ -118,8 +118,8 @@ def _joined(problem: Problem, paths: list[Path], solver: str) -> Path:
     masks = PackedMasks(
         np.array([np.packbits(path.masks.keep(point)) for path, point in chosen]), problem.forest.n_nodes
     )
-    more = {name: table[name] for name in ("objective", "bound", "jump")}
-    more["apart"] = np.array([float(path is paths[1]) for path, _ in chosen])
+    more: dict[str, NDArray[Any]] = {name: table[name] for name in ("objective", "bound", "jump")}
+    more["origin"] = np.array(["individual" if path is paths[1] else "ensemble" for path, _ in chosen])
     joined = trace_path(problem, masks, table["penalty"], solver, more=more, risk=table["risk"], cost=table["cost"])
     return replace(joined, facts={**joined.facts, "exact": paths[0].facts["exact"]})
 

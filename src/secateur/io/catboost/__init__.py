@@ -4,12 +4,13 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from catboost import CatBoost, CatBoostClassifier, CatBoostError, CatBoostRanker, CatBoostRegressor
+from catboost import CatBoost, CatBoostClassifier, CatBoostRanker, CatBoostRegressor, Pool
 
 from secateur.io.catboost.adapter import CatBoostAdapter
-from secateur.io.catboost.cbm import read_cbm
+from secateur.io.catboost.cbm import NativeModel, read_cbm
 from secateur.io.catboost.ctr_tables import check_tail
 from secateur.io.catboost.flatbuffer import damaged
+from secateur.io.catboost.info import check_info, class_places, has_params
 from secateur.io.catboost.json_file import json_to_cbm
 from secateur.io.catboost.losses import loss_named
 from secateur.io.catboost.trees import in_preorder
@@ -64,20 +65,37 @@ def load(file: Path) -> CatBoost:
             "may crash on a damaged one; a model in memory is needed. Load it with CatBoost's load_model and pass that."
         )
     check_tail(native)
+    check_info(native.info)
     loss = loss_named(native.info)
     kind = CatBoostRanker if loss.ranks else CatBoostRegressor
     if loss.classes or loss.many_labels:
         kind = CatBoostClassifier
+        class_places(native.info, native.trees.leaf_value.shape[1])
     with tempfile.TemporaryDirectory() as folder:
         checked = Path(folder) / "model.cbm"
         checked.write_bytes(blob)
         try:
             model = kind().load_model(str(checked))
-            if "params" in native.info:
-                model.get_all_params()  # CatBoost takes them seriously only when it predicts
-            return model
-        except (CatBoostError, ValueError, TypeError, KeyError) as error:
+            if has_params(native.info):
+                model.get_all_params()
+            _predict_one_row(model, native)
+        except Exception as error:  # of whatever type: it depends on which of CatBoost's own checks meets the damage
             raise damaged(f"CatBoost does not read it ({str(error).partition(chr(10))[0]})") from error
+    kept = dict(model.get_metadata())
+    check_info(kept)  # CatBoost leaves out parameters it does not understand
+    if loss_named(kept) != loss:
+        raise damaged(f"CatBoost does not take {loss.name} for the loss it was trained for")
+    return model
+
+
+def _predict_one_row(model: CatBoost, native: NativeModel) -> None:
+    """Let CatBoost predict: some of what it reads it takes seriously only then."""
+    questions = native.questions
+    categories = sorted(set(range(questions.n_columns)) - set(questions.numeric))
+    row: list[Any] = [0.0] * questions.n_columns
+    for column in categories:
+        row[column] = ""
+    CatBoost.predict(model, Pool([row], cat_features=categories), prediction_type="RawFormulaVal", thread_count=1)
 
 
 def dump(model: CatBoost, suffix: str) -> bytes:

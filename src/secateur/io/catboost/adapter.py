@@ -13,7 +13,9 @@ from sklearn.base import clone
 from secateur.decision import Decision
 from secateur.forest import Forest, Leaves, check_forest
 from secateur.io.adapter import Adapter, as_matrix, check_feature_names
+from secateur.io.catboost.answers import answers
 from secateur.io.catboost.cbm import NativeModel, probe_cbm, read_cbm, write_cbm
+from secateur.io.catboost.info import class_places
 from secateur.io.catboost.losses import Loss, loss_named
 from secateur.io.catboost.trees import Preorder, in_preorder, pruned_trees, values_and_weights
 from secateur.io.targets import as_columns, as_real_target, class_codes
@@ -46,8 +48,13 @@ class CatBoostAdapter(Adapter):
 
     @cached_property
     def classes(self) -> NDArray[Any] | None:
-        """The labels, for classifiers."""
-        return np.array(self.model.classes_) if self.loss.classes else None
+        """The labels the trees are for, for classifiers: a model may name classes that never occurred in training."""
+        return np.array(self.model.classes_)[self._places] if self.loss.classes else None
+
+    @cached_property
+    def _places(self) -> list[int]:
+        """The place of each of these labels among all the model names."""
+        return class_places(self.native.info, self.native.trees.leaf_value.shape[1])
 
     def read(self) -> Forest:
         """Return bias + scale · Σ trees."""
@@ -166,11 +173,21 @@ class CatBoostAdapter(Adapter):
         if isinstance(self.model, CatBoostClassifier) and self.loss.many_labels:
             return (raw > self._border).astype(np.int64)
         kind = self.model._get_default_prediction_type() if isinstance(self.model, CatBoostRegressor) else ""
-        if kind == "Exponent":
-            raw = np.exp(raw)
-        elif kind == "RMSEWithUncertainty":
-            raw = np.column_stack([raw[:, 0], np.exp(2 * raw[:, 1])])
+        if kind in ("Exponent", "RMSEWithUncertainty"):
+            return answers(raw, kind, self.loss.name)
         return raw[:, 0] if raw.shape[1] == 1 else raw
+
+    def probabilities(self, raw: NDArray[np.floating]) -> Any:
+        """Return the probabilities of all classes the model names."""
+        n_named = len(self.model.classes_) if self.loss.classes else 0
+        if self.loss.name == "MultiClass":
+            return answers(raw, "Probability", self.loss.name, tuple(self._places), n_named)
+        found = super().probabilities(raw)
+        if n_named <= len(self._places):
+            return found
+        spread = np.zeros((len(found), n_named))
+        spread[:, self._places] = found
+        return spread
 
     @property
     def _border(self) -> float:

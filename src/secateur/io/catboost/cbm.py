@@ -218,6 +218,8 @@ def _check_trees(trees: NativeTrees, starts: NDArray[np.int32], n_questions: int
         raise damaged(f"a tree has size {size.min() if size.min() < least else size.max()}")
     if size.sum(dtype=np.int64) != len(split) or not np.array_equal(starts, _starts(size)):
         raise damaged(f"its trees do not add up to its {len(split)} splits")
+    if not trees.symmetric and not len(trees.step) == len(trees.leaf_id) == len(split):
+        raise damaged(f"it has {len(split)} splits, {len(trees.step)} nodes and {len(trees.leaf_id)} numbers of leaves")
     asks = split if trees.symmetric else split[(trees.step != 0).any(axis=1)]
     if len(asks) and (asks.min() < 0 or asks.max() >= n_questions):
         raise damaged(f"a split asks question {asks.min() if asks.min() < 0 else asks.max()} of {n_questions}")
@@ -236,9 +238,6 @@ def _check_trees(trees: NativeTrees, starts: NDArray[np.int32], n_questions: int
 
 def _check_leaf_ids(trees: NativeTrees) -> None:
     """Raise ValueError unless every leaf belongs to one node, and the leaves of a tree lie side by side."""
-    n_nodes = len(trees.split)
-    if len(trees.step) != n_nodes or len(trees.leaf_id) != n_nodes:
-        raise damaged(f"it has {n_nodes} splits, {len(trees.step)} nodes and {len(trees.leaf_id)} numbers of leaves")
     tree = np.repeat(np.arange(len(trees.size)), trees.size)
     own = (trees.step == 0).any(axis=1)
     leaf, width = trees.leaf_id[own].astype(np.int64), trees.leaf_value.shape[1]

@@ -69,7 +69,7 @@ def _check_model(found: Any) -> tuple[float, list[float]]:
     """Return scale and bias."""
     _get(found, "features_info", dict)
     info = _get(found, "model_info", dict)
-    if not isinstance(info.get("params", {}), dict):
+    if not isinstance(info.get("params") or {}, dict):
         raise damaged("its params are no object")
     if ("trees" in found) == ("oblivious_trees" in found):
         raise damaged("it needs either trees or oblivious_trees")

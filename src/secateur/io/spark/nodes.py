@@ -33,7 +33,8 @@ class NodeTable:
     prediction, stats : (n_nodes,) and (n_nodes, width)
     raw_count : (n_nodes,), or None
         Unweighted training rows; Spark before 3.0 did not save it.
-    impurity : (n_nodes,)
+    impurity, gain : (n_nodes,)
+        As Spark stores them; a leaf has no gain.
     feature, n_categories : (n_nodes,)
         -1 at a leaf; `n_categories` also -1 at a numeric split.
     listed, first : (n_listed,) and (n_nodes + 1,)
@@ -49,6 +50,7 @@ class NodeTable:
     stats: Floats
     raw_count: Ints | None
     impurity: Floats
+    gain: Floats
     feature: Ints
     n_categories: Ints
     listed: Floats
@@ -131,6 +133,7 @@ def _fill(table: pa.Table, start: Ints, tree_id: Ints, right: NDArray[np.int32],
         stats=stats.reshape(-1, width),
         raw_count=numbers(columns, "rawCount", np.int64) if "rawCount" in columns else None,
         impurity=numbers(columns, "impurity", np.float64),
+        gain=numbers(columns, "gain", np.float64),
         feature=np.where(right == -1, -1, numbers(split, "featureIndex", np.int64)),
         n_categories=np.where(right == -1, -1, numbers(split, "numCategories", np.int64)),
         listed=listed,

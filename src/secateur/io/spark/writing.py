@@ -34,7 +34,7 @@ def pruned_table(nodes: NodeTable, keep: NDArray[np.bool_], small: Forest, new: 
         "id": place,
         "leftChild": np.where(leaf, -1, place + 1),
         "rightChild": np.where(leaf, -1, small.right - root),
-        "gain": np.where(leaf, -1.0, numbers(columns, "gain", np.float64)),
+        "gain": np.where(leaf, -1.0, nodes.gain[keep]),
     }
     split = inside(columns, "split")
     was, length = np.flatnonzero(keep), np.diff(nodes.first)[keep]

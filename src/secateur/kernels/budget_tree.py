@@ -1,0 +1,401 @@
+"""A tree grown to be cheap: at each node the split with the least price of progress (Nan, Wang, Saligrama 2015).
+
+The impurity of class counts n is `F(n) = Σ_{i≠j} [[n_i − α]₊ [n_j − α]₊ − α²]₊`, and a split of a node S by a feature
+of price c costs `max over both sides of c / (F(S) − F(side))`. Only terms with class i change when a row of class i
+moves from the right side to the left, so both impurities are kept up to date in O(classes) per row.
+
+Every column is sorted once, before all trees; a split parts all columns stably, so that each node finds its rows in
+order: `order[k, start:end]` are the rows of a node by feature k, rows where it is missing last, and
+`values[k, start:end]` what it says of them.
+"""
+
+import numpy as np
+
+from secateur.kernels._jit import kernel
+
+_ROUNDING = 1e-12
+
+
+@kernel
+def threshold_pairs(counts: np.ndarray, alpha: float) -> float:
+    """Return F of class counts."""
+    total = 0.0
+    for i in range(len(counts)):
+        a = max(counts[i] - alpha, 0.0)
+        for j in range(i):
+            total += max(a * max(counts[j] - alpha, 0.0) - alpha * alpha, 0.0)
+    return 2.0 * total
+
+
+@kernel
+def drawn_in_order(columns: np.ndarray, order: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the rows of positive weight of each sorted column, and their values, both (n_features, n_drawn)."""
+    n_drawn = np.count_nonzero(weight > 0.0)
+    rows = np.empty((len(order), n_drawn), np.int32)
+    values = np.empty((len(order), n_drawn), np.float32)
+    for k in range(len(order)):
+        place = 0
+        for row in order[k]:
+            if weight[row] > 0.0:
+                rows[k, place], values[k, place] = row, columns[k, row]
+                place += 1
+    return rows, values
+
+
+@kernel
+def grow_budget_tree(
+    values: np.ndarray,
+    order: np.ndarray,
+    label: np.ndarray,
+    weight: np.ndarray,
+    n_classes: int,
+    things: np.ndarray,
+    prices: np.ndarray,
+    reuse: float,
+    alpha: float,
+    max_depth: int,
+    min_leaf: int,
+    n_candidates: int,
+    seed: int,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Grow a tree in preorder; `values` and `order` are used up.
+
+    Parameters
+    ----------
+    values, order : (n_features, n_drawn) float32 and int32
+        The rows to grow on, sorted by each feature, missing values last.
+    label, weight : (n_rows,) int32 and float64
+    things, prices : (n_features, 2) int32 and (n_things,)
+        What a feature needs, −1 for nothing, and the price of each thing.
+    reuse : float
+        The share of its price that a thing has below the split that bought it.
+    n_candidates : int
+        How many features that are not constant to draw at a node; more are drawn until one makes progress.
+
+    Returns
+    -------
+    right, feature : (n_nodes,) int32, −1 at leaves
+    threshold : (n_nodes,)
+    missing_left : (n_nodes,) uint8
+    n_rows : (n_nodes,) int64
+    counts : (n_nodes, n_classes)
+    """
+    n_features, n_drawn = order.shape
+    capacity = 2 * n_drawn - 1
+    right = np.full(capacity, -1, np.int32)
+    parent = np.full(capacity, -1, np.int32)
+    feature = np.full(capacity, -1, np.int32)
+    threshold = np.full(capacity, -2.0)
+    missing_left = np.zeros(capacity, np.uint8)
+    n_rows = np.empty(capacity, np.int64)
+    counts = np.empty((capacity, n_classes))
+
+    # A pending node: where its rows begin and end, its depth, its parent, whether it is a right child.
+    pending = np.empty((n_drawn + 1, 5), np.int64)
+    pending_counts = np.empty((n_drawn + 1, n_classes))
+    _set(pending[0], 0, n_drawn, 0, -1, 0)
+    goes_left = np.ones(len(label), np.uint8)
+    _count_sides(order[0], goes_left, label, weight, pending_counts[0], pending_counts[1])
+    n_pending, n_nodes = 1, 0
+
+    spare_row, spare_value = np.empty(n_drawn, np.int32), np.empty(n_drawn, np.float32)
+    on_the_left = np.empty(n_classes)
+    bought = np.zeros(len(prices), np.bool_)
+    candidates = np.arange(n_features)
+    random = np.array([2 * seed + 1], np.uint64)
+    while n_pending:
+        n_pending -= 1
+        start, end, depth, above, is_right = pending[n_pending]
+        n, node = end - start, n_nodes
+        n_nodes += 1
+        parent[node], n_rows[node] = above, n
+        counts[node] = pending_counts[n_pending]
+        if is_right:
+            right[above] = node
+        if _is_final(counts[node], n, depth, alpha, max_depth, min_leaf):
+            continue
+        _mark_bought(node, parent, feature, things, bought, True)
+        k, cut, nan_left = best_split(
+            values, order, start, end, label, weight, counts[node], things, prices, bought, reuse, alpha,
+            min_leaf, n_candidates, candidates, random, on_the_left,
+        )  # fmt: skip
+        _mark_bought(node, parent, feature, things, bought, False)
+        if k == -1:
+            continue
+        own = values[k, start:end]
+        n_present = _n_present(own)
+        n_left = cut + n - n_present if nan_left else cut
+        feature[node] = k
+        threshold[node] = _between(own, cut, n_present)
+        missing_left[node] = nan_left if n_present < n else 2 * n_left > n
+        for i in range(n):
+            goes_left[order[k, start + i]] = i < cut or (nan_left and i >= n_present)
+        left, right_ = pending_counts[n_pending + 1], pending_counts[n_pending]
+        _count_sides(order[k, start:end], goes_left, label, weight, left, right_)
+        _set(pending[n_pending], start + n_left, end, depth + 1, node, 1)
+        _set(pending[n_pending + 1], start, start + n_left, depth + 1, node, 0)
+        n_pending += 2
+        if not (
+            _is_final(left, n_left, depth + 1, alpha, max_depth, min_leaf)
+            and _is_final(right_, n - n_left, depth + 1, alpha, max_depth, min_leaf)
+        ):
+            for j in range(n_features):
+                _part(order[j, start:end], values[j, start:end], goes_left, spare_row, spare_value)
+    kept = slice(0, n_nodes)
+    return (
+        right[kept].copy(), feature[kept].copy(), threshold[kept].copy(),
+        missing_left[kept].copy(), n_rows[kept].copy(), counts[kept].copy(),
+    )  # fmt: skip
+
+
+@kernel
+def best_split(
+    values: np.ndarray,
+    order: np.ndarray,
+    start: int,
+    end: int,
+    label: np.ndarray,
+    weight: np.ndarray,
+    counts: np.ndarray,
+    things: np.ndarray,
+    prices: np.ndarray,
+    bought: np.ndarray,
+    reuse: float,
+    alpha: float,
+    min_leaf: int,
+    n_candidates: int,
+    candidates: np.ndarray,
+    random: np.ndarray,
+    left: np.ndarray,
+) -> tuple[int, int, bool]:
+    """Return the feature with the least price of progress, how many present rows go left, and whether missing ones do.
+
+    The feature is −1 if no split makes progress on both sides. Ties go to the greater progress (so do splits that
+    cost nothing), then to the lower feature, missing values on the right, the lower threshold.
+    """
+    n_features, n = len(order), end - start
+    impurity = threshold_pairs(counts, alpha)
+    best, cut, nan_left, least, most = -1, 0, False, np.inf, 0.0
+    n_seen = 0
+    for i in range(n_features):
+        if n_candidates < n_features:
+            if n_seen >= n_candidates and best != -1:
+                break
+            j = i + _next(random) % (n_features - i)
+            candidates[i], candidates[j] = candidates[j], candidates[i]
+        k = candidates[i]
+        if values[k, start] == values[k, end - 1] or np.isnan(values[k, start]):
+            continue
+        n_seen += 1
+        own, rows = values[k, start:end], order[k, start:end]
+        n_present = _n_present(own)
+        price = _price(k, things, prices, bought, reuse)
+        for side in range(1 if n_present == n else 2):
+            if len(counts) == 2:
+                place, worst = _scan_two(own, rows, n_present, side == 1, label, weight, counts, alpha, min_leaf)
+            else:
+                place, worst = _scan(
+                    own, rows, n_present, side == 1, label, weight, counts, alpha, min_leaf, impurity, left
+                )
+            progress = impurity - worst
+            if place == 0 or progress <= _ROUNDING * impurity:
+                continue
+            ratio = price / progress
+            tie = ratio == least and (progress > most or (progress == most and k < best))
+            if ratio < least or tie:
+                best, cut, nan_left, least, most = k, place, side == 1, ratio, progress
+    return best, cut, nan_left
+
+
+@kernel
+def _scan(
+    values: np.ndarray,
+    rows: np.ndarray,
+    n_present: int,
+    nan_left: bool,
+    label: np.ndarray,
+    weight: np.ndarray,
+    counts: np.ndarray,
+    alpha: float,
+    min_leaf: int,
+    impurity: float,
+    left: np.ndarray,
+) -> tuple[int, float]:
+    """Return after how many present rows to split, 0 for nowhere, and the impurity of the worse side there.
+
+    `left` is room for the counts on the left; those on the right are what is missing to `counts`.
+    """
+    left[:] = 0.0
+    left_impurity, right_impurity, n_before = 0.0, impurity, 0
+    if nan_left:
+        for row in rows[n_present:]:
+            left[label[row]] += weight[row]
+        left_impurity, right_impurity = threshold_pairs(left, alpha), threshold_pairs(counts - left, alpha)
+        n_before = len(rows) - n_present
+    left_total, total, floor = left.sum(), counts.sum(), alpha * alpha
+    cut, best = 0, np.inf
+    for i in range(_last_cut(len(rows), n_present, n_before, min_leaf)):
+        # Invariant: left_impurity = F(left), right_impurity = F(counts - left), left_total = Σ left.
+        c, w = label[rows[i]], weight[rows[i]]
+        before, after = left[c], left[c] + w
+        if alpha == 0.0:
+            left_impurity += 2.0 * w * (left_total - before)
+            right_impurity -= 2.0 * w * (total - left_total - (counts[c] - before))
+        else:
+            a, b = max(before - alpha, 0.0), max(after - alpha, 0.0)
+            p, q = max(counts[c] - before - alpha, 0.0), max(counts[c] - after - alpha, 0.0)
+            for j in range(len(counts)):
+                if j != c:
+                    x, y = max(left[j] - alpha, 0.0), max(counts[j] - left[j] - alpha, 0.0)
+                    left_impurity += 2.0 * (max(b * x - floor, 0.0) - max(a * x - floor, 0.0))
+                    right_impurity += 2.0 * (max(q * y - floor, 0.0) - max(p * y - floor, 0.0))
+        left[c] = after
+        left_total += w
+        if n_before + i + 1 < min_leaf or (i + 1 < n_present and values[i + 1] == values[i]):
+            continue
+        worst = max(left_impurity, right_impurity, 0.0)
+        if worst < best:
+            cut, best = i + 1, worst
+    return cut, best
+
+
+@kernel
+def _scan_two(
+    values: np.ndarray,
+    rows: np.ndarray,
+    n_present: int,
+    nan_left: bool,
+    label: np.ndarray,
+    weight: np.ndarray,
+    counts: np.ndarray,
+    alpha: float,
+    min_leaf: int,
+) -> tuple[int, float]:
+    """Do what `_scan` does, for two classes: F is one product, and nothing has to be kept but the counts."""
+    first, second, n_before = 0.0, 0.0, 0
+    if nan_left:
+        n_before = len(rows) - n_present
+        for row in rows[n_present:]:
+            first += weight[row] * (1 - label[row])
+            second += weight[row] * label[row]
+    cut, best = 0, np.inf
+    for i in range(_last_cut(len(rows), n_present, n_before, min_leaf)):
+        w, c = weight[rows[i]], label[rows[i]]
+        first += w * (1 - c)
+        second += w * c
+        if n_before + i + 1 < min_leaf or (i + 1 < n_present and values[i + 1] == values[i]):
+            continue
+        left = max(first - alpha, 0.0) * max(second - alpha, 0.0)
+        right = max(counts[0] - first - alpha, 0.0) * max(counts[1] - second - alpha, 0.0)
+        worst = max(left - alpha * alpha, right - alpha * alpha, 0.0)
+        if worst < best:
+            cut, best = i + 1, worst
+    return cut, 2.0 * best
+
+
+@kernel
+def _last_cut(n: int, n_present: int, n_before: int, min_leaf: int) -> int:
+    """Return how many present rows can go left; all of them only if missing ones are on the right."""
+    last = n_present if n_present < n and n_before == 0 else n_present - 1
+    return min(last, n - min_leaf - n_before)
+
+
+@kernel
+def _is_final(counts: np.ndarray, n: int, depth: int, alpha: float, max_depth: int, min_leaf: int) -> bool:
+    return n < 2 * min_leaf or depth >= max_depth or threshold_pairs(counts, alpha) <= 0.0
+
+
+@kernel
+def _price(k: int, things: np.ndarray, prices: np.ndarray, bought: np.ndarray, reuse: float) -> float:
+    price = 0.0
+    for thing in things[k]:
+        if thing != -1:
+            price += prices[thing] * (reuse if bought[thing] else 1.0)
+    return price
+
+
+@kernel
+def _mark_bought(
+    node: int, parent: np.ndarray, feature: np.ndarray, things: np.ndarray, bought: np.ndarray, mark: bool
+) -> None:
+    """Mark, or unmark, what the splits above a node have paid for."""
+    above = parent[node]
+    while above != -1:
+        for thing in things[feature[above]]:
+            if thing != -1:
+                bought[thing] = mark
+        above = parent[above]
+
+
+@kernel
+def _n_present(values: np.ndarray) -> int:
+    """Return how many rows have a value; the others are last."""
+    if not np.isnan(values[-1]):
+        return len(values)
+    low, high = 0, len(values) - 1
+    while low < high:
+        middle = (low + high) // 2
+        if np.isnan(values[middle]):
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+@kernel
+def _between(values: np.ndarray, cut: int, n_present: int) -> float:
+    """Return the middle of two float32 values, exact in float64; above all values it is infinite."""
+    if cut == n_present:
+        return np.inf
+    return np.float64(values[cut - 1]) / 2.0 + np.float64(values[cut]) / 2.0
+
+
+@kernel
+def _set(node: np.ndarray, start: int, end: int, depth: int, parent: int, is_right: int) -> None:
+    node[0], node[1], node[2], node[3], node[4] = start, end, depth, parent, is_right
+
+
+@kernel
+def _count_sides(
+    rows: np.ndarray,
+    goes_left: np.ndarray,
+    label: np.ndarray,
+    weight: np.ndarray,
+    left: np.ndarray,
+    right: np.ndarray,
+) -> None:
+    left[:] = 0.0
+    right[:] = 0.0
+    for row in rows:
+        if goes_left[row]:
+            left[label[row]] += weight[row]
+        else:
+            right[label[row]] += weight[row]
+
+
+@kernel
+def _part(
+    rows: np.ndarray, values: np.ndarray, goes_left: np.ndarray, spare_row: np.ndarray, spare_value: np.ndarray
+) -> None:
+    """Move the rows that go left to the front of a column, keeping their order on both sides."""
+    n_left, n_right = 0, 0
+    for i in range(len(rows)):
+        row, value = rows[i], values[i]
+        side = int(goes_left[row])
+        rows[n_left], values[n_left] = row, value  # never ahead of i
+        spare_row[n_right], spare_value[n_right] = row, value
+        n_left += side
+        n_right += 1 - side
+    for i in range(n_right):
+        rows[n_left + i], values[n_left + i] = spare_row[i], spare_value[i]
+
+
+@kernel
+def _next(random: np.ndarray) -> int:
+    """Return the next whole number of an xorshift generator, below 2^31."""
+    x = random[0]
+    x ^= x << np.uint64(13)
+    x ^= x >> np.uint64(7)
+    x ^= x << np.uint64(17)
+    random[0] = x
+    return int(x >> np.uint64(33))

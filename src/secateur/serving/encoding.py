@@ -1,0 +1,217 @@
+"""Values as they are bought, turned into what the trees look at, by the model's own preparation of rows."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secateur.io.adapter import Adapter
+from secateur.routing import _without_zeros
+from secateur.serving.columns import Purchasable
+
+_CELLS = 4_000_000
+"""How large a table to encode may be."""
+
+
+@dataclass(frozen=True, eq=False)
+class Values:
+    """One column of some rows as a source gave it.
+
+    Attributes
+    ----------
+    values : (n_rows,) float64 or object
+        NaN or None where one is missing or could not be had.
+    missing : (n_rows,) bool
+    errors : dict of place: str
+        Why values could not be had.
+    """
+
+    values: NDArray[Any]
+    missing: NDArray[np.bool_]
+    errors: dict[int, str]
+
+
+@dataclass(frozen=True, eq=False)
+class Encoder:
+    """Turns values of one of the user's columns into those of the features made from it.
+
+    Attributes
+    ----------
+    adapter : Adapter
+    columns : Purchasable
+    example : DataFrame or (1, n_columns) array, optional
+        A row the model can predict: what stands in all other columns while one is encoded, and how values are held.
+    """
+
+    adapter: Adapter
+    columns: Purchasable
+    example: Any = None
+
+    @cached_property
+    def features(self) -> list[NDArray[np.intp]]:
+        """The features of the forest made from each column."""
+        return [np.flatnonzero(self.columns.origin == k) for k in range(self.columns.n_columns)]
+
+    @cached_property
+    def plain(self) -> NDArray[np.bool_]:
+        """Which columns are numbers that trees compare as they are."""
+        forest, columns = self.adapter.forest, self.columns
+        plain = np.ones(columns.n_columns, bool)
+        if hasattr(self.adapter, "inner") or not np.isnan(getattr(self.adapter, "missing", np.nan)):
+            return ~plain
+        row = forest.categories.row
+        listed = np.unique(forest.feature[row != -1]) if len(row) else np.empty(0, np.intp)
+        plain[columns.origin[listed]] = False
+        plain[columns.origin[columns.n_columns :]] = False  # what CatBoost makes of them
+        return plain
+
+    @cached_property
+    def blank(self) -> Any:
+        """A row with the example's values, or with none."""
+        n_columns, names = self.columns.n_columns, self.columns.names
+        if self.example is not None or not hasattr(self.adapter, "inner") or names is None:
+            return np.full((1, n_columns), np.nan) if self.example is None else self.example
+        import pandas as pd
+
+        return pd.DataFrame([[np.nan] * n_columns], columns=list(names))
+
+    def check(self) -> None:
+        """Raise ValueError if the example, or the blank row where one is needed, is none the model can prepare."""
+        if self.example is None and self.plain[self.columns.origin[self.adapter.forest.features_used]].all():
+            return
+        try:
+            self.adapter.rows(self.blank)
+        except Exception as error:
+            found = "a row without values" if self.example is None else "the example"
+            raise ValueError(
+                f"The model cannot prepare {found} ({error}); columns are encoded one by one, and a row it can "
+                "predict must stand in for the others. Pass example=X[:1], as the model was trained."
+            ) from error
+
+    @cached_property
+    def knows_missing(self) -> bool:
+        """Whether the library has a rule for missing values; some models of scikit-learn refuse them."""
+        inner: Any = self.adapter
+        while hasattr(inner, "inner"):
+            inner = inner.inner
+        if inner.library != "sklearn":
+            return True
+        from sklearn.utils import get_tags
+
+        return bool(get_tags(inner.model).input_tags.allow_nan)
+
+    def read(self, column: int, found: Any, n_rows: int) -> Values:
+        """Return what a source gave, sorted into values, missing values and errors."""
+        length = len(found) if hasattr(found, "__len__") else None
+        if length != n_rows:
+            came = f"a {type(found).__name__}" if length is None else f"{length} values"
+            reason = f"{came} came for {n_rows} rows; a value for each is needed"
+            return Values(np.full(n_rows, np.nan), np.ones(n_rows, bool), dict.fromkeys(range(n_rows), reason))
+        if self.plain[column]:
+            try:
+                numbers = np.asarray(found, np.float64)
+                if numbers.shape == (n_rows,):
+                    return Values(numbers, np.isnan(numbers), {})
+            except (TypeError, ValueError):
+                pass
+        return self._one_by_one(column, found, n_rows)
+
+    def _one_by_one(self, column: int, found: Any, n_rows: int) -> Values:
+        values = np.empty(n_rows, object)
+        missing = np.zeros(n_rows, bool)
+        errors: dict[int, str] = {}
+        for k, value in enumerate(found):
+            if isinstance(value, BaseException):
+                errors[k] = f"{type(value).__name__}: {value}"
+            elif self.plain[column] and not is_missing(value):
+                try:
+                    value = float(value)
+                except (TypeError, ValueError):
+                    errors[k] = f"{value!r} is no number"
+            missing[k] = k in errors or is_missing(value)
+            values[k] = np.nan if missing[k] else value
+        return Values(values.astype(np.float64) if self.plain[column] else values, missing, errors)
+
+    def encode(self, column: int, values: NDArray[Any]) -> tuple[NDArray[np.floating], dict[int, str]]:
+        """Return (n_rows, n_made) values of the features made from a column, and why some have none."""
+        if self.plain[column]:
+            matrix = self._cast(values[:, None])
+            return self._as_routed(np.repeat(matrix, len(self.features[column]), axis=1), column), {}
+        made = np.full((len(values), len(self.features[column])), np.nan, self.adapter.forest.input_dtype)
+        errors: dict[int, str] = {}
+        step = max(1, _CELLS // max(self.columns.n_columns, 1))
+        for first in range(0, len(values), step):
+            self._encode_into(made, errors, column, values, first, min(first + step, len(values)))
+        return self._as_routed(made, column), errors
+
+    def _cast(self, numbers: NDArray[Any]) -> NDArray[np.floating]:
+        with np.errstate(over="ignore"):  # beyond float32 is infinite
+            if self.adapter.library == "lightgbm":
+                from secateur.io.lightgbm.columns import encode
+
+                return np.asarray(encode(numbers, None, None), self.adapter.forest.input_dtype)
+            return numbers.astype(self.adapter.forest.input_dtype)
+
+    def _as_routed(self, made: NDArray[np.floating], column: int) -> NDArray[np.floating]:
+        """Return values as `route` compares them: where 0 counts as missing, it is."""
+        zeros = np.flatnonzero(np.isin(self.features[column], self.adapter.forest.zero_is_missing))
+        return _without_zeros(made, tuple(zeros.tolist())) if len(zeros) else made
+
+    def _encode_into(
+        self,
+        made: NDArray[np.floating],
+        errors: dict[int, str],
+        column: int,
+        values: NDArray[Any],
+        first: int,
+        last: int,
+    ) -> None:
+        """Encode a slice; if the model refuses it, its halves, so that only the values it refuses are lost."""
+        try:
+            made[first:last] = self.adapter.rows(self._table(column, values[first:last]))[:, self.features[column]]
+        except Exception as error:
+            if last - first == 1:
+                errors[first] = f"{values[first]!r} cannot be encoded ({error})"
+                return
+            middle = (first + last) // 2
+            self._encode_into(made, errors, column, values, first, middle)
+            self._encode_into(made, errors, column, values, middle, last)
+
+    def _table(self, column: int, values: NDArray[Any]) -> Any:
+        """Return rows that differ from the example in one column only."""
+        if hasattr(self.blank, "iloc"):
+            table = self.blank.iloc[np.zeros(len(values), int)].reset_index(drop=True)
+            table.isetitem(column, _series(values, self.blank.dtypes.iloc[column]))
+            return table
+        matrix = np.repeat(np.asarray(self.blank)[:1], len(values), axis=0)
+        if matrix.dtype != object and values.dtype == object:
+            try:
+                values = values.astype(np.float64)
+            except (TypeError, ValueError):
+                matrix = matrix.astype(object)
+        matrix[:, column] = values
+        return matrix
+
+
+def is_missing(value: Any) -> bool:
+    """Return whether a value is None, NaN, or what pandas has for these."""
+    try:
+        return value is None or bool(value != value)
+    except (TypeError, ValueError):  # pandas.NA is not even unequal to itself, and arrays are many things at once
+        return type(value).__name__ == "NAType"
+
+
+def _series(values: NDArray[Any], dtype: Any) -> Any:
+    """Return values as a column like the example's; categories it does not know are put behind those it knows."""
+    import pandas as pd
+
+    if isinstance(dtype, pd.CategoricalDtype):
+        known = dtype.categories.tolist()
+        new = [value for value in dict.fromkeys(values) if not is_missing(value) and value not in set(known)]
+        return pd.Series(pd.Categorical(values, categories=[*known, *new], ordered=dtype.ordered))
+    try:
+        return pd.Series(list(values), dtype=dtype)
+    except (TypeError, ValueError):
+        return pd.Series(list(values)).infer_objects()

@@ -1,0 +1,212 @@
+"""What is known of a model before any row comes: bounds below each node, prices, and when an answer is settled."""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Literal, TypedDict, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secateur.costs import Bill, SharedCost
+from secateur.forest import Forest
+from secateur.io.adapter import Adapter
+from secateur.kernels.serving import leaves_below
+from secateur.routing import inclusive_threshold
+from secateur.sample import Sample
+from secateur.serving.certainty import LabelRule, label_rule, not_linear, slack_of
+from secateur.serving.columns import Purchasable
+
+Same = Literal["leaves", "value", "label"]
+Missing = Literal["model", "report", "raise"]
+
+
+class Options(TypedDict, total=False):
+    """What a caller may say of the terms; see `LazyPredictor`."""
+
+    same: Same
+    tolerance: float
+    max_cost: float | None
+    missing: Missing
+
+
+@dataclass(frozen=True)
+class Terms:
+    """On which terms rows are predicted; see `LazyPredictor`."""
+
+    same: Same = "value"
+    tolerance: float = 0.0
+    max_cost: float | None = None
+    missing: Missing = "model"
+
+    def __post_init__(self) -> None:
+        for name, known in (("same", get_args(Same)), ("missing", get_args(Missing))):
+            if getattr(self, name) not in known:
+                raise ValueError(f"{name}={getattr(self, name)!r} is unknown; use one of {', '.join(known)}.")
+        for name in ("tolerance", "max_cost"):
+            if getattr(self, name) is not None and not getattr(self, name) >= 0:
+                raise ValueError(f"{name} is {getattr(self, name)}; a number of at least 0 is needed.")
+        if self.tolerance and self.same != "value":
+            raise ValueError(f"tolerance is about values, but same={self.same!r} was asked for. Use same='value'.")
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """A model as rows are walked through it.
+
+    Attributes
+    ----------
+    adapter : Adapter
+    columns : Purchasable
+    cost : SharedCost
+    """
+
+    adapter: Adapter
+    columns: Purchasable
+    cost: SharedCost
+
+    @cached_property
+    def forest(self) -> Forest:
+        """The forest whose sums the model's `predict` is told of."""
+        forest = self.adapter.forest
+        return replace(forest, divisor=1.0) if self.adapter.raw_is_total else forest
+
+    @cached_property
+    def asks(self) -> NDArray[np.int32]:
+        """The user's column each split needs, −1 at a leaf, (n_nodes,)."""
+        feature = self.forest.feature
+        return np.where(feature >= 0, np.append(self.columns.origin, np.int32(-1))[feature], np.int32(-1))
+
+    @cached_property
+    def term(self) -> NDArray[np.float64]:
+        """What each node adds to the sum, rounded as it is when it is added, (n_nodes, width)."""
+        weight = np.repeat(self.forest.tree_weight, np.diff(self.forest.tree_start))
+        with np.errstate(over="ignore"):
+            return (weight[:, None] * self.forest.value).astype(self.forest.sum_dtype).astype(np.float64)
+
+    @cached_property
+    def _below(self) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int32]]:
+        low, high = np.empty_like(self.term), np.empty_like(self.term)
+        settled = np.empty(self.forest.n_nodes, np.int32)
+        leaves_below(self.forest.right, self.term, self.forest.value.view(np.int64), low, high, settled)
+        return low, high, settled
+
+    @property
+    def low(self) -> NDArray[np.float64]:
+        """The least any leaf below a node adds, (n_nodes, width)."""
+        return self._below[0]
+
+    @property
+    def high(self) -> NDArray[np.float64]:
+        """The most any leaf below a node adds, (n_nodes, width)."""
+        return self._below[1]
+
+    @cached_property
+    def width(self) -> NDArray[np.float64]:
+        """How much a tree at this node leaves open, (n_nodes,)."""
+        return (self.high - self.low).sum(axis=1)
+
+    @cached_property
+    def here(self) -> NDArray[np.int32]:
+        """The nodes themselves, (n_nodes,)."""
+        return np.arange(self.forest.n_nodes, dtype=np.int32)
+
+    def settled(self, terms: Terms) -> NDArray[np.int32]:
+        """Return where a tree that has come to a node goes on without looking, (n_nodes,)."""
+        return self.here if terms.same == "leaves" else self._below[2]
+
+    @cached_property
+    def stand_in(self) -> Forest:
+        """The forest in which splits say something their leaves could say, for trees that do not come to a leaf."""
+        low, high = _value_bounds(self.forest)
+        return replace(self.forest, value=np.clip(self.forest.value, low, high))
+
+    def walked(self, terms: Terms) -> tuple[Any, ...]:
+        """Return what the walk needs of the forest."""
+        return (*self._questions, self.settled(terms), self.low, self.high, self.width, self.forest.tree_output)
+
+    @cached_property
+    def _questions(self) -> tuple[Any, ...]:
+        f, lists = self.forest, self.forest.categories
+        nodes = (f.right, f.feature, self.asks, inclusive_threshold(f), f.default_left)
+        return (*nodes, lists.row, lists.start, lists.code, lists.left, lists.other_left)
+
+    def start(self, terms: Terms) -> "Start":
+        """Return where every row starts."""
+        return self._starts[terms.same == "leaves"]
+
+    @cached_property
+    def _starts(self) -> tuple["Start", "Start"]:
+        settled, here = (start_of(self, settled[self.forest.root]) for settled in (self._below[2], self.here))
+        return settled, here
+
+    def bill(self, n_rows: int) -> Bill:
+        """Return what the columns cost for so many rows."""
+        bought = replace(
+            self.forest, feature=self.asks, n_features=self.columns.n_columns, feature_names=self.columns.names
+        )
+        return self.cost.bill(bought, Sample(np.zeros((0, n_rows), np.uint8), np.zeros((n_rows, 1)), np.ones(n_rows)))
+
+    @cached_property
+    def rule(self) -> LabelRule | str:
+        """How labels follow from sums, or why that is not known."""
+        return label_rule(self.adapter, self.forest, self.term)
+
+    @cached_property
+    def slack(self) -> NDArray[np.float64]:
+        """What rounding can do to the sums, (n_outputs,)."""
+        return slack_of(self.forest, self.term)
+
+    @cached_property
+    def _not_linear(self) -> str | None:
+        return not_linear(self.adapter, self.forest)
+
+    def check(self, terms: Terms) -> None:
+        """Raise ValueError if bounds of the sums say nothing of what must be within a tolerance."""
+        if terms.tolerance and self._not_linear:
+            raise ValueError(
+                f"A tolerance needs a model that predicts the sum or the mean of its trees; here {self._not_linear}. "
+                "Leave tolerance out."
+            )
+
+    def sure(self, terms: Terms, least: NDArray[np.float64], most: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Return for which rows sums between these bounds are as good as the full one."""
+        if terms.tolerance:
+            open_by = (most - least + 2 * self.slack) / self.forest.divisor
+            return np.asarray((open_by <= terms.tolerance).all(axis=1))
+        assert isinstance(self.rule, LabelRule)
+        return self.rule.settled(least, most)
+
+    def bounds_matter(self, terms: Terms) -> bool:
+        """Return whether a row may stop before all its trees have come to leaves."""
+        return bool(terms.tolerance) or (terms.same == "label" and isinstance(self.rule, LabelRule))
+
+
+@dataclass(frozen=True, eq=False)
+class Start:
+    """Where a row starts: its nodes, what they ask for, what that leaves open, and bounds of the sums."""
+
+    at: NDArray[np.int32]
+    waits: NDArray[np.int32]
+    gain: NDArray[np.float64]
+    least: NDArray[np.float64]
+    most: NDArray[np.float64]
+
+
+def start_of(plan: Plan, at: NDArray[np.int32]) -> Start:
+    """Return the start at some nodes, one of each tree."""
+    forest, waits = plan.forest, plan.asks[at]
+    stuck = waits != -1
+    gain = np.bincount(waits[stuck], plan.width[at[stuck]], minlength=plan.columns.n_columns)
+    least, most = forest.base.astype(np.float64), forest.base.astype(np.float64)
+    for sums, bound in ((least, plan.low), (most, plan.high)):
+        for v, output in zip(at.tolist(), forest.tree_output.tolist(), strict=True):
+            sums[output if output >= 0 else slice(None)] += bound[v, 0] if output >= 0 else bound[v]
+    return Start(at, waits, gain.astype(np.float64), least, most)
+
+
+def _value_bounds(forest: Forest) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the least and the largest value of the leaves below each node."""
+    low, high = np.empty_like(forest.value), np.empty_like(forest.value)
+    settled = np.empty(forest.n_nodes, np.int32)
+    leaves_below(forest.right, forest.value, forest.value.view(np.int64), low, high, settled)
+    return low, high

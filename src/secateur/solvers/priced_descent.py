@@ -1,0 +1,393 @@
+"""Descents over the trees of an ensemble where features cost: each tree in turn, features one by one, to a budget."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secateur import kernels
+from secateur.problem import Problem
+from secateur.solvers.additive import Additive, State, fill_splits, full_state, loss_of
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+_AT_ONCE = 64
+"""From how many features on more than one is dropped at a time."""
+_TRIED = 3
+"""How many of the features that look least useful are dropped on trial."""
+_ROOM = 2**25
+"""How many numbers may be held while features are compared."""
+
+
+class Shop(NamedTuple):
+    """What rows buy: see `secateur.kernels.cost_descent`."""
+
+    things: NDArray[np.int32]
+    prices: Floats
+    reach: Floats
+    begin: NDArray[np.int64]
+    listed: NDArray[np.int32]
+
+
+@dataclass(frozen=True, eq=False)
+class Bought:
+    """An ensemble in the course of being pruned, and what its rows need.
+
+    Attributes
+    ----------
+    state : State
+    counts : (n_rows, n_things) int16
+        In how many trees a row needs a thing.
+    spent : float
+        What a row pays on average.
+    banned : (n_features,) bool
+        Features no split may use.
+    """
+
+    state: State
+    counts: NDArray[np.int16]
+    spent: float
+    banned: Bools
+
+    def copy(self) -> "Bought":
+        """Return a state of its own."""
+        return Bought(self.state.copy(), self.counts.copy(), self.spent, self.banned.copy())
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to descend: `values`, `ridge`, `centre` and `per_split` as in CostDescent, `anneal` its stages."""
+
+    keep: bool
+    ridge: float
+    centre: float
+    per_split: float
+    anneal: tuple[float, ...]
+    sweeps: int
+
+
+class PricedDescent:
+    """Prunings of an ensemble whose rows buy features, from the whole ensemble downwards.
+
+    Attributes
+    ----------
+    now : Bought
+        Where the last descent ended.
+    scale : float
+        The loss of a constant, about: what differences of the objective are compared with.
+    on_sweep : callable, optional
+        Called after every round over the trees.
+    """
+
+    on_sweep: Callable[[], None] | None = None
+
+    def __init__(self, ensemble: Additive, problem: Problem, settings: Settings) -> None:
+        self.ensemble, self.settings = ensemble, settings
+        forest = self.forest = ensemble.forest
+        some = problem.sample.weight > 0
+        bill = problem.bill
+        prices = bill.prices if some.all() or len(bill.prices) == 1 else bill.prices[some]
+        n_things = bill.prices.shape[1]
+        begin, listed = kernels.list_rows(
+            ensemble.leaves, forest.tree_start, forest.parent, forest.feature, bill.things, n_things
+        )
+        reach = problem.sample.weight[some] / problem.sample.total_weight
+        self.shop = Shop(bill.things, np.ascontiguousarray(prices), reach, begin, listed)
+        self.as_leaf, self.as_split = np.zeros(forest.n_nodes), np.zeros(forest.n_nodes)
+        self.as_leaf[forest.root] = np.inf
+        self.values = kernels.KEEP if settings.keep else kernels.REFIT
+        self.ridge = 0.0 if settings.keep else settings.ridge * ensemble.weight_per_row
+        largest = int(np.diff(forest.tree_start).max(initial=1))
+        width = ensemble.own.shape[1]
+        self.room = (np.empty((5, largest, width)), np.empty((3, largest)), np.empty(largest, np.int8))
+        mean = ensemble.weight @ ensemble.target / ensemble.weight.sum()
+        self.scale = float(ensemble.weight @ ((ensemble.target - mean) ** 2).sum(axis=1))
+        self.now = Bought(
+            full_state(ensemble),
+            np.zeros((len(ensemble.weight), n_things), np.int16),
+            0.0,
+            np.zeros(forest.n_features, bool),
+        )
+        self.now = replace(self.now, spent=self.count((0, forest.n_nodes), 1))
+
+    def ladder(self, theta: float | None) -> Floats:
+        """Return what a thing costs a tree, as a share of its price, when so many others need it; None is the truth."""
+        others = np.arange(self.forest.n_trees + 1.0)
+        return (others == 0).astype(np.float64) if theta is None else (1.0 + others) ** -theta
+
+    def count(self, nodes: tuple[int, int], step: int) -> float:
+        """Add what a tree needs to the counts, or take it away; return how the price changes."""
+        now = self.now
+        return float(kernels.count_tree(*nodes, step, self.forest.feature, *self.shop, now.state.status, now.counts))
+
+    def descend(self, penalty: float, *, anneal: bool = True, sweeps: int | None = None, budget: float = -1.0) -> None:
+        """Update trees at a penalty, stage by stage, until rounds gain next to nothing, or until a budget is met."""
+        for theta in (*self.settings.anneal, None) if anneal else (None,):
+            most = sweeps or (self.settings.sweeps if theta is None else max(1, self.settings.sweeps // 2 + 1))
+            for _ in range(most):
+                gain = self.sweep(penalty, self.ladder(theta), budget)
+                if self.now.spent <= budget:
+                    return
+                if gain <= 1e-4 * self.scale:
+                    break
+
+    def sweep(self, penalty: float, ladder: Floats, budget: float = -1.0) -> float:
+        """Update one tree after the other, then the intercept; return the gain. Ends where the budget is met."""
+        ensemble, forest, state = self.ensemble, self.forest, self.now.state
+        spent, gain = self.now.spent, 0.0
+        for tree in range(forest.n_trees):
+            nodes = int(forest.tree_start[tree]), int(forest.tree_start[tree + 1])
+            spent += self.count(nodes, -1)
+            kernels.price_tree(
+                *nodes,
+                penalty,
+                self.settings.per_split,
+                forest.right,
+                forest.feature,
+                self.now.banned,
+                *self.shop,
+                self.now.counts,
+                ladder,
+                self.as_split,
+            )
+            gain += self.update(tree, nodes)
+            spent += self.count(nodes, 1)
+            if spent <= budget:
+                break
+        if not (state.status[forest.root] == 1).any():
+            spent = 0.0  # and not what rounding left
+        self.now = replace(self.now, spent=spent)
+        gain += kernels.move_intercept(ensemble.weight, state.pull, state.chance, state.intercept)
+        if self.on_sweep:
+            self.on_sweep()
+        return gain
+
+    def update(self, tree: int, nodes: tuple[int, int], *, frozen: bool = False) -> float:
+        """Give one tree its best subtree at the prices of its splits, or new values; return the gain."""
+        ensemble, forest, state = self.ensemble, self.forest, self.now.state
+        return float(
+            kernels.update_tree(
+                tree,
+                ensemble.leaves[tree],
+                ensemble.weight,
+                state.pull,
+                state.chance,
+                state.intercept,
+                max(int(forest.tree_output[tree]), 0),
+                *nodes,
+                forest.right,
+                forest.depth,
+                ensemble.share,
+                ensemble.own,
+                self.as_leaf,
+                self.as_split,
+                state.status,
+                state.part,
+                state.factor,
+                1.0,
+                self.ridge,
+                self.settings.centre,
+                self.values,
+                False,
+                frozen,
+                1e-12 * self.scale,
+                *self.room,
+            )
+        )
+
+    def refit(self) -> None:
+        """Fit values anew, and change nothing of what is kept."""
+        if self.settings.keep:
+            return
+        ensemble, forest, state = self.ensemble, self.forest, self.now.state
+        self.as_split[:] = 0.0
+        for _ in range(self.settings.sweeps):
+            gain = 0.0
+            for tree in range(forest.n_trees):
+                gain += self.update(tree, (int(forest.tree_start[tree]), int(forest.tree_start[tree + 1])), frozen=True)
+            gain += kernels.move_intercept(ensemble.weight, state.pull, state.chance, state.intercept)
+            if gain <= 1e-4 * self.scale:
+                return
+
+    def anneal(self, penalties: Floats, budget: float | None) -> Iterator[tuple[str, float, State]]:
+        """Yield what is found at rising penalties, each from where the last one ended, and what just meets a budget."""
+        last = 0.0
+        for penalty in penalties:
+            before = self.now.copy() if budget is not None and self.now.spent > budget else None
+            self.descend(penalty)
+            if before is not None and budget is not None and self.now.spent <= budget:
+                after, self.now = self.now, before
+                self.meet(budget, np.sqrt(max(last, penalty / 100) * penalty))
+                yield "budget", penalty, self.now.state
+                self.now = after
+            yield "anneal", penalty, self.now.state
+            last = penalty
+            if not (self.now.state.status[self.forest.root] == 1).any():
+                return
+
+    def meet(self, budget: float, penalty: float) -> None:
+        """Go on at rising penalties until no more than the budget is spent, and stop there; then fit the values."""
+        just_below = budget * (1 - 1e-9)
+        for _ in range(200):
+            self.descend(penalty, budget=just_below)
+            if self.now.spent <= just_below:
+                break
+            penalty *= 1.5
+        self.refit()
+
+    def eliminate(self, least: float, budget: float | None) -> Iterator[tuple[str, float, State]]:
+        """Yield what is left when features, and groups of them, go one after the other: the least missed per price.
+
+        `least` is the penalty to begin with; later it is the rate at which loss was given for price.
+        """
+        rate = least
+        self.descend(rate, anneal=False)
+        yield "eliminate", rate, self.now.state
+        while True:
+            sets = self.droppable()
+            if not sets:
+                return
+            before = self.now.copy() if budget is not None and self.now.spent > budget else None
+            rate = max(rate, self.drop_one_of(sets, rate))
+            if before is not None and budget is not None and self.now.spent <= budget:
+                after, self.now = self.now, before
+                self.meet(budget, rate)
+                yield "budget", rate, self.now.state
+                self.now = after
+            branch = self.now.copy()
+            self.descend(3.0 * rate, anneal=False, sweeps=2)
+            yield "eliminate", 3.0 * rate, self.now.state
+            self.now = branch
+            self.descend(rate, anneal=False, sweeps=3)
+            yield "eliminate", rate, self.now.state
+
+    def droppable(self) -> list[NDArray[np.intp]]:
+        """Return the features that cost and are used, each by itself, and groups of them."""
+        things, feature = self.shop.things, self.forest.feature
+        used = np.unique(feature[self.now.state.status == 1])
+        priced = used[(things[used] >= 0).any(axis=1)]
+        sets = [np.array([k]) for k in priced]
+        for group in np.unique(things[priced, 1][things[priced, 1] >= 0]):
+            members = priced[things[priced, 1] == group]
+            if len(members) > 1:
+                sets.append(members)
+        return sets
+
+    def drop_one_of(self, sets: list[NDArray[np.intp]], rate: float) -> float:
+        """Ban the features of the set least missed, and repair; return how much loss was given for the price saved.
+
+        Of many sets several go at once, as long as there are many.
+        """
+        rise, saved = self.price_of_dropping(sets)
+        order = np.argsort(rise / np.maximum(saved, 1e-300))
+        start, cost, spent = self.now, self.objective(0.0), self.now.spent
+        if len(sets) > _AT_ONCE:
+            first = [sets[k] for k in order[: len(sets) // _AT_ONCE]]
+            trials = [np.unique(np.concatenate(first))]
+        else:
+            trials = [sets[k] for k in order[:_TRIED]]
+        best: tuple[float, Bought] | None = None
+        for trial in trials:
+            self.now = start.copy()
+            self.ban(trial)
+            self.descend(rate, anneal=False, sweeps=1)
+            paid = (self.objective(0.0) - cost) / max(spent - self.now.spent, 1e-300)
+            if best is None or paid < best[0]:
+                best = paid, self.now
+        assert best is not None
+        self.now = best[1]
+        return best[0]
+
+    def ban(self, features: NDArray[np.intp]) -> None:
+        """Collapse every split by these features, and let none come back."""
+        ensemble, forest, now = self.ensemble, self.forest, self.now
+        banned = now.banned.copy()
+        banned[features] = True
+        change = kernels.collapse_features(
+            ensemble.leaves,
+            ensemble.weight,
+            now.state.pull,
+            now.state.chance,
+            forest.tree_start,
+            forest.tree_output,
+            forest.right,
+            forest.end,
+            fill_splits(ensemble, now.state.status, now.state.part),
+            now.state.status,
+            now.state.part,
+            forest.feature,
+            banned,
+            *self.shop,
+            now.counts,
+        )
+        self.now = replace(now, spent=now.spent + change, banned=banned)
+
+    def price_of_dropping(self, sets: list[NDArray[np.intp]]) -> tuple[Floats, Floats]:
+        """Return by how much the loss would rise without each set of features, unrepaired, and what that would save."""
+        rise, saved = np.empty(len(sets)), np.empty(len(sets))
+        at_once = max(1, _ROOM // max(self.ensemble.target.size, 1))
+        for first in range(0, len(sets), at_once):
+            some = sets[first : first + at_once]
+            rise[first : first + at_once] = self.rises(some)
+        for k, members in enumerate(sets):
+            things = np.unique(self.shop.things[members])
+            things = things[things >= 0]
+            if len(members) == 1:
+                things = self.shop.things[members[0], :1]
+                things = things[things >= 0]
+            needed = self.now.counts[:, things] > 0
+            saved[k] = float((self.shop.reach[:, None] * needed * self.shop.prices[:, things]).sum())
+        return rise, saved
+
+    def rises(self, sets: list[NDArray[np.intp]]) -> Floats:
+        """Return by how much the loss rises when the splits of each set of features collapse to their means."""
+        ensemble, forest, state = self.ensemble, self.forest, self.now.state
+        mean = fill_splits(ensemble, state.status, state.part)
+        rise = np.empty(len(sets))
+        single = [k for k, members in enumerate(sets) if len(members) == 1]
+        rounds = [single] if single else []
+        rounds += [[k] for k, members in enumerate(sets) if len(members) > 1]
+        for which in rounds:
+            asked = np.full(forest.n_features, -1, np.int64)
+            for place, k in enumerate(which):
+                asked[sets[k]] = place
+            shift = kernels.shifts_without(
+                ensemble.leaves,
+                forest.tree_start,
+                forest.tree_output,
+                forest.parent,
+                mean,
+                state.status,
+                state.part,
+                forest.feature,
+                asked,
+                ensemble.target.shape[1],
+                len(which),
+            )
+            rise[which] = [self.rise_by(one) for one in shift]
+        return rise
+
+    def rise_by(self, shift: Floats) -> float:
+        """Return by how much the loss rises when the sums of rows move, (n_rows, n_outputs)."""
+        ensemble, state = self.ensemble, self.now.state
+        if not ensemble.logits:
+            return float((shift * (ensemble.weight[:, None] * shift - 2 * state.pull)).sum())
+        if shift.shape[1] == 1:
+            rest = np.log1p(state.chance * np.expm1(shift))[:, 0]
+        else:
+            rest = np.log((state.chance * np.exp(shift)).sum(axis=1))
+        return float(ensemble.weight @ (rest - (ensemble.target * shift).sum(axis=1)))
+
+    def objective(self, penalty: float, theta: float | None = None) -> float:
+        """Return what is being minimised in a stage."""
+        state, shop = self.now.state, self.shop
+        half = 0.5 if self.ensemble.logits else 1.0
+        at_leaf = state.status == 2
+        away = state.part[at_leaf] - self.settings.centre * self.ensemble.own[at_leaf]
+        cumulated = np.concatenate([[0.0], np.cumsum(self.ladder(theta))])
+        price = float((shop.reach[:, None] * shop.prices * cumulated[self.now.counts]).sum()) if penalty else 0.0
+        splits = self.settings.per_split * np.count_nonzero(state.status == 1)
+        ridge = half * self.ridge * float((away**2).sum())
+        return loss_of(self.ensemble, state) + ridge + penalty * price + splits

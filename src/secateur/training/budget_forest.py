@@ -1,0 +1,270 @@
+"""BudgetRF (Nan, Wang, Saligrama 2015): a random forest that prefers features which are cheap for what they tell."""
+
+from collections.abc import Mapping
+from numbers import Integral, Real
+from os import PathLike
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.tree import DecisionTreeClassifier
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from secateur.costs import FeatureCost
+from secateur.costs.base import Bill
+from secateur.forest import Forest
+from secateur.sample import Sample
+from secateur.training.growing import Draws, TrainingRows, grow_tree, sort_rows
+
+_MAX_SEED = np.iinfo(np.int32).max
+
+
+class BudgetForestClassifier(RandomForestClassifier):
+    """A random forest of greedy minimax trees: at each node the split with the least price of progress.
+
+    With F the impurity of a node's class counts n, a split of S by feature k minimises
+
+        max over both sides of  price of k / (F(S) − F(side)),     F(n) = Σ_{i≠j} [[n_i − α]₊ [n_j − α]₊ − α²]₊
+
+    Splits that cost nothing compare by progress, the denominator. A node is a leaf when F is 0 or no split makes
+    progress on both sides. The forest predicts the mean of the leaves' class fractions. Growing is a heuristic and
+    takes O(n_features · n_rows · depth · n_classes) a tree, and 8 bytes of memory per row and feature for each tree
+    being grown; columns are sorted once for all trees.
+
+    It is a RandomForestClassifier with real scikit-learn trees, so whatever reads, explains or prunes one takes it.
+
+    Parameters
+    ----------
+    feature_costs : (n_features,), dict by name, file or FeatureCost; optional
+        As in `secateur.costs.FeatureCost`, groups included; prices by row are refused. Default: 1 each.
+    alpha : float
+        Classes with at most `alpha` rows in a node do not count there; two classes of n rows each are told apart if
+        n > 2 · alpha. In units of `sample_weight`. Larger is smaller, cheaper and coarser: choose it on held-out rows.
+        Default: trees grow until their leaves are pure.
+    reuse_price : float between 0 and 1
+        The share of its price at which a feature, or a group, competes again below the split that bought it; what it
+        really costs there is nothing. With 0 a bought feature wins as long as it makes any progress, so that a path
+        looks at hardly more than one feature of many values. Such a feature, if useless, still makes three quarters of
+        the progress possible, so 0.75 is hardly different from 0. Default: nothing is preferred for being bought.
+    n_estimators : int
+        Trees. Each buys features of its own, so more trees cost more.
+    max_features : None, "sqrt", "log2", int or float
+        How many features to draw at a node, as in scikit-learn. Default: all, as in the paper.
+    max_depth : int, optional
+    min_samples_leaf : int
+        The least number of different rows on each side of a split.
+    bootstrap : bool
+        Draw the rows of a tree with replacement, or without.
+    max_samples : int or float, optional
+        How many rows, or what share of them, to draw for a tree. Default: as many as there are.
+    n_jobs : int, optional
+        Trees side by side, in threads. The result does not depend on it.
+    random_state : int, RandomState or None
+
+    Attributes
+    ----------
+    estimators_ : list of DecisionTreeClassifier
+        Their `tree_.impurity` is Gini's, so that importances are on a random forest's scale.
+    estimators_samples_ : list of arrays
+        The rows drawn for each tree.
+    classes_ : (n_classes,) array
+    n_classes_, n_features_in_, n_outputs_ : int
+    feature_names_in_ : (n_features,) array, if X had column names
+
+    References
+    ----------
+    Nan, Wang, Saligrama: Feature-Budgeted Random Forest. ICML 2015.
+
+    Examples
+    --------
+    >>> from secateur.training import BudgetForestClassifier
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = BudgetForestClassifier([1, 1, 9, 9], n_estimators=5, random_state=0).fit(X, y)
+    >>> round(model.cost.mean_price(model, X), 2)
+    4.22
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "feature_costs": ["array-like", Mapping, str, PathLike, FeatureCost, None],
+        "alpha": [Interval(Real, 0, None, closed="left")],
+        "reuse_price": [Interval(Real, 0, 1, closed="both")],
+        "n_estimators": [Interval(Integral, 1, None, closed="left")],
+        "max_features": [
+            Interval(Integral, 1, None, closed="left"),
+            Interval(Real, 0.0, 1.0, closed="right"),
+            StrOptions({"sqrt", "log2"}),
+            None,
+        ],
+        "max_depth": [Interval(Integral, 1, None, closed="left"), None],
+        "min_samples_leaf": [Interval(Integral, 1, None, closed="left")],
+        "bootstrap": ["boolean"],
+        "max_samples": [
+            None,
+            Interval(Real, 0.0, 1.0, closed="right"),
+            Interval(Integral, 1, None, closed="left"),
+        ],
+        "n_jobs": [Integral, None],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        feature_costs: Any = None,
+        *,
+        alpha: float = 0.0,
+        reuse_price: float = 1.0,
+        n_estimators: int = 40,
+        max_features: int | float | str | None = None,
+        max_depth: int | None = None,
+        min_samples_leaf: int = 1,
+        bootstrap: bool = True,
+        max_samples: int | float | None = None,
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        super().__init__(
+            n_estimators=n_estimators,
+            max_features=max_features,
+            max_depth=max_depth,
+            min_samples_leaf=min_samples_leaf,
+            bootstrap=bootstrap,
+            max_samples=max_samples,
+            n_jobs=n_jobs,
+            random_state=random_state,
+        )
+        self.feature_costs = feature_costs
+        self.alpha = alpha
+        self.reuse_price = reuse_price
+
+    @property
+    def cost(self) -> FeatureCost:
+        """The cost to prune and to measure by: `model.cost.mean_price(model, X)`."""
+        return self.feature_costs if isinstance(self.feature_costs, FeatureCost) else FeatureCost(self.feature_costs)
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Grow the trees.
+
+        Parameters
+        ----------
+        X : (n_rows, n_features)
+            Read as float32. Missing values go to the side that is better.
+        y : (n_rows,)
+            Labels of any kind.
+        sample_weight : (n_rows,), optional
+            What a row counts in F and in the leaves. A row of weight 0 is as if it were not there.
+        """
+        self._validate_params()
+        X, y = validate_data(self, X, y, dtype=np.float32, ensure_all_finite="allow-nan")
+        check_classification_targets(y)
+        weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        self.n_classes_, self.n_outputs_, self._n_samples = len(self.classes_), 1, len(X)
+        drawable = _drawable(weight)
+        self._drawable = None if len(drawable) == len(X) else drawable
+        draws = self._draws()
+        self.estimators_ = self._grow(sort_rows(X, codes, weight, self.n_classes_, self._bill()), draws)
+        return self
+
+    def _grow(self, rows: TrainingRows, draws: Draws) -> list[DecisionTreeClassifier]:
+        """Return the trees, each with a seed of its own, from which its rows are drawn."""
+        self.estimator_ = DecisionTreeClassifier(
+            max_depth=self.max_depth, min_samples_leaf=self.min_samples_leaf, max_features=self.max_features
+        )
+        seeds = check_random_state(self.random_state).randint(_MAX_SEED, size=self.n_estimators)
+        trees = [clone(self.estimator_).set_params(random_state=int(seed)) for seed in seeds]
+        options = {
+            "alpha": self.alpha,
+            "reuse": self.reuse_price,
+            "n_candidates": _n_candidates(self.max_features, len(rows.columns)),
+        }
+        grown: list[DecisionTreeClassifier] = Parallel(n_jobs=self.n_jobs, prefer="threads")(
+            delayed(grow_tree)(tree, rows, draws.rows(tree.random_state), **options) for tree in trees
+        )
+        return grown
+
+    @property
+    def estimators_samples_(self) -> list[NDArray[np.intp]]:
+        """The rows drawn for each tree; they are drawn again, from the trees' seeds."""
+        check_is_fitted(self)
+        draws = self._draws()
+        return [draws.rows(tree.random_state) for tree in self.estimators_]
+
+    def _draws(self) -> Draws:
+        """Return how rows are drawn, or say that there are not enough."""
+        drawable = np.arange(self._n_samples) if self._drawable is None else self._drawable
+        n, size = len(drawable), self.max_samples
+        share = 1.0 if size is None else size
+        n_drawn = int(share) if isinstance(share, int | np.integer) else max(1, round(n * float(share)))
+        if n_drawn > n and not self.bootstrap:
+            raise ValueError(
+                f"max_samples={size}, but only {n} rows have a positive weight, and bootstrap=False draws each once. "
+                "Draw fewer, or use bootstrap=True."
+            )
+        return Draws(drawable, n_drawn, bool(self.bootstrap))
+
+    def _bill(self) -> Bill:
+        """Return what features need and what it costs."""
+        if self.cost.row_prices is not None:
+            raise ValueError(
+                "feature_costs has prices by row; a tree that is grown has one price for all rows. Use `prices`, the "
+                "mean over rows say."
+            )
+        names = getattr(self, "feature_names_in_", None)
+        nothing = Sample(np.zeros((1, 0), np.uint8), np.zeros((0, 1)), np.zeros(0))
+        return self.cost.bill(_stump(self.n_features_in_, None if names is None else tuple(names)), nothing)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = False
+        tags.classifier_tags.multi_label = False
+        tags.target_tags.multi_output = False
+        return tags
+
+
+def _drawable(weight: NDArray[np.float64]) -> NDArray[np.intp]:
+    """Return the rows that count."""
+    if (weight < 0).any():
+        raise ValueError(
+            f"sample_weight has {weight.min():g} among its values; a row counts 0 or more. Pass weights >= 0."
+        )
+    rows = np.flatnonzero(weight > 0)
+    if not len(rows):
+        raise ValueError("sample_weight is zero for every row, which leaves none to learn from. Pass positive weights.")
+    return rows
+
+
+def _n_candidates(max_features: int | float | str | None, n_features: int) -> int:
+    """Return how many features to draw at a node."""
+    if max_features is None:
+        return n_features
+    if isinstance(max_features, str):
+        return max(1, int(np.sqrt(n_features) if max_features == "sqrt" else np.log2(n_features)))
+    if isinstance(max_features, int | np.integer):
+        return min(int(max_features), n_features)
+    return max(1, int(max_features * n_features))
+
+
+def _stump(n_features: int, names: tuple[str, ...] | None) -> Forest:
+    """Return a forest of one leaf, which is all a cost needs to look up prices."""
+    return Forest(
+        tree_start=np.array([0, 1]),
+        right=np.full(1, -1, np.int32),
+        feature=np.full(1, -1, np.int32),
+        threshold=np.zeros(1),
+        default_left=np.zeros(1, bool),
+        value=np.zeros((1, 1)),
+        weight=np.ones(1),
+        tree_weight=np.ones(1),
+        tree_output=np.full(1, -1, np.int32),
+        base=np.zeros(1),
+        link="identity",
+        n_features=n_features,
+        feature_names=names,
+    )
