@@ -1,13 +1,13 @@
 """The front door: prune(), prune_path() and as_forest()."""
 
 import warnings
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any
 
 import numpy as np
 
-from secateur.costs import COSTS, Cost, NodeCost
+from secateur.costs import COSTS, Cost, NodeCost, SharedCost
 from secateur.forest import Forest
 from secateur.io import adapt
 from secateur.io.adapter import Adapter
@@ -15,7 +15,8 @@ from secateur.losses import Loss, default_loss, loss_named
 from secateur.path import Path, Progress, Pruned
 from secateur.path.selection import LIMITS
 from secateur.problem import Problem
-from secateur.sample import Sample, read_sample
+from secateur.regrowing import regrow as regrow_on
+from secateur.sample import Sample
 from secateur.solvers import SOLVERS, Solver
 from secateur.solvers.automatic import automatic
 from secateur.validation import Rows, Validation, make_and_evaluate
@@ -45,6 +46,7 @@ def prune_path(
     cost: Cost | str | None = None,
     loss: Loss | str | None = None,
     sample_weight: Any = None,
+    regrow: bool = False,
     progress: Progress | None = None,
 ) -> Path:
     """Return the whole trade-off between loss and cost for a trained model.
@@ -58,6 +60,9 @@ def prune_path(
     cost : Cost or a name, default nodes
     loss : Loss or a name, default what the model is usually judged by
     sample_weight : (n_rows,), optional
+    regrow : bool
+        With a cost of features: also train clones of the model on X with ever fewer features, prune them too, and put
+        all on one path. It takes a training run for each of up to ten clones.
     progress : callable, optional
         Called as `progress(done, total, what)`.
 
@@ -78,8 +83,9 @@ def prune_path(
     [9, 7, 5, 4, 3, 2, 1]
     """
     adapter = adapt(model)
-    sample = read_sample(adapter, X, y, sample_weight)
-    return _make_path(adapter, sample, _solver_for(solver, adapter, cost), cost, loss, progress)
+    rows = Rows(X, y, sample_weight)
+    question = _Question(_solver_for(solver, adapter, cost), cost, loss, progress)
+    return question.ask(adapter, rows.sample(adapter), rows if regrow else None)
 
 
 def prune(
@@ -100,6 +106,7 @@ def prune(
     max_bytes: int | None = None,
     max_loss_increase: float | None = None,
     sample_weight: Any = None,
+    regrow: bool = False,
     random_state: int | np.random.Generator = 0,
     progress: Progress | None = None,
 ) -> Any:
@@ -109,8 +116,8 @@ def prune(
     ----------
     model : fitted model or Forest
     X, y : rows and targets, best not the ones the model was trained on
-    solver, cost, loss, sample_weight
-        As in `prune_path`.
+    solver, cost, loss, sample_weight, regrow
+        As in `prune_path`; `regrow` may return a pruned clone of the model, trained on the rows given.
     validation : float, (n_rows,) bools, (X, y), (X, y, sample_weight), "oob", "refit", "cv", "auto" or None
         The rows on which a point of the path is chosen: a share of the rows given, or those marked, other rows,
         out-of-bag rows (given the training rows of bagged trees), a quarter held out from a clone that is refitted on
@@ -162,6 +169,7 @@ def prune(
         loss=loss,
         validation=validation,
         sample_weight=sample_weight,
+        regrow=regrow,
         random_state=random_state,
         progress=progress,
         max_nodes=max_nodes,
@@ -185,7 +193,7 @@ def prune_point(model: Any, X: Any, y: Any = None, *, max_loss_increase: float |
         rule = "fullest"  # a budget is used up, and the rows held out choose the ridge
     guard = 1.0 if "clones" in path.facts else 0.5  # a clone is like the model, but not the model
     chosen = path.select(**limits, max_loss_increase=max_loss_increase, guard=guard, rule=rule)
-    _warn_of_extremes(chosen, path)
+    _warn_of_extremes(chosen)
     _warn_of_noise(chosen, max_loss_increase)
     return chosen
 
@@ -200,6 +208,7 @@ def evaluated_path(
     loss: Loss | str | None = None,
     validation: Validation = "auto",
     sample_weight: Any = None,
+    regrow: bool = False,
     random_state: int | np.random.Generator = 0,
     progress: Progress | None = None,
     max_trees: int | None = None,
@@ -213,8 +222,13 @@ def evaluated_path(
     budget = _node_budget(adapter, limits.get("max_nodes"), limits.pop("max_bytes", None))
     chosen = chosen.aiming_at(max_nodes=budget, max_trees=max_trees, max_cost=limits.get("max_cost"))
 
+    question = _Question(chosen, cost, loss, progress)
+    rows = Rows(X, y, sample_weight)
+
     def make(adapter: Adapter, sample: Sample) -> Path:
-        return _make_path(adapter, sample, chosen, cost, loss, progress)
+        if not regrow:
+            return question.ask(adapter, sample)
+        return question.ask(adapter, sample, rows if sample.place is None else rows.take(sample.place))
 
     def shorten(path: Path) -> Path:
         return path.thin(_EVALUATED_POINTS, max_trees=max_trees, **limits)
@@ -222,7 +236,7 @@ def evaluated_path(
     rng = np.random.default_rng(random_state)
     return make_and_evaluate(
         adapter,
-        Rows(X, y, sample_weight),
+        rows,
         make,
         shorten,
         validation,
@@ -241,7 +255,7 @@ def _node_budget(adapter: Adapter, max_nodes: float | None, max_bytes: float | N
     return max(1, int(min(budgets))) if budgets else None
 
 
-def _warn_of_extremes(chosen: Pruned, path: Path) -> None:
+def _warn_of_extremes(chosen: Pruned) -> None:
     """Warn when pruning did nothing, or left nothing but roots."""
     where, n_rows = chosen.facts["evaluated_on"], chosen.facts["evaluated_rows"]
     if chosen.row["n_nodes"] == chosen.source.forest.n_nodes:
@@ -253,8 +267,8 @@ def _warn_of_extremes(chosen: Pruned, path: Path) -> None:
             stacklevel=4,
         )
     elif chosen.row["n_leaves"] == chosen.row["n_trees"]:
-        some = path.table["n_leaves"] > path.table["n_trees"]
-        least = f"The cheapest pruning that has one costs {path.table['cost'][some].min():.6g}. " if some.any() else ""
+        cheapest = chosen.facts.get("cheapest")
+        least = "" if cheapest is None else f"The cheapest pruning on the path that has one costs {cheapest:.6g}. "
         warnings.warn(
             f"Every tree was cut to its root, so the model predicts a constant: by {where} no split is worth keeping "
             f"within the limits. {least}Pass more rows, or a limit that allows more loss or more cost.",
@@ -289,39 +303,55 @@ def _solver_for(choice: Solver | str, adapter: Adapter, cost: Cost | str | None)
     return solver
 
 
-def _make_path(
-    adapter: Adapter,
-    sample: Sample,
-    chosen: Solver,
-    cost: Cost | str | None,
-    loss: Loss | str | None,
-    progress: Progress | None,
-) -> Path:
-    forest = adapter.forest
-    problem = Problem(
-        forest,
-        sample,
-        _loss_for(loss, chosen, adapter),
-        _from_table(cost, COSTS, "cost") or chosen.default_cost() or NodeCost(),
-        progress,
-    )
-    reasons = [chosen.unsupported(problem), *(adapter.cannot_change(what) for what in chosen.changes)]
-    if forest.symmetric and not chosen.takes_levels:
-        reasons.append(
-            "all splits of a level ask the same question in these trees, so levels stay or go as a whole. "
-            "Use weakest_link, BlockDescent(granularity='layer') or fewer_trees."
+@dataclass(frozen=True, eq=False)
+class _Question:
+    """What is asked of a solver, whatever the model and the rows."""
+
+    solver: Solver
+    cost: Cost | str | None
+    loss: Loss | str | None
+    progress: Progress | None
+
+    def ask(self, adapter: Adapter, sample: Sample, to_train_on: Rows | None = None) -> Path:
+        """Return the path of a model; with rows to train on, of clones of it, too."""
+        if to_train_on is None:
+            return self._path(adapter, sample)
+        cost = _from_table(self.cost, COSTS, "cost") or self.solver.default_cost()
+        if not isinstance(cost, SharedCost):
+            raise ValueError(
+                "regrow=True trains clones on fewer features, which only a cost of features asks for. Pass "
+                "cost=FeatureCost(prices), or leave regrow out."
+            )
+        bill = cost.bill(adapter.forest, sample)
+        prices = np.append(bill.prices.mean(axis=0), 0.0)[bill.things].sum(axis=1)
+        return regrow_on(adapter, to_train_on, sample, self._path, prices)
+
+    def _path(self, adapter: Adapter, sample: Sample) -> Path:
+        chosen, forest = self.solver, adapter.forest
+        problem = Problem(
+            forest,
+            sample,
+            _loss_for(self.loss, chosen, adapter),
+            _from_table(self.cost, COSTS, "cost") or chosen.default_cost() or NodeCost(),
+            self.progress,
         )
-    for reason in reasons:
-        if reason:
-            raise ValueError(f"{type(chosen).__name__} cannot prune this: {reason}")
-    if chosen.needs_unseen_rows and adapter.grown_on(sample.leaves):
-        warnings.warn(
-            f"{type(chosen).__name__} was given the rows the model was trained on, where it finds next to no errors "
-            "and so prunes next to nothing. Pass rows the model has not seen.",
-            TrainingRowsWarning,
-            stacklevel=2,
-        )
-    return replace(chosen.path(problem), source=adapter)
+        reasons = [chosen.unsupported(problem), *(adapter.cannot_change(what) for what in chosen.changes)]
+        if forest.symmetric and not chosen.takes_levels:
+            reasons.append(
+                "all splits of a level ask the same question in these trees, so levels stay or go as a whole. "
+                "Use weakest_link, BlockDescent(granularity='layer') or fewer_trees."
+            )
+        for reason in reasons:
+            if reason:
+                raise ValueError(f"{type(chosen).__name__} cannot prune this: {reason}")
+        if chosen.needs_unseen_rows and adapter.grown_on(sample.leaves):
+            warnings.warn(
+                f"{type(chosen).__name__} was given the rows the model was trained on, where it finds next to no "
+                "errors and so prunes next to nothing. Pass rows the model has not seen.",
+                TrainingRowsWarning,
+                stacklevel=2,
+            )
+        return replace(chosen.path(problem), source=adapter)
 
 
 def _loss_for(choice: Loss | str | None, solver: Solver, adapter: Adapter) -> Loss:

@@ -72,3 +72,13 @@ def test_prices_that_cannot_be_used_are_refused(priced, monkeypatch, args, reaso
     monkeypatch.chdir(priced)
     failed = call("prune", "forest.skops", "rows.csv", "--target", "y", *args, "--out", "s.skops", code=1)
     assert reason in " ".join(failed.stderr.split())
+
+
+def test_clones_may_be_trained_on_fewer_features(priced):
+    model, rows, prices = priced / "forest.skops", priced / "rows.csv", priced / "prices.csv"
+    args = ("--target", "y", "--costs", prices, "--max-cost", "5", "--regrow", "--json", "--validation", "none")
+    told = json.loads(call("prune", model, rows, *args, "--out", priced / "regrown.skops").stdout)
+    assert told["cost"]["after"] <= 5
+    assert FeatureCost(prices).mean_price(load_model(priced / "regrown.skops"), pd.read_csv(rows)[NAMES]) <= 5
+    refused = call("prune", model, rows, "--target", "y", "--regrow", "--out", priced / "no.skops", code=1).stderr
+    assert "cost of features" in " ".join(refused.split())

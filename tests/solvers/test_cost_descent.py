@@ -256,6 +256,16 @@ def test_budgets_are_met_and_used_up(name, share):
     assert cost.mean_price(small, X[::2]) <= budget
 
 
+def test_several_budgets_are_met_on_one_path():
+    model, X, y = fitted("forest")
+    whole = FeatureCost().mean_price(model, X)
+    budgets = tuple(whole * np.arange(1, 10) / 10)
+    path = sc.prune_path(model, X, y, cost=FeatureCost(), solver=CostDescent(max_cost=budgets, penalties=8))
+    for budget in budgets:
+        within = path.table["cost"][path.table["cost"] <= budget]
+        assert within.max() >= budget - 1.0
+
+
 def test_elimination_takes_the_useless_feature_first_and_ends_with_a_constant():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 3))

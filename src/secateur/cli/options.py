@@ -29,6 +29,10 @@ SomeData = Annotated[Path | None, _file("[DATA]", "Rows, to show which features 
 PathFile = Annotated[Path, _file("PATH", "A path made by `secateur path`.")]
 
 Target = Annotated[str | None, typer.Option(metavar="COLUMN", help="The column to predict.", show_default=False)]
+Regrow = Annotated[
+    bool,
+    typer.Option("--regrow", help="With --costs: also train clones of the model on fewer features, and prune those."),
+]
 Weights = Annotated[str | None, typer.Option(metavar="COLUMN", help="A column of row weights.", show_default=False)]
 Solver = Annotated[str, typer.Option(metavar="NAME", help="How prunings are searched, such as weakest_link.")]
 Loss = Annotated[

@@ -169,27 +169,20 @@ class Path:
     ) -> "Path":
         """Return the path evaluated on rows that are routed already; `rows` says in words which they are."""
         loss = loss or loss_named(self.facts["loss"])
-        share = sample.weight / sample.total_weight
-        response, n_classes = self.forest.response, self.forest.n_classes
-        unpruned = self.source.decode(response.label(sample.scores(self.forest), n_classes))
+        unpruned = self.row_losses(0, sample, loss)
         columns = np.empty((4, len(self)))
-        reference, unpruned_loss = np.zeros(len(sample)), 0.0
         for point in range(len(self)):
-            raw = sample.scores(self.forest, self.decision(point))
-            losses = loss.rows(self.forest, raw, sample.y)
-            mean = float(share @ losses)
-            if point == 0:
-                reference, unpruned_loss = losses, mean
-            differs = self.source.decode(response.label(raw, n_classes)) != unpruned
-            columns[:, point] = (
-                mean,
-                np.sqrt(share**2 @ (losses - mean) ** 2),
-                share @ differs.reshape(len(sample), -1).any(axis=1),
-                np.sqrt(share**2 @ (losses - reference - mean + unpruned_loss) ** 2),
-            )
+            told = self.row_losses(point, sample, loss) if point else unpruned
+            columns[:, point] = compare(told, unpruned, sample.weight / sample.total_weight)
             if progress:
                 progress(point + 1, len(self), "evaluating")
         return self.with_losses(*columns, rows=rows, n_rows=len(sample), loss=loss.text)
+
+    def row_losses(self, point: int, sample: Sample, loss: Loss) -> tuple[Floats, NDArray[Any]]:
+        """Return the loss of each row at a point, and what the model says of it."""
+        raw = sample.scores(self.forest, self.decision(point) if point else None)
+        said = self.source.decode(self.forest.response.label(raw, self.forest.n_classes))
+        return loss.rows(self.forest, raw, sample.y), said.reshape(len(sample), -1)
 
     def with_losses(
         self,
@@ -299,3 +292,20 @@ class Path:
         from secateur.path.file import load_path
 
         return load_path(file, model)
+
+
+def compare(
+    told: tuple[Floats, NDArray[Any]], unpruned: tuple[Floats, NDArray[Any]], share: Floats
+) -> tuple[float, float, float, float]:
+    """Return the mean loss of rows, its standard error, which share of them changed, and the error of the difference.
+
+    Both are losses and answers, (n_rows,) and (n_rows, n_targets).
+    """
+    (losses, said), (reference, before) = told, unpruned
+    mean, was = float(share @ losses), float(share @ reference)
+    return (
+        mean,
+        float(np.sqrt(share**2 @ (losses - mean) ** 2)),
+        float(share @ (said != before).any(axis=1)),
+        float(np.sqrt(share**2 @ (losses - reference - mean + was) ** 2)),
+    )

@@ -134,6 +134,9 @@ def trace_path(
         "made_on_rows": len(problem.sample),
         "judges": "ensemble" if ensemble else "trees",
     }
+    some = table["n_leaves"] > table["n_trees"]
+    if some.any():
+        facts["cheapest"] = float(table["cost"][some].min())  # of the points that have a split
     path = Path(ForestAdapter(forest), masks, table, solver, facts, **changes)
     table["risk"] = known = np.full(len(path), np.nan) if risk is None else risk.copy()
     if ensemble or changes:

@@ -13,7 +13,7 @@ from secateur.problem import Problem
 from secateur.solvers.additive import additive, decide, not_additive, risk_of
 from secateur.solvers.base import Solver, check_choices
 from secateur.solvers.penalties import check_penalties, falling
-from secateur.solvers.priced_descent import PricedDescent, Settings
+from secateur.solvers.priced_descent import Found, PricedDescent, Settings
 
 _RANGE = (1e-4, 30.0)
 """The penalties, as shares of the loss of a constant over the price of the whole model."""
@@ -55,8 +55,8 @@ class CostDescent(Solver):
         What a split costs besides, in units of the loss.
     max_sweeps : int
         Rounds over all trees at each penalty and stage.
-    max_cost : float, optional
-        Make sure that points just meet this price.
+    max_cost : float or tuple of float, optional
+        Make sure that points just meet this price, or these.
     """
 
     anneal: tuple[float, ...] = (1.0, 2.0, 4.0)
@@ -66,7 +66,7 @@ class CostDescent(Solver):
     elimination: bool = True
     node_penalty: float = 0.0
     max_sweeps: int = 5
-    max_cost: float | None = None
+    max_cost: float | tuple[float, ...] | None = None
 
     name = "cost_descent"
 
@@ -125,20 +125,27 @@ class CostDescent(Solver):
                 keep, value = decide(ensemble, state)
                 yield Point(penalty, keep, value, {"origin": origin}, risk_of(ensemble, state, problem))
 
-    def _starts(self, problem: Problem) -> Iterator[Callable[[PricedDescent], Iterator]]:
+    def _starts(self, problem: Problem) -> Iterator[Callable[[PricedDescent], Found]]:
         """Yield the searches to be made, each from the whole ensemble."""
 
-        def anneal(descent: PricedDescent) -> Iterator:
+        def anneal(descent: PricedDescent) -> Found:
             unit = descent.scale / max(descent.now.spent, 1e-300)
             penalties = falling(self.penalties, _RANGE[1] * unit, _RANGE[0] / _RANGE[1])[::-1]
-            return descent.anneal(penalties, self.max_cost)
+            return descent.anneal(penalties, self.budgets)
 
-        def eliminate(descent: PricedDescent) -> Iterator:
-            return descent.eliminate(_RANGE[0] * descent.scale / max(descent.now.spent, 1e-300), self.max_cost)
+        def eliminate(descent: PricedDescent) -> Found:
+            return descent.eliminate(_RANGE[0] * descent.scale / max(descent.now.spent, 1e-300), self.budgets)
 
         yield anneal
         if self.elimination:
             yield eliminate
+
+    @property
+    def budgets(self) -> tuple[float, ...]:
+        """The prices to be met."""
+        if self.max_cost is None:
+            return ()
+        return self.max_cost if isinstance(self.max_cost, tuple) else (self.max_cost,)
 
     @property
     def settings(self) -> Settings:
@@ -155,10 +162,11 @@ class CostDescent(Solver):
 
 def _check(solver: CostDescent) -> None:
     """Raise ValueError for settings that mean nothing."""
-    least_of = {"ridge": 0, "node_penalty": 0, "max_sweeps": 1, "max_cost": 0}
-    for name, least in least_of.items():
-        given = getattr(solver, name)
-        if given is not None and not (np.isfinite(given) and given >= least):
-            raise ValueError(f"{name}={given!r}; it must be a number, at least {least}. Correct it.")
+    least_of = {"ridge": 0, "node_penalty": 0, "max_sweeps": 1}
+    given = [(name, getattr(solver, name), least) for name, least in least_of.items()]
+    given += [("max_cost", budget, 0) for budget in solver.budgets]
+    for name, number, least in given:
+        if not (np.isfinite(number) and number >= least):
+            raise ValueError(f"{name}={number!r}; it must be a number, at least {least}. Correct it.")
     if not isinstance(solver.anneal, tuple) or not all(np.isfinite(theta) and theta > 0 for theta in solver.anneal):
         raise ValueError(f"anneal={solver.anneal!r}; it must be a tuple of numbers above 0. Try (1.0, 2.0, 4.0).")

@@ -13,6 +13,8 @@ from secateur.solvers.additive import Additive, State, fill_splits, full_state, 
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
+Found = Iterator[tuple[str, float, State]]
+"""Where a state comes from, at which penalty, and the state."""
 _AT_ONCE = 64
 """From how many features on more than one is dropped at a time."""
 _TRIED = 3
@@ -211,24 +213,33 @@ class PricedDescent:
             if gain <= 1e-4 * self.scale:
                 return
 
-    def anneal(self, penalties: Floats, budget: float | None) -> Iterator[tuple[str, float, State]]:
-        """Yield what is found at rising penalties, each from where the last one ended, and what just meets a budget."""
+    def anneal(self, penalties: Floats, budgets: tuple[float, ...]) -> Found:
+        """Yield what is found at rising penalties, each from where the last one ended, and what just meets budgets."""
         last = 0.0
         for penalty in penalties:
-            before = self.now.copy() if budget is not None and self.now.spent > budget else None
+            before = self.now.copy()
             self.descend(penalty)
-            if before is not None and budget is not None and self.now.spent <= budget:
-                after, self.now = self.now, before
-                self.meet(budget, np.sqrt(max(last, penalty / 100) * penalty))
-                yield "budget", penalty, self.now.state
-                self.now = after
+            yield from self.between(before, budgets, np.sqrt(max(last, penalty / 100) * penalty))
             yield "anneal", penalty, self.now.state
             last = penalty
             if not (self.now.state.status[self.forest.root] == 1).any():
                 return
 
-    def meet(self, budget: float, penalty: float) -> None:
-        """Go on at rising penalties until no more than the budget is spent, and stop there; then fit the values."""
+    def between(self, before: Bought, budgets: tuple[float, ...], penalty: float) -> Found:
+        """Yield what just meets the budgets passed on the way from a state to the one that is now."""
+        after = self.now
+        for budget in sorted(budgets, reverse=True):
+            if before.spent > budget >= after.spent:
+                self.now = before.copy()
+                penalty = self.meet(budget, penalty)
+                yield "budget", penalty, self.now.state
+        self.now = after
+
+    def meet(self, budget: float, penalty: float) -> float:
+        """Go on at rising penalties until no more than the budget is spent, and stop there; then fit the values.
+
+        Return the penalty at which that was.
+        """
         just_below = budget * (1 - 1e-9)
         for _ in range(200):
             self.descend(penalty, budget=just_below)
@@ -236,8 +247,9 @@ class PricedDescent:
                 break
             penalty *= 1.5
         self.refit()
+        return penalty
 
-    def eliminate(self, least: float, budget: float | None) -> Iterator[tuple[str, float, State]]:
+    def eliminate(self, least: float, budgets: tuple[float, ...]) -> Found:
         """Yield what is left when features, and groups of them, go one after the other: the least missed per price.
 
         `least` is the penalty to begin with; later it is the rate at which loss was given for price.
@@ -245,17 +257,10 @@ class PricedDescent:
         rate = least
         self.descend(rate, anneal=False)
         yield "eliminate", rate, self.now.state
-        while True:
-            sets = self.droppable()
-            if not sets:
-                return
-            before = self.now.copy() if budget is not None and self.now.spent > budget else None
+        while sets := self.droppable():
+            before = self.now.copy()
             rate = max(rate, self.drop_one_of(sets, rate))
-            if before is not None and budget is not None and self.now.spent <= budget:
-                after, self.now = self.now, before
-                self.meet(budget, rate)
-                yield "budget", rate, self.now.state
-                self.now = after
+            yield from self.between(before, budgets, rate)
             branch = self.now.copy()
             self.descend(3.0 * rate, anneal=False, sweeps=2)
             yield "eliminate", 3.0 * rate, self.now.state

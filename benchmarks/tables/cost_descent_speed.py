@@ -1,0 +1,93 @@
+"""How long CostDescent takes, against the exact path of MinCut on the same forest and rows."""
+
+from time import process_time
+from typing import Any
+
+import numpy as np
+from sklearn.ensemble import RandomForestClassifier
+
+import secateur as sc
+from benchmarks.discovery import Table, data_sets
+from benchmarks.load import DataNotFoundError, load
+from benchmarks.results import Result, Row, Target
+from secateur.costs import FeatureCost
+from secateur.io import adapt
+from secateur.losses import ZeroOne
+from secateur.problem import Problem
+from secateur.sample import read_sample
+from secateur.solvers import CostDescent, MinCut
+
+_SIZES = [("pendigits", 40), ("letter", 40), ("letter", 100)]
+_REPEATS = 3
+_NOTES = [
+    "Random forests with default settings grown on three quarters of the rows, which also prune; every feature at "
+    "price 1. Processor seconds of solver.path(problem), once rows are routed and kernels compiled; the methods take "
+    "turns, medians count.",
+    "cut: MinCut(), every optimal pruning. anneal: CostDescent(elimination=False), 16 penalties with three stages and "
+    "the truth each. both: CostDescent(), elimination of features besides. ratio, ratio_both: over the seconds of cut.",
+    "mb: memory that does not depend on the path, by formula: 4 bytes for each feature on the way of a row through a "
+    "tree (edges), 2 for each row and feature.",
+]
+
+
+def run(quick: bool) -> Result:
+    rows: list[Row] = []
+    skipped: list[str] = []
+    for name, n_trees in [("breast_cancer", 3)] if quick else _SIZES:
+        try:
+            data = load(data_sets()[name])
+        except DataNotFoundError as error:
+            skipped.append(str(error))
+            continue
+        order = np.random.default_rng(0).permutation(len(data.y))[: 3 * len(data.y) // 4]
+        rows.append({"data": name, "trees": n_trees, **measure(data.X[order], data.y[order], n_trees, quick)})
+    slowest = max((row["ratio"] for row in rows if row["data"] == "letter"), default=None)
+    wanted = Target("letter: annealed path of 16 penalties over the path of MinCut", slowest, at_most=4)
+    return Result(rows, 1 if quick else _REPEATS, _NOTES, [wanted], skipped=skipped)
+
+
+def measure(X: Any, y: Any, n_trees: int, quick: bool) -> Row:
+    """Return medians and ratios for one forest."""
+    adapter = adapt(RandomForestClassifier(n_trees, random_state=0, n_jobs=-1).fit(X, y))
+    sample = read_sample(adapter, X, y)
+    solvers: dict[str, sc.solvers.Solver] = {
+        "cut": MinCut(),
+        "anneal": CostDescent(elimination=False),
+        "both": CostDescent(),
+    }
+    seconds: dict[str, list[float]] = {name: [] for name in solvers}
+    points = {}
+    for turn in range(1 if quick else _REPEATS + 1):
+        for name, solver in solvers.items():
+            problem = Problem(adapter.forest, sample, ZeroOne(), FeatureCost())
+            start = process_time()
+            points[name] = len(solver.path(problem))
+            if turn or quick:
+                seconds[name].append(process_time() - start)
+    medians = {name: float(np.median(times)) for name, times in seconds.items()}
+    edges = count_edges(problem)
+    return {
+        "rows": len(X),
+        "features": X.shape[1],
+        "nodes": adapter.forest.n_nodes,
+        "edges": edges,
+        **medians,
+        "ratio": medians["anneal"] / medians["cut"],
+        "ratio_both": medians["both"] / medians["cut"],
+        **{f"points_{name}": n for name, n in points.items()},
+        "mb": (4 * edges + 2 * len(X) * X.shape[1]) / 1e6,
+    }
+
+
+def count_edges(problem: Problem) -> int:
+    """Return how many features rows meet in trees, each counted once for a row and a tree."""
+    from secateur import kernels
+
+    forest, bill = problem.forest, problem.bill
+    _, listed = kernels.list_rows(
+        problem.sample.leaves, forest.tree_start, forest.parent, forest.feature, bill.things, bill.prices.shape[1]
+    )
+    return len(listed)
+
+
+TABLE = Table("cost_descent_speed", "CostDescent against the exact path", run)
