@@ -60,7 +60,7 @@ def apply_decision(forest: Forest, decision: Decision) -> Forest:
     standing = kept_trees(forest, decision.keep)
     divisor = forest.divisor
     if forest.aggregation == "mean" and not (standing.all() and decision.tree_weight is None):
-        divisor = float(tree_weight[standing].sum()) * forest.unit
+        divisor = mean_over(forest, tree_weight, standing)
     value = forest.value
     if decision.value is not None:
         value = _rounded(decision.value, forest.sum_dtype)
@@ -71,6 +71,18 @@ def apply_decision(forest: Forest, decision: Decision) -> Forest:
         base=forest.base if decision.base is None else decision.base,
         divisor=divisor,
     )
+
+
+def mean_over(forest: Forest, tree_weight: NDArray[np.float64], standing: NDArray[np.bool_]) -> float:
+    """Return by what a mean over the trees that stand is divided.
+
+    Where each output has its tree in every round, rounds count: a tree that is missing in one that stands says 0.
+    """
+    weight = tree_weight * standing
+    n_outputs = forest.n_outputs
+    if n_outputs > 1 and np.array_equal(forest.tree_output, np.arange(forest.n_trees) % n_outputs):
+        return float(weight.reshape(-1, n_outputs).max(axis=1).sum()) * n_outputs * forest.unit
+    return float(weight[standing].sum()) * forest.unit
 
 
 def _rounded(numbers: NDArray[np.float64], dtype: str) -> NDArray[np.float64]:

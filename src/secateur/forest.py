@@ -91,6 +91,8 @@ class Forest:
         The precision in which values are stored and added, base first, then tree after tree: "float32" or "float64".
     base_last : bool
         Whether the base is added after the trees.
+    weight_last : bool
+        Whether the sum of the trees is multiplied by their weight, where all have the same, instead of each tree.
     symmetric : bool
         Whether all splits of a level ask the same question (oblivious trees), so that only whole levels can go.
     zero_is_missing : tuple of int
@@ -119,6 +121,7 @@ class Forest:
     input_dtype: str = "float64"
     sum_dtype: str = "float64"
     base_last: bool = False
+    weight_last: bool = False
     symmetric: bool = False
     zero_is_missing: tuple[int, ...] = ()
     feature_names: tuple[str, ...] | None = None

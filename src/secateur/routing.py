@@ -88,24 +88,28 @@ def raw_scores(
     out = np.tile(np.zeros_like(base) if forest.base_last else base, (leaves.shape[1], 1))
     if offset is not None:
         out += offset.astype(forest.sum_dtype)
+    weight = forest.tree_weight
+    together = forest.weight_last and len(weight) > 0 and bool((weight == weight[0]).all())
     kernels.add_trees(
         leaves,
         forest.tree_start,
         lifted,
         forest.value,
-        forest.tree_weight,
+        np.ones_like(weight) if together else weight,
         forest.tree_output,
         np.empty((0, 0), bool) if voters is None else voters,
         out,
     )
+    if together:
+        out *= weight[0]
     if forest.base_last:
         out += base
     if forest.aggregation != "mean":
         return out
     if voters is not None:
-        weight = (forest.tree_weight * kept_trees(forest, keep)) @ voters
+        heard = (forest.tree_weight * kept_trees(forest, keep)) @ voters
         with np.errstate(invalid="ignore"):
-            return out / (forest.unit * weight)[:, None]
+            return out / (forest.unit * heard)[:, None]
     # A divisor of 0 (an isolation forest grown on single rows) means the score of a certain outlier.
     return out / forest.divisor if forest.divisor else np.ones_like(out)
 

@@ -243,7 +243,6 @@ RECIPES = {
             boosting="rf",
             bagging_fraction=0.6,
             bagging_freq=1,
-            ulp=4,
         ),
         "booster, monotone": partial(_train, "number", monotone_constraints=[1, -1, 0, 0, 0, 0], max_bin=15),
         "booster, constant": partial(_train, "number", min_data_in_leaf=100),

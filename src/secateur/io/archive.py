@@ -27,6 +27,7 @@ _FACTS = (
     "input_dtype",
     "sum_dtype",
     "base_last",
+    "weight_last",
     "symmetric",
     "zero_is_missing",
     "feature_names",

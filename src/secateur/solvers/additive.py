@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secateur import kernels
+from secateur.decision import mean_over
 from secateur.forest import Forest
 from secateur.links import Logit, Softmax
 from secateur.problem import Problem
@@ -262,7 +263,7 @@ def decide(ensemble: Additive, state: State) -> tuple[NDArray[np.bool_], Floats]
     standing = keep[forest.root]
     divisor = forest.divisor
     if forest.aggregation == "mean":
-        divisor = float(forest.tree_weight[standing].sum()) * forest.unit
+        divisor = mean_over(forest, forest.tree_weight, standing)
     lift = np.zeros((forest.n_trees, state.part.shape[1]))
     for k, trees in enumerate(trees_of):
         own = trees[standing[trees]]

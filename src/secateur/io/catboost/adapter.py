@@ -74,6 +74,7 @@ class CatBoostAdapter(Adapter):
             tree_output=np.full(n_trees, -1, np.int32),
             base=native.bias,
             base_last=True,
+            weight_last=True,
             link=self.loss.link,
             n_features=len(questions.names),
             n_classes=() if self.classes is None else (len(self.classes),),

@@ -27,9 +27,6 @@ def pruned_text(model: ModelText, nodes: Nodes, forest: Forest, decision: Decisi
     stays[0] |= not stays.any()
     pruned = subforest(forest, decision)
     value = pruned.value[:, 0] * np.repeat(pruned.tree_weight, np.diff(pruned.tree_start))
-    if forest.aggregation == "mean" and abs(pruned.divisor - stays.sum()) > 1e-9:
-        # The library divides by its iterations, also for an output that lost more trees than others.
-        value = value * (stays.sum() / pruned.divisor)
     same = _same_trees(forest, decision, pruned, value, standing)
     written = _write_trees(model, nodes, forest, decision.keep, pruned, value, standing & ~same)
     trees: list[Lines] = []
