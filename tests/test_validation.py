@@ -281,3 +281,28 @@ def test_a_mask_marks_some_of_the_rows(diabetes, mask):
     forest = RandomForestRegressor(3, random_state=0).fit(X[30:], y[30:])
     with pytest.raises(ValueError, match="some true and some false"):
         sc.prune(forest, X[:30], y[:30], validation=mask)
+
+
+def test_how_sure_it_is_that_a_ridge_beats_the_usual_one_is_measured_on_the_rows_held_out():
+    X, y = load_diabetes(return_X_y=True)
+    model = RandomForestRegressor(10, max_depth=6, random_state=0).fit(X[::2], y[::2])
+    X, y = X[1::2], y[1::2]
+    mask = np.arange(len(y)) % 3 == 0
+    solver = sc.solvers.BlockDescent(values="both", ridge=(5.0, 25.0), max_nodes=60)
+    judged = evaluated_path(model, X, y, solver=solver, validation=mask, max_nodes=60)
+    table = judged.table
+    sure = np.flatnonzero(~np.isnan(table["lead_se"]))
+    assert sorted(zip(table["ridge"][sure], table["kept"][sure], strict=True)) == [(0.0, 1.0), (5.0, 0.0), (25.0, 0.0)]
+    trial = sc.prune_path(model, X[~mask], y[~mask], solver=solver)
+    losses = {}
+    for point in sure:
+        kind = [(table[name][point] == trial.table[name]) for name in ("ridge", "kept")]
+        apart = np.abs(np.log(table["n_nodes"][point] / trial.table["n_nodes"]))
+        apart += 1e-3 * np.abs(np.log(table["penalty"][point] / trial.table["penalty"]))
+        twin = int(np.where(kind[0] & kind[1], np.nan_to_num(apart, nan=np.inf), np.inf).argmin())
+        losses[point] = (trial[twin].to_model().predict(X[mask]) - y[mask]) ** 2
+    usual = next(point for point in sure if table["ridge"][point] == 25.0)
+    for point in sure:
+        lead = losses[point] - losses[usual]
+        assert table["lead_se"][point] == pytest.approx(lead.std() / len(lead) ** 0.5)
+        assert table["loss"][point] == pytest.approx(losses[point].mean())

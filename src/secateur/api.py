@@ -189,7 +189,7 @@ def prune_point(model: Any, X: Any, y: Any = None, *, max_loss_increase: float |
     free = max_loss_increase is None and all(limit is None for limit in limits.values())
     path = evaluated_path(model, X, y, **options)
     rule = "one_percent" if free else None
-    if path.facts.get("aimed_trials") and max_loss_increase is None:
+    if path.facts.get("aimed") and max_loss_increase is None:
         rule = "fullest"  # a budget is used up, and the rows held out choose the ridge
     guard = 1.0 if "clones" in path.facts else 0.5  # a clone is like the model, but not the model
     chosen = path.select(**limits, max_loss_increase=max_loss_increase, guard=guard, rule=rule)

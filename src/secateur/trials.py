@@ -6,7 +6,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from secateur.losses import loss_named
 from secateur.path import NestedMasks, Path, Progress
+from secateur.path.selection import fullest
 from secateur.sample import Sample
 
 Floats = NDArray[np.float64]
@@ -36,7 +38,7 @@ def judge(
     """Return the path, shortened, with the losses its points had in the trials; `rows` says in words on which rows.
 
     A point is matched with the point of a trial that the same choice would give: the same penalty, or `by_size`, where
-    a number of nodes is aimed at, the same number of nodes (the path's facts then say so in `aimed_trials`).
+    a number of nodes is aimed at, the same number of nodes.
     """
     path = shorten(whole)
     penalty = path.table["penalty"]
@@ -44,6 +46,7 @@ def judge(
         penalty = _typical_penalty(penalty, whole.table["penalty"])
     power = np.array([[1], [2], [1], [2]])  # losses and shares add up, and so do the squares of their standard errors
     total, weight, n_rows = np.zeros((4, len(path))), 0.0, 0
+    rivals = _Rivals(path) if by_size and "usual_ridge" in path.facts else None
     for done, trial in enumerate(trials, start=1):
         if trial.path.facts.get("interrupted"):
             raise KeyboardInterrupt  # half a path would be matched with points it does not have
@@ -52,14 +55,43 @@ def judge(
         judged = trial.path.take(matched).evaluate_sample(trial.judging, rows="some rows")
         columns = [judged.table[name][place[1:]] for name in ("loss", "loss_se", "changed", "increase_se")]
         total += (trial.judging.total_weight * np.array(columns)) ** power
+        if rivals:
+            rivals.meet(trial, match)
         weight += trial.judging.total_weight
         n_rows += len(trial.judging)
         if progress:
             progress(done, n_trials, "trying on other rows")
     loss, variance, changed, increase = total / weight**power
     judged = path.with_losses(loss, np.sqrt(variance), changed, np.sqrt(increase), rows=rows, n_rows=n_rows)
-    aimed = by_size and "ridge" in path.table
-    return replace(judged, facts={**judged.facts, "aimed_trials": n_trials}) if aimed else judged
+    return judged if rivals is None else rivals.add_to(judged, weight)
+
+
+class _Rivals:
+    """The largest points of each ridge, and how sure it is which is better than that of the usual one."""
+
+    def __init__(self, path: Path) -> None:
+        self.points = fullest(path.table, np.arange(1, len(path)))
+        usual = (path.table["ridge"] == path.facts["usual_ridge"]) & (path.table["kept"] == 0)
+        self.usual = self.points[usual[self.points]]
+        self.variance = np.zeros(len(self.points))
+
+    def meet(self, trial: Trial, match: NDArray[np.intp]) -> None:
+        """Compare the losses of the rows of a trial."""
+        if not len(self.usual):
+            return
+        judging, loss = trial.judging, loss_named(trial.path.facts["loss"])
+        reference = trial.path.row_losses(int(match[self.usual[0]]), judging, loss)[0]
+        for place, point in enumerate(self.points):
+            lead = trial.path.row_losses(int(match[point]), judging, loss)[0] - reference
+            mean = np.average(lead, weights=judging.weight)
+            self.variance[place] += judging.weight**2 @ (lead - mean) ** 2
+
+    def add_to(self, path: Path, weight: float) -> Path:
+        """Return the path with a column `lead_se`; its facts say that a size was aimed at."""
+        lead_se = np.full(len(path), np.nan)
+        if len(self.usual):
+            lead_se[self.points] = np.sqrt(self.variance) / weight
+        return replace(path, table={**path.table, "lead_se": lead_se}, facts={**path.facts, "aimed": True})
 
 
 def _typical_penalty(penalty: Floats, critical: Floats) -> Floats:

@@ -70,7 +70,7 @@ def choose(
     if rule == "srm":
         return _lowest(table, points, table["risk"] + np.sqrt(table["n_nodes"] / n_rows))
     if rule == "fullest":
-        return _lowest(table, _fullest(table, points), table["loss"] if "loss" in table else table["risk"])
+        return _better_than_usual(table, fullest(table, points))
     if (max_loss_increase is not None or rule is not None) and "loss" not in table:
         raise ValueError(
             "The path has not been evaluated, so its losses are not known. Call path.evaluate(X_val, y_val) first, "
@@ -103,7 +103,21 @@ def certificate(table: Table, point: int, max_cost: float | None) -> dict[str, f
     return {"max_cost": budget, "risk": risk, "least_risk": min(least, risk), "gap": max(risk - least, 0.0)}
 
 
-def _fullest(table: Table, points: NDArray[np.intp]) -> NDArray[np.intp]:
+def _better_than_usual(table: Table, points: NDArray[np.intp]) -> int:
+    """Return the point with the lowest loss, but that of the usual ridge unless it is clearly beaten.
+
+    Clearly is by half a standard error of the difference, which the column `lead_se` has; 0 at the usual one.
+    """
+    loss = table["loss"] if "loss" in table else table["risk"]
+    best = _lowest(table, points, loss)
+    lead_se = table.get("lead_se")
+    usual = [] if lead_se is None else points[lead_se[points] == 0]
+    if len(usual) and lead_se is not None and loss[usual[0]] - loss[best] <= 0.5 * lead_se[best]:
+        return int(usual[0])
+    return best
+
+
+def fullest(table: Table, points: NDArray[np.intp]) -> NDArray[np.intp]:
     """Return of each run of a solver (by ridge, and by whether values are kept) the largest point."""
     kind = np.zeros((2, len(points)))
     for row, name in enumerate(("ridge", "kept")):

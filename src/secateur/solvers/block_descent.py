@@ -130,7 +130,8 @@ class BlockDescent(Solver):
             points = gram_points(problem.forest, problem.prices, gram, self.settings("keep", 0.0))
         else:
             points = self._points(additive(problem), problem)
-        return trace_points(problem, points, repr(self), ensemble=True)
+        path = trace_points(problem, points, repr(self), ensemble=True)
+        return replace(path, facts={**path.facts, "usual_ridge": type(self).ridge})
 
     def _points(self, ensemble: Additive, problem: Problem) -> Iterator[Point]:
         """Yield what was found for every kind of values, ridge and penalty, without repeating a shape."""
