@@ -27,7 +27,8 @@ from secateur.routing import route
 from secateur.sample import Sample, read_sample
 from secateur.solvers import CostDescent
 from secateur.solvers.additive import additive, decide, full_state, loss_of, predict
-from secateur.solvers.priced_descent import PricedDescent
+from secateur.solvers.elimination import Elimination
+from secateur.warnings import InterruptedWarning
 
 CANCER = load_breast_cancer(return_X_y=True)
 MODELS = {
@@ -58,7 +59,7 @@ def problem_of(model, X, y, cost, sample_weight=None):
 
 
 def descent_of(problem, **settings):
-    return PricedDescent(additive(problem), problem, CostDescent(**settings).settings)
+    return Elimination(additive(problem), problem, CostDescent(**settings).settings)
 
 
 def random_problem(rng, n_trees=3, n_rows=12):
@@ -320,3 +321,21 @@ def test_the_definition_of_the_price_agrees_with_the_one_used_for_minimum_cuts()
         for w, x in zip(problem.sample.weight, X, strict=True)
     )
     assert slow_price(problem, X, everything, None) == pytest.approx(total / problem.sample.weight.sum())
+
+
+def test_progress_is_told_and_ctrl_c_keeps_what_was_found():
+    model, X, y = fitted("forest")
+    calls = []
+    sc.prune_path(model, X, y, cost=FeatureCost(), solver=CostDescent(), progress=lambda *call: calls.append(call))
+    shares = [done / total for done, total, _ in calls]
+    assert shares == sorted(shares)
+    assert 0.9 < shares[-1] <= 1
+
+    def stop(done, total, what):
+        if done > 0.3 * total:
+            raise KeyboardInterrupt
+
+    with pytest.warns(InterruptedWarning):
+        path = sc.prune_path(model, X, y, cost=FeatureCost(), solver=CostDescent(), progress=stop)
+    assert 3 < len(path) < 40
+    assert path.facts["interrupted"]

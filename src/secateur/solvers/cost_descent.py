@@ -1,6 +1,6 @@
 """Feature cost for the ensemble's own loss: every budget reachable, by annealed descent and by elimination."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal, final
 
@@ -10,8 +10,9 @@ from secateur.costs import Cost, FeatureCost, SharedCost
 from secateur.path import Path
 from secateur.path.trace import Point, trace_points
 from secateur.problem import Problem
-from secateur.solvers.additive import additive, decide, not_additive, risk_of
+from secateur.solvers.additive import Additive, additive, decide, not_additive, risk_of
 from secateur.solvers.base import Solver, check_choices
+from secateur.solvers.elimination import Elimination
 from secateur.solvers.penalties import check_penalties, falling
 from secateur.solvers.priced_descent import Found, PricedDescent, Settings
 
@@ -114,10 +115,8 @@ class CostDescent(Solver):
         """Yield what was found, without repeating a shape."""
         ensemble = additive(problem)
         seen: set[bytes] = set()
-        for start in self._starts(problem):
-            centre = 1.0 if problem.forest.aggregation == "mean" else 0.0
-            descent = PricedDescent(ensemble, problem, replace(self.settings, centre=centre))
-            for origin, penalty, state in start(descent):
+        for found in self._searches(ensemble, problem):
+            for origin, penalty, state in found:
                 shape = np.packbits(state.status == 1).tobytes()
                 if shape in seen:
                     continue
@@ -125,20 +124,18 @@ class CostDescent(Solver):
                 keep, value = decide(ensemble, state)
                 yield Point(penalty, keep, value, {"origin": origin}, risk_of(ensemble, state, problem))
 
-    def _starts(self, problem: Problem) -> Iterator[Callable[[PricedDescent], Found]]:
+    def _searches(self, ensemble: Additive, problem: Problem) -> Iterator[Found]:
         """Yield the searches to be made, each from the whole ensemble."""
-
-        def anneal(descent: PricedDescent) -> Found:
-            unit = descent.scale / max(descent.now.spent, 1e-300)
-            penalties = falling(self.penalties, _RANGE[1] * unit, _RANGE[0] / _RANGE[1])[::-1]
-            return descent.anneal(penalties, self.budgets)
-
-        def eliminate(descent: PricedDescent) -> Found:
-            return descent.eliminate(_RANGE[0] * descent.scale / max(descent.now.spent, 1e-300), self.budgets)
-
-        yield anneal
+        settings = replace(self.settings, centre=1.0 if problem.forest.aggregation == "mean" else 0.0)
+        descent = PricedDescent(ensemble, problem, settings)
+        descent.tell = problem.watch("pruning", 0, 1 + self.elimination)
+        unit = descent.scale / max(descent.now.spent, 1e-300)
+        largest, smallest = _RANGE[1] * unit, _RANGE[0] * unit
+        yield descent.anneal(falling(self.penalties, largest, smallest / largest)[::-1], self.budgets)
         if self.elimination:
-            yield eliminate
+            elimination = Elimination(ensemble, problem, settings)
+            elimination.tell = problem.watch("pruning", 1, 2)
+            yield elimination.eliminate(smallest, self.budgets)
 
     @property
     def budgets(self) -> tuple[float, ...]:
