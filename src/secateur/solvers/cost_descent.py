@@ -129,7 +129,7 @@ class CostDescent(Solver):
         settings = replace(self.settings, centre=1.0 if problem.forest.aggregation == "mean" else 0.0)
         descent = PricedDescent(ensemble, problem, settings)
         descent.tell = problem.watch("pruning", 0, 1 + self.elimination)
-        unit = descent.scale / max(descent.now.spent, 1e-300)
+        unit = descent.scale / (descent.now.spent or 1.0)
         largest, smallest = _RANGE[1] * unit, _RANGE[0] * unit
         yield descent.anneal(falling(self.penalties, largest, smallest / largest)[::-1], self.budgets)
         if self.elimination:
