@@ -15,7 +15,7 @@ import secateur as sc
 from secateur.api import evaluated_path, prune_point
 from secateur.io import adapt
 from secateur.sample import read_sample
-from secateur.warnings import NothingPrunedWarning, TrainingRowsWarning
+from secateur.warnings import NoisyChoiceWarning, NothingPrunedWarning, TrainingRowsWarning
 
 
 @pytest.fixture(scope="module")
@@ -303,3 +303,13 @@ def test_an_ensemble_uses_a_node_budget_up(cancer):
     for budget in (60, 200):
         chosen = prune_point(model, X, y, max_nodes=budget)
         assert 0.9 * budget <= chosen.row["n_nodes"] <= budget
+
+
+def test_a_difference_too_small_for_the_rows_is_warned_of(cancer):
+    model, X_train, y_train, X, y = cancer
+    with pytest.warns(NoisyChoiceWarning, match="mostly noise"):
+        sc.prune(model, X_train, y_train, validation=(X[:40], y[:40]), max_loss_increase=0.02)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", NoisyChoiceWarning)
+        sc.prune(model, X_train, y_train, validation=(X, y), max_loss_increase=0.5)
+        sc.prune(model, X_train, y_train, validation=(X[:40], y[:40]), max_nodes=50)

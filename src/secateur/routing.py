@@ -27,7 +27,7 @@ def route(forest: Forest, X: NDArray[np.floating]) -> Leaves:
     with np.errstate(over="ignore"):  # beyond float32 is infinite
         X = np.ascontiguousarray(X, dtype=forest.input_dtype)
     if forest.zero_is_missing:
-        X = _without_zeros(X, forest.zero_is_missing)
+        X = without_zeros(X, forest.zero_is_missing)
     leaves = np.empty((forest.n_trees, len(X)), leaf_type(forest))
     if not forest.is_split.any():  # nothing to look at, perhaps not even a feature
         leaves[:] = 0
@@ -41,7 +41,7 @@ def route(forest: Forest, X: NDArray[np.floating]) -> Leaves:
     return leaves
 
 
-def _without_zeros(X: NDArray[np.floating], columns: tuple[int, ...]) -> NDArray[np.floating]:
+def without_zeros(X: NDArray[np.floating], columns: tuple[int, ...]) -> NDArray[np.floating]:
     """Return X with NaN for the zeros of some columns; LightGBM calls a zero what is not beyond 1e-35 in float32."""
     X = X.copy()
     for column in columns:

@@ -257,6 +257,31 @@ def test_budgets_are_met_and_used_up(name, share):
     assert cost.mean_price(small, X[::2]) <= budget
 
 
+def test_prices_by_row_are_paid_by_row():
+    model, X, y = fitted("forest")
+    by_row = np.random.default_rng(0).uniform(0, 2, X.shape)
+    cost = FeatureCost(row_prices=by_row, groups={"lab": (1.0, [3, 4])})
+    problem = problem_of(model, X, y, cost)
+    descent = descent_of(problem)
+    descent.descend(0.05 * descent.scale / descent.now.spent)
+    _check_counts(descent, problem)
+    forest = problem.forest
+    kept = {v for v in range(forest.n_nodes) if descent.now.state.status[v] > 0}
+    paid = 0.0
+    for i in range(0, len(X), 40):
+        met = rows_needs(forest, kept, X[i].astype(np.float32))
+        own = sum(by_row[i, k] for k in met) + (1.0 if met & {3, 4} else 0.0)
+        bought = descent.now.counts[i] > 0
+        assert own == pytest.approx(float(descent.shop.prices[i][bought].sum()))
+        paid += own
+    assert paid > 0
+    same = descent_of(problem_of(model, X, y, FeatureCost(row_prices=np.ones(X.shape))))
+    plain = descent_of(problem_of(model, X, y, FeatureCost()))
+    for one in (same, plain):
+        one.descend(0.1 * one.scale / one.now.spent)
+    assert np.array_equal(same.now.state.status, plain.now.state.status)
+
+
 def test_several_budgets_are_met_on_one_path():
     model, X, y = fitted("forest")
     whole = FeatureCost().mean_price(model, X)

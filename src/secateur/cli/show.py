@@ -23,6 +23,7 @@ _COLUMNS = {
     "n_features": "features",
     "cost": "cost",
     "jump": "jump",
+    "origin": "found by",
     "risk": "risk",
     "loss": "loss",
     "loss_se": "±",
@@ -142,7 +143,13 @@ def print_path(path: "PruningPath", file: Path) -> None:
     import numpy as np
 
     shown = np.unique(np.linspace(0, len(path) - 1, _SHOWN_POINTS).round().astype(int)).tolist()
-    less = {"cost"} if path.facts["cost"] == "nodes" else {"n_leaves", "depth"} if "jump" in path.table else set()
+    less = (
+        {"cost"}
+        if path.facts["cost"] == "nodes"
+        else {"n_leaves", "depth"}
+        if {"jump", "origin"} & set(path.table)
+        else set()
+    )
     names = [name for name in _COLUMNS if name in path.table and name not in less]
     table = _grid("point", *(_COLUMNS[name] for name in names))
     for point in shown:
@@ -183,7 +190,9 @@ def _legend(path: "PruningPath") -> str:
     return f"{risk} Loss: {facts['loss']} of the whole model on {rows}, ± one standard error; changed: predictions."
 
 
-def _cell(name: str, value: float) -> str:
+def _cell(name: str, value: Any) -> str:
+    if isinstance(value, str):
+        return value
     if name in ("changed", "jump"):
         return f"{value:.1%}"
     if name in ("risk", "loss", "loss_se"):

@@ -70,7 +70,7 @@ class FeatureCost(SharedCost):
         ValueError
             If prices or groups do not fit the model or the rows.
         """
-        listed, groups = self._listed
+        listed, groups = self.listed
         own = _per_feature(listed, forest)[None] if self.row_prices is None else self._of_rows(forest, sample)
         priced = np.flatnonzero((own > 0).any(axis=0))
         things = np.full((forest.n_features, 2), -1, np.int32)
@@ -96,7 +96,7 @@ class FeatureCost(SharedCost):
         return float(self.totals(adapter.forest, sample, NestedMasks(np.ones(adapter.forest.n_nodes, np.int32), 1))[0])
 
     @cached_property
-    def _listed(self) -> tuple[Any, Groups]:
+    def listed(self) -> tuple[Any, Groups]:
         """Prices and groups, read if they are in a file."""
         groups = dict(self.groups or {})
         if not isinstance(self.prices, str | PathLike):

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secateur.io.adapter import Adapter
-from secateur.routing import _without_zeros
+from secateur.routing import without_zeros
 from secateur.serving.columns import Purchasable
 
 _CELLS = 4_000_000
@@ -157,7 +157,7 @@ class Encoder:
     def _as_routed(self, made: NDArray[np.floating], column: int) -> NDArray[np.floating]:
         """Return values as `route` compares them: where 0 counts as missing, it is."""
         zeros = np.flatnonzero(np.isin(self.features[column], self.adapter.forest.zero_is_missing))
-        return _without_zeros(made, tuple(zeros.tolist())) if len(zeros) else made
+        return without_zeros(made, tuple(zeros.tolist())) if len(zeros) else made
 
     def _encode_into(
         self,

@@ -102,7 +102,7 @@ class LazyPredictor:
     @cached_property
     def _columns(self) -> Purchasable:
         found = purchasable(self.adapter, self.example)
-        listed: Any = self.cost._listed[0] if isinstance(self.cost, FeatureCost) else None
+        listed: Any = self.cost.listed[0] if isinstance(self.cost, FeatureCost) else None
         named = isinstance(listed, dict) and all(isinstance(name, str) for name in listed)
         if found.names is None and named and len(listed) == found.n_columns:
             return replace(found, names=tuple(listed))
