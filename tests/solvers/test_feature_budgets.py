@@ -135,7 +135,7 @@ def test_feature_cost_is_pruned_by_cut_and_descent_unless_said_otherwise():
     assert type(small) is RandomForestClassifier
     path = sc.prune_path(model, X[1::2], y[1::2], cost="features")
     assert path.solver == "Several(solvers=(MinCut(scope='both'), CostDescent()))"
-    assert {"min_cut ensemble", "min_cut individual", "cost_descent anneal"} <= set(path.table["origin"])
+    assert {"ensemble", "individual", "anneal", "eliminate"} <= set(path.table["origin"])
     assert FeatureCost().mean_price(small, X[1::2]) <= 6.6  # the budget holds on the rows pruned by; these are all
 
 

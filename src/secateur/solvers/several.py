@@ -23,7 +23,7 @@ _OF_EACH = 100
 @final
 @dataclass(frozen=True, repr=False)
 class Several(Solver):
-    """Ask several solvers the same question; the path has the points of all, the column `origin` says whose.
+    """Ask several solvers the same question; the path has the points of all. The column `origin` says where each comes from.
 
     The risk is the loss of the whole model at every point. Where a solver judges trees by themselves, its own risk is
     in the column `tree_risk`, to which its bounds belong.
@@ -80,7 +80,7 @@ def join(problem: Problem, paths: list[Path], names: list[str], solver: str) -> 
 
     more: dict[str, NDArray[Any]] = {"bound": column("bound")} if any("bound" in path.table for path in paths) else {}
     told = [str(paths[k].table["origin"][point]) if "origin" in paths[k].table else "" for k, point in chosen]
-    origin = [f"{names[k]} {part}".strip() for (k, _), part in zip(chosen, told, strict=True)]
+    origin = [part or names[k] for (k, _), part in zip(chosen, told, strict=True)]
     more["origin"] = np.array(["", *origin[1:]])
     whole = [path.facts.get("judges") == "ensemble" for path in paths]
     risk = np.array([paths[k].table["risk"][point] if whole[k] else np.nan for k, point in chosen])
