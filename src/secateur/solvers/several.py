@@ -23,7 +23,7 @@ _OF_EACH = 100
 @final
 @dataclass(frozen=True, repr=False)
 class Several(Solver):
-    """Ask several solvers the same question; the path has the points of all. The column `origin` says where each comes from.
+    """Ask several solvers the same question; the path has the points of all, and `origin` says where each comes from.
 
     The risk is the loss of the whole model at every point. Where a solver judges trees by themselves, its own risk is
     in the column `tree_risk`, to which its bounds belong.
