@@ -77,19 +77,32 @@ def route_categorical(
                 elif row == -1:
                     left = x <= threshold[v]
                 else:
-                    left = other_left[row]
-                    category = np.trunc(x)
-                    low, high = category_start[row], category_start[row + 1]
-                    while low < high:  # the code, if it is listed, is in [low, high)
-                        middle = (low + high) // 2
-                        if category_code[middle] < category:
-                            low = middle + 1
-                        else:
-                            high = middle
-                    if low < category_start[row + 1] and category_code[low] == category:
-                        left = category_left[low]
+                    left = category_goes_left(x, row, category_start, category_code, category_left, other_left)
                 v = v + 1 if left else right[v]
             leaves[tree, i] = v - root
+
+
+@kernel
+def category_goes_left(
+    x: float,
+    row: int,
+    category_start: np.ndarray,
+    category_code: np.ndarray,
+    category_left: np.ndarray,
+    other_left: np.ndarray,
+) -> bool:
+    """Return whether a value goes left by the list of categories numbered `row`."""
+    category = np.trunc(x)
+    low, high = category_start[row], category_start[row + 1]
+    while low < high:  # the code, if it is listed, is in [low, high)
+        middle = (low + high) // 2
+        if category_code[middle] < category:
+            low = middle + 1
+        else:
+            high = middle
+    if low < category_start[row + 1] and category_code[low] == category:
+        return category_left[low]
+    return other_left[row]
 
 
 @kernel

@@ -9,6 +9,7 @@ wait for column c, and `least[i]`, `most[i]` are bounds of the sums.
 import numpy as np
 
 from secateur.kernels._jit import kernel
+from secateur.kernels.routing import category_goes_left
 
 THERE, ASKED = 1, 2
 NOTHING, TOO_DEAR, WAITING = -1, -2, -3
@@ -81,17 +82,9 @@ def walk(
                 elif not categorical or category_row[v] == -1:
                     left = x <= threshold[v]
                 else:
-                    row, category = category_row[v], np.trunc(x)
-                    left = other_left[row]
-                    start, stop = category_start[row], category_start[row + 1]
-                    while start < stop:  # the code, if it is listed, is in [start, stop)
-                        middle = (start + stop) // 2
-                        if category_code[middle] < category:
-                            start = middle + 1
-                        else:
-                            stop = middle
-                    if start < category_start[row + 1] and category_code[start] == category:
-                        left = category_left[start]
+                    left = category_goes_left(
+                        x, category_row[v], category_start, category_code, category_left, other_left
+                    )
                 v = settled[v + 1 if left else right[v]]
             at[i, tree], waits[i, tree] = v, asks[v]
             gain[i, column] -= width[first]
