@@ -1,3 +1,7 @@
+"""Routing and sums: rows reach their leaves, and sums are made in the order of the libraries."""
+
+from fractions import Fraction
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -64,3 +68,28 @@ def test_the_weighted_median_is_the_value_at_half_the_weight():
     weight = np.cumsum(forest.tree_weight[order])
     expected = forest.value[order[np.searchsorted(weight, 0.5 * weight[-1])], 0]
     assert raw_scores(forest, route(forest, np.zeros((1, forest.n_features))))[0, 0] == expected
+
+
+@given(rng=generators, n_trees=st.integers(1, 13))
+def test_four_sums_take_turns_and_products_are_not_rounded(rng, n_trees):
+    forest = random_forest(rng, n_trees=n_trees, max_splits=3, aggregation="sum", addition="fours")
+    X = random_rows(rng, 5, forest.n_features)
+    leaves = route(forest, X)
+    keep = random_keep(rng, forest)
+    raw = raw_scores(forest, leaves, Decision(keep))
+    for i in range(len(X)):
+        standing = [t for t in range(n_trees) if keep[forest.root[t]]]
+        terms = []
+        for tree in standing:
+            v = forest.root[tree] + int(leaves[tree, i])
+            while not keep[v]:
+                v = forest.parent[v]
+            terms.append((float(forest.value[v, 0]), float(forest.tree_weight[tree])))
+        fours, rest = len(terms) // 4 * 4, 0.0
+        sums = [0.0] * 4
+        for place, (x, w) in enumerate(terms[:fours]):
+            sums[place % 4] = float(Fraction(x) * Fraction(w) + Fraction(sums[place % 4]))
+        rest = sums[0] + sums[1] + sums[2] + sums[3]
+        for x, w in terms[fours:]:
+            rest += x * w
+        assert raw[i, 0] == forest.base[0] + rest

@@ -17,6 +17,7 @@ from secateur.links import Link, link_named
 
 Aggregation = Literal["sum", "mean", "median"]
 Comparison = Literal["<=", "<"]
+Addition = Literal["in_order", "scaled", "fours"]
 Leaves = NDArray[np.unsignedinteger]
 """(n_trees, n_rows): the leaf each row reaches in each tree, counted from the tree's root."""
 
@@ -88,11 +89,10 @@ class Forest:
     input_dtype : str
         The precision in which the model looks at a feature, "float32" or "float64".
     sum_dtype : str
-        The precision in which values are stored and added, base first, then tree after tree: "float32" or "float64".
-    base_last : bool
-        Whether the base is added after the trees.
-    weight_last : bool
-        Whether the sum of the trees is multiplied by their weight, where all have the same, instead of each tree.
+        The precision in which values are stored and added: "float32" or "float64".
+    addition : "in_order", "scaled" or "fours"
+        In which order sums are made: base, then tree after tree; or the trees, times the weight they all have, then the
+        base (CatBoost); or four sums side by side with fused multiplications, as Java's BLAS does (Spark's boosting).
     symmetric : bool
         Whether all splits of a level ask the same question (oblivious trees), so that only whole levels can go.
     zero_is_missing : tuple of int
@@ -120,8 +120,7 @@ class Forest:
     comparison: Comparison = "<="
     input_dtype: str = "float64"
     sum_dtype: str = "float64"
-    base_last: bool = False
-    weight_last: bool = False
+    addition: Addition = "in_order"
     symmetric: bool = False
     zero_is_missing: tuple[int, ...] = ()
     feature_names: tuple[str, ...] | None = None

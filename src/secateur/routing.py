@@ -85,24 +85,27 @@ def raw_scores(
     if forest.aggregation == "median":
         return _weighted_median(forest, leaves, lifted, kept_trees(forest, keep))
     base = forest.base.astype(forest.sum_dtype)
-    out = np.tile(np.zeros_like(base) if forest.base_last else base, (leaves.shape[1], 1))
+    weight = forest.tree_weight
+    scaled = forest.addition == "scaled" and len(weight) > 0 and bool((weight == weight[0]).all())
+    out = np.tile(np.zeros_like(base) if forest.addition == "scaled" else base, (leaves.shape[1], 1))
     if offset is not None:
         out += offset.astype(forest.sum_dtype)
-    weight = forest.tree_weight
-    together = forest.weight_last and len(weight) > 0 and bool((weight == weight[0]).all())
-    kernels.add_trees(
-        leaves,
-        forest.tree_start,
-        lifted,
-        forest.value,
-        np.ones_like(weight) if together else weight,
-        forest.tree_output,
-        np.empty((0, 0), bool) if voters is None else voters,
-        out,
-    )
-    if together:
+    if forest.addition == "fours":
+        kernels.add_trees_by_fours(leaves, forest.tree_start, lifted, forest.value, weight, out)
+    else:
+        kernels.add_trees(
+            leaves,
+            forest.tree_start,
+            lifted,
+            forest.value,
+            np.ones_like(weight) if scaled else weight,
+            forest.tree_output,
+            np.empty((0, 0), bool) if voters is None else voters,
+            out,
+        )
+    if scaled:
         out *= weight[0]
-    if forest.base_last:
+    if forest.addition == "scaled":
         out += base
     if forest.aggregation != "mean":
         return out

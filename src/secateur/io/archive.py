@@ -26,8 +26,7 @@ _FACTS = (
     "comparison",
     "input_dtype",
     "sum_dtype",
-    "base_last",
-    "weight_last",
+    "addition",
     "symmetric",
     "zero_is_missing",
     "feature_names",
@@ -54,6 +53,7 @@ _CHOICES = {
     "comparison": ("<=", "<"),
     "input_dtype": ("float32", "float64"),
     "sum_dtype": ("float32", "float64"),
+    "addition": ("in_order", "scaled", "fours"),
 }
 _ROOM, _SHRINKAGE = 2**30, 200  # a file may unpack to a gigabyte, or to this many times its size
 

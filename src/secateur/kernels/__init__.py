@@ -21,7 +21,7 @@ from secateur.kernels.gram_descent import layer_steps, move_cut, sweep_layers
 from secateur.kernels.links import exp_all, softmax_rows, softplus_all
 from secateur.kernels.max_heap import fit_max_heap, node_gradient, project_max_heap
 from secateur.kernels.raising import raise_tree
-from secateur.kernels.routing import add_trees, lift, route_categorical, route_numeric
+from secateur.kernels.routing import add_trees, add_trees_by_fours, lift, route_categorical, route_numeric
 from secateur.kernels.rule_lasso import fit_rule_lasso
 from secateur.kernels.simplify import merge_leaves, reachable
 from secateur.kernels.statistics import add_moments, add_rows, count_classes, cover_mean, roll_up
@@ -54,6 +54,7 @@ __all__ = [
     "add_moments",
     "add_rows",
     "add_trees",
+    "add_trees_by_fours",
     "best_of_every_size",
     "cheapest_cut",
     "closure_path",

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 import numba
+from numba.extending import intrinsic
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -11,3 +12,16 @@ F = TypeVar("F", bound=Callable[..., Any])
 def kernel(function: F) -> F:
     """Compile `function`: serial, cached on disk, GIL released, IEEE arithmetic left as written."""
     return cast(F, numba.njit(cache=True, nogil=True)(function))
+
+
+def _fused(typing: Any, a: Any, b: Any, c: Any) -> Any:
+    number = numba.types.float64
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.fma(*arguments)
+
+    return number(number, number, number), generate
+
+
+fused: Any = intrinsic(_fused)
+"""Called as `fused(a, b, c)` in a kernel: a · b + c, rounded once."""

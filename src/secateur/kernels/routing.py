@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from secateur.kernels._jit import kernel
+from secateur.kernels._jit import fused, kernel
 
 _LANES = 8
 
@@ -149,3 +149,35 @@ def add_trees(
                 else:
                     for k in range(out.shape[1]):
                         out[i, k] += rounded(weight * value[v, k])
+
+
+@kernel
+def add_trees_by_fours(
+    leaves: np.ndarray,
+    tree_start: np.ndarray,
+    lifted: np.ndarray,
+    value: np.ndarray,
+    tree_weight: np.ndarray,
+    out: np.ndarray,
+) -> None:
+    """Do what `add_trees` does for one output in the order of Java's `ddot`.
+
+    Four sums take turns, each product added without being rounded first; then they are added, and after them the one to
+    three trees that are left.
+    """
+    standing = [tree for tree in range(leaves.shape[0]) if lifted[tree_start[tree]] != -1]
+    n_trees = len(standing)
+    four = np.zeros(4)
+    for i in range(leaves.shape[1]):
+        four[:] = 0.0
+        total = 0.0
+        for place in range(n_trees):
+            tree = standing[place]
+            x = value[lifted[tree_start[tree] + leaves[tree, i]], 0]
+            if place < n_trees - n_trees % 4:
+                four[place % 4] = fused(x, tree_weight[tree], four[place % 4])
+                if place == n_trees - n_trees % 4 - 1:
+                    total = four[0] + four[1] + four[2] + four[3]
+            else:
+                total += x * tree_weight[tree]
+        out[i, 0] += total

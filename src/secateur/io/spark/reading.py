@@ -34,6 +34,7 @@ def read_forest(saved: SavedModel, nodes: NodeTable) -> Forest:
         n_features=saved.metadata["numFeatures"],
         n_classes=(saved.n_classes,) if kind.classes else (),
         aggregation="sum" if kind.boosted else "mean",
+        addition="fours" if kind.boosted else "in_order",
         divisor=1.0 if kind.boosted else float(len(nodes.tree_id)),
     )
     lists = categories(nodes)
