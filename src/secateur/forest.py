@@ -17,7 +17,7 @@ from secateur.links import Link, link_named
 
 Aggregation = Literal["sum", "mean", "median"]
 Comparison = Literal["<=", "<"]
-Addition = Literal["in_order", "scaled", "fours"]
+Addition = Literal["in_order", "scaled", "fours", "around_base"]
 Leaves = NDArray[np.unsignedinteger]
 """(n_trees, n_rows): the leaf each row reaches in each tree, counted from the tree's root."""
 
@@ -90,9 +90,10 @@ class Forest:
         The precision in which the model looks at a feature, "float32" or "float64".
     sum_dtype : str
         The precision in which values are stored and added: "float32" or "float64".
-    addition : "in_order", "scaled" or "fours"
+    addition : "in_order", "scaled", "fours" or "around_base"
         In which order sums are made: base, then tree after tree; or the trees, times the weight they all have, then the
-        base (CatBoost); or four sums side by side with fused multiplications, as Java's BLAS does (Spark's boosting).
+        base (CatBoost); or four sums side by side with fused multiplications, as Java's BLAS does (Spark's boosting);
+        or in order, with (base + value) − base for a value (DART of XGBoost without a DMatrix).
     symmetric : bool
         Whether all splits of a level ask the same question (oblivious trees), so that only whole levels can go.
     zero_is_missing : tuple of int

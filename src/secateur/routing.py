@@ -97,7 +97,7 @@ def raw_scores(
             leaves,
             forest.tree_start,
             lifted,
-            forest.value,
+            _around_base(forest) if forest.addition == "around_base" else forest.value,
             np.ones_like(weight) if scaled else weight,
             forest.tree_output,
             np.empty((0, 0), bool) if voters is None else voters,
@@ -115,6 +115,15 @@ def raw_scores(
             return out / (forest.unit * heard)[:, None]
     # A divisor of 0 (an isolation forest grown on single rows) means the score of a certain outlier.
     return out / forest.divisor if forest.divisor else np.ones_like(out)
+
+
+def _around_base(forest: Forest) -> NDArray[np.float64]:
+    """Return what is left of each value, (n_nodes, width), when the base has been added and taken away."""
+    tree = np.repeat(np.arange(forest.n_trees), np.diff(forest.tree_start))
+    output = forest.tree_output[tree]
+    base = np.where(output[:, None] < 0, forest.base, forest.base[np.maximum(output, 0)][:, None])
+    base = base[:, : forest.value.shape[1]].astype(forest.sum_dtype)
+    return ((base + forest.value.astype(forest.sum_dtype)) - base).astype(np.float64)
 
 
 def _weighted_median(

@@ -115,6 +115,7 @@ _WRAPPERS: dict[str, tuple[Any, str, set[str]]] = {
     "regressor_missing": (xgb.XGBRegressor(**SMALL, missing=-999.0), "values", {"nan"}),
     "regressor_targets": (xgb.XGBRegressor(**SMALL), "targets", set()),
     "regressor_dart": (xgb.XGBRegressor(**SMALL, booster="dart", rate_drop=0.4), "values", {"nan"}),
+    "classifier_dart": (xgb.XGBClassifier(**SMALL, booster="dart", rate_drop=0.4), "three", {"nan"}),
     "regressor_leafwise": (xgb.XGBRegressor(**SMALL, grow_policy="lossguide", max_leaves=7), "values", set()),
     "regressor_exact": (xgb.XGBRegressor(**SMALL, tree_method="exact", gamma=3000.0), "values", set()),
     "regressor_base": (xgb.XGBRegressor(**SMALL, base_score=12.3), "values", set()),
@@ -163,9 +164,7 @@ def _fit(model, kind, options) -> Case:
         model.set_params(early_stopping_rounds=2).fit(X[:100], y[:100], eval_set=[(X[100:], y[100:])], verbose=False)
     else:
         model.fit(X, y, sample_weight=weight)
-    # Without a DMatrix XGBoost adds a tree of a DART as (base + leaf) - base, which is rounded twice more.
-    ulp = 8 if model.booster == "dart" else 0
-    return Case(model, X, y, _new_rows(X, model.get_booster(), missing), weight, ask_wrapper, _bytes, ulp)
+    return Case(model, X, y, _new_rows(X, model.get_booster(), missing), weight, ask_wrapper, _bytes)
 
 
 def _train(params, kind) -> Case:

@@ -187,10 +187,12 @@ def test_names_beyond_ascii_are_taken_only_as_they_were():
         adapt(model).rows(X.assign(colour=X["colour"].cat.reorder_categories(X["colour"].cat.categories[::-1])))
 
 
-def test_with_a_dmatrix_a_dart_in_a_wrapper_is_equal_to_the_last_bit():
-    adapter, X = adapt(case("xgboost_regressor_dart").model), case("xgboost_regressor_dart").X_new
-    found = adapter.booster.predict(xgb.DMatrix(X), output_margin=True)
-    assert np.array_equal(raw_of(adapter, X)[:, 0], found)
+def test_a_dart_is_added_as_xgboost_does_with_a_dmatrix_and_without():
+    model, X = case("xgboost_regressor_dart").model, case("xgboost_regressor_dart").X_new
+    with_matrix = model.get_booster().predict(xgb.DMatrix(X), output_margin=True)
+    assert np.array_equal(raw_of(adapt(model.get_booster()), X)[:, 0], with_matrix)
+    assert np.array_equal(raw_of(adapt(model), X)[:, 0], model.predict(X))
+    assert not np.array_equal(with_matrix, model.predict(X))
 
 
 def test_a_dart_takes_new_tree_weights():

@@ -53,7 +53,7 @@ _CHOICES = {
     "comparison": ("<=", "<"),
     "input_dtype": ("float32", "float64"),
     "sum_dtype": ("float32", "float64"),
-    "addition": ("in_order", "scaled", "fours"),
+    "addition": ("in_order", "scaled", "fours", "around_base"),
 }
 _ROOM, _SHRINKAGE = 2**30, 200  # a file may unpack to a gigabyte, or to this many times its size
 

@@ -1,6 +1,7 @@
 """XGBoost's models with scikit-learn's methods: a Booster inside, used up to its best round."""
 
 import copy
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -11,6 +12,7 @@ from sklearn.base import clone, is_classifier
 from xgboost import XGBRanker
 
 from secateur.decision import Decision
+from secateur.forest import Forest
 from secateur.io.xgboost.booster import BoosterAdapter, _as_margin
 
 
@@ -21,6 +23,11 @@ class WrapperAdapter(BoosterAdapter):
         super().__init__(model)
         self.supervised = self.supervised and not callable(model.objective)
         self.can_refit = self.supervised and not isinstance(model, XGBRanker) and not model.callbacks
+
+    def read(self) -> Forest:
+        """Return base + Σ trees, summed as XGBoost does where it makes no DMatrix."""
+        dart = self.saved["learner"]["gradient_booster"]["name"] == "dart"
+        return replace(super().read(), addition="around_base" if dart else "in_order")
 
     @property
     def booster(self) -> Any:
