@@ -106,6 +106,7 @@ _WRAPPERS: dict[str, tuple[Any, str, set[str]]] = {
     "classifier_two": (xgb.XGBClassifier(**SMALL), "two", {"nan"}),
     "classifier_three": (xgb.XGBClassifier(**SMALL), "three", {"weight"}),
     "classifier_softmax": (xgb.XGBClassifier(**SMALL, objective="multi:softmax"), "three", set()),
+    "classifier_base": (xgb.XGBClassifier(**SMALL, base_score=0.3), "three", set()),
     "classifier_labels": (xgb.XGBClassifier(**SMALL), "labels", set()),
     "classifier_logitraw": (xgb.XGBClassifier(**SMALL, objective="binary:logitraw"), "two", set()),
     "classifier_hinge": (xgb.XGBClassifier(**SMALL, objective="binary:hinge"), "two", set()),

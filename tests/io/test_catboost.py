@@ -78,6 +78,23 @@ def test_files_bring_back_the_class_and_the_predictions(name, suffix, tmp_path):
         assert np.array_equal(again.predict(X), model.predict(X))
 
 
+@pytest.mark.parametrize("policy", ["SymmetricTree", "Depthwise"])
+def test_trees_of_several_classes_are_dropped_anywhere_and_the_bias_stays(policy):
+    X, _ = numbers()
+    y = np.digitize(X[:, 0] + X[:, 1], [-0.5, 0.5])
+    model = CatBoostClassifier(**{**QUICK, "iterations": 7}, grow_policy=policy).fit(X, y)
+    model.set_scale_and_bias(1.0, [0.3, -0.1, 0.7])
+    adapter = adapt(model)
+    for dropped in ([0], [3], [1, 2, 5], [6]):
+        keep = np.ones(adapter.forest.n_nodes, bool)
+        for tree in dropped:
+            keep[slice(*adapter.forest.tree_start[tree : tree + 2])] = False
+        small = adapter.write(Decision(keep))
+        assert small.tree_count_ == 7 - len(dropped)
+        expected = raw_scores(adapter.forest, route(adapter.forest, adapter.rows(X)), Decision(keep))
+        assert np.array_equal(sums(small, X), expected)
+
+
 def test_only_whole_levels_of_symmetric_trees_can_go():
     adapter = adapt(case("catboost regressor").model)
     keep = np.ones(adapter.forest.n_nodes, bool)

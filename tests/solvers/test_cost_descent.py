@@ -142,22 +142,8 @@ def _alone(descent, problem, X, tree, nodes, penalty, theta, wanted, leaf):
 
 def _update(descent, tree, nodes, penalty, theta):
     """Update one tree, the way a sweep does."""
-    from secateur import kernels
-
-    forest = descent.forest
     descent.count(nodes, -1)
-    kernels.price_tree(
-        *nodes,
-        penalty,
-        descent.settings.per_split,
-        forest.right,
-        forest.feature,
-        descent.now.banned,
-        *descent.shop,
-        descent.now.counts,
-        descent.ladder(theta),
-        descent.as_split,
-    )
+    descent.set_prices(nodes, penalty, descent.ladder(theta))
     descent.update(tree, nodes)
     descent.count(nodes, 1)
 

@@ -135,7 +135,6 @@ def collapse_features(
     chance: np.ndarray,
     tree_start: np.ndarray,
     tree_output: np.ndarray,
-    right: np.ndarray,
     end: np.ndarray,
     mean: np.ndarray,
     status: np.ndarray,

@@ -91,7 +91,6 @@ class Elimination(PricedDescent):
             now.state.chance,
             forest.tree_start,
             forest.tree_output,
-            forest.right,
             forest.end,
             fill_splits(ensemble, now.state.status, now.state.part),
             now.state.status,

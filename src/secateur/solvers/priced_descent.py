@@ -136,18 +136,7 @@ class PricedDescent:
         for tree in range(forest.n_trees):
             nodes = int(forest.tree_start[tree]), int(forest.tree_start[tree + 1])
             spent += self.count(nodes, -1)
-            kernels.price_tree(
-                *nodes,
-                penalty,
-                self.settings.per_split,
-                forest.right,
-                forest.feature,
-                self.now.banned,
-                *self.shop,
-                self.now.counts,
-                ladder,
-                self.as_split,
-            )
+            self.set_prices(nodes, penalty, ladder)
             gain += self.update(tree, nodes)
             spent += self.count(nodes, 1)
             if spent <= budget:
@@ -157,6 +146,21 @@ class PricedDescent:
         self.now = replace(self.now, spent=spent)
         gain += kernels.move_intercept(ensemble.weight, state.pull, state.chance, state.intercept)
         return gain
+
+    def set_prices(self, nodes: tuple[int, int], penalty: float, ladder: Floats) -> None:
+        """Set what the splits of a tree cost, whose own needs are not counted."""
+        kernels.price_tree(
+            *nodes,
+            penalty,
+            self.settings.per_split,
+            self.forest.right,
+            self.forest.feature,
+            self.now.banned,
+            *self.shop,
+            self.now.counts,
+            ladder,
+            self.as_split,
+        )
 
     def update(self, tree: int, nodes: tuple[int, int], *, frozen: bool = False) -> float:
         """Give one tree its best subtree at the prices of its splits, or new values; return the gain."""
