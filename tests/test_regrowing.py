@@ -43,7 +43,10 @@ def test_points_come_from_the_model_and_from_clones(path, cancer):
         assert type(native) is RandomForestClassifier
         assert FeatureCost().mean_price(native, X) == pytest.approx(path.table["cost"][point], abs=1e-9)
         assert np.array_equal(native.predict_proba(X), chosen.predict_proba(X))
-        assert chosen.summary()["after"]["nodes"] == path.table["n_nodes"][point]
+        summary = chosen.summary()
+        assert summary["after"]["nodes"] == path.table["n_nodes"][point]
+        assert summary["before"]["nodes"] == sc.as_forest(model).n_nodes
+        assert summary["clone"] == path.table["origin"][point].startswith(("regrow", "top_k"))
     assert np.array_equal(path[0].to_model().predict_proba(X), model.predict_proba(X))
 
 

@@ -258,7 +258,7 @@ def _node_budget(adapter: Adapter, max_nodes: float | None, max_bytes: float | N
 def _warn_of_extremes(chosen: Pruned) -> None:
     """Warn when pruning did nothing, or left nothing but roots."""
     where, n_rows = chosen.facts["evaluated_on"], chosen.facts["evaluated_rows"]
-    if chosen.row["n_nodes"] == chosen.source.forest.n_nodes:
+    if chosen.given is None and chosen.row["n_nodes"] == chosen.source.forest.n_nodes:
         warnings.warn(
             f"Nothing was pruned: no smaller model on the path does as well on {where}, {n_rows} rows. The fewer rows, "
             "the less they can tell. Choose by more rows (validation), allow a larger max_loss_increase, or set "

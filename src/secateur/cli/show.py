@@ -125,6 +125,8 @@ def print_summary(summary: Mapping[str, Any]) -> None:
             f"No pruning that costs at most {_number(proof['max_cost'])} has a risk below {proof['least_risk']:.4g}; "
             f"this one's is {proof['risk']:.4g}."
         )
+    if summary["clone"]:
+        console.print("This is a clone of the model, trained on fewer features of the rows passed, and pruned.")
     console.print(f"Pruned by {summary['solver']} on {_number(rows['made_on'])} rows.")
 
 

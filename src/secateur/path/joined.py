@@ -45,7 +45,8 @@ class JoinedPath(Path):
         point = point % len(self)
         part, own = self._of(point)
         row = {name: column[point].item() for name, column in self.table.items()}
-        return replace(part[own], point=point, row=row, solver=self.solver, facts=self.facts)
+        given = None if part is self.parts[0] else self.source
+        return replace(part[own], point=point, row=row, solver=self.solver, facts=self.facts, given=given)
 
     def _of(self, point: int) -> tuple[Path, int]:
         which, own = self.place[point].tolist()

@@ -30,6 +30,8 @@ class Pruned:
         Its row of the path's table.
     solver : str
     facts : dict
+    given : Adapter, optional
+        The model given, where this is a pruning of a clone of it.
     proof : dict, optional
         How good it is for its budget, where the solver can tell: see `secateur.path.selection.certificate`.
     """
@@ -41,6 +43,12 @@ class Pruned:
     solver: str
     facts: dict[str, Any]
     proof: dict[str, float] | None = None
+    given: Adapter | None = None
+
+    @property
+    def original(self) -> Adapter:
+        """The model given: what was pruned, or what a clone of was."""
+        return self.given or self.source
 
     def __repr__(self) -> str:
         size = f"{self.row['n_nodes']} of {self.source.forest.n_nodes} nodes, {self.row['n_trees']} trees"
@@ -93,7 +101,7 @@ class Pruned:
         `bytes` is the size of the saved native model: pickled, where it can be.
         """
         row = self.row
-        before = {**_size(self.source.forest), "bytes": self.source.n_bytes(self.source.model)}
+        before = {**_size(self.original.forest), "bytes": self.original.n_bytes(self.original.model)}
         after = {**_size(self.forest), "bytes": self.source.n_bytes(self.to_model())}
         return {
             "model": type(self.source.model).__name__,
@@ -112,6 +120,7 @@ class Pruned:
             "penalty": row["penalty"],
             "point": self.point,
             "solver": self.solver,
+            "clone": self.given is not None,
             "rows": {
                 "made_on": self.facts["made_on_rows"],
                 "chosen_on": self.facts.get("evaluated_on", "the rows the path was made on"),
