@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from secateur.costs import COSTS, Cost, NodeCost, SharedCost
+from secateur.evidence import Evidence
 from secateur.forest import Forest
 from secateur.io import adapt
 from secateur.io.adapter import Adapter
@@ -19,7 +20,7 @@ from secateur.regrowing import regrow as regrow_on
 from secateur.sample import Sample
 from secateur.solvers import SOLVERS, Solver
 from secateur.solvers.automatic import automatic
-from secateur.validation import Rows, Validation, make_and_evaluate
+from secateur.validation import Rows, Source, Validation, make_and_evaluate
 from secateur.warnings import EverythingPrunedWarning, NoisyChoiceWarning, NothingPrunedWarning, TrainingRowsWarning
 
 _EVALUATED_POINTS = 256
@@ -83,7 +84,7 @@ def prune_path(
     [9, 7, 5, 4, 3, 2, 1]
     """
     adapter = adapt(model)
-    rows = Rows(X, y, sample_weight)
+    rows = _source(X, y, sample_weight)
     question = _Question(_solver_for(solver, adapter, cost), cost, loss, progress)
     return question.ask(adapter, rows.sample(adapter), rows if regrow else None)
 
@@ -223,12 +224,14 @@ def evaluated_path(
     chosen = chosen.aiming_at(max_nodes=budget, max_trees=max_trees, max_cost=limits.get("max_cost"))
 
     question = _Question(chosen, cost, loss, progress)
-    rows = Rows(X, y, sample_weight)
+    rows = _source(X, y, sample_weight)
 
-    def make(adapter: Adapter, sample: Sample) -> Path:
+    def make(adapter: Adapter, evidence: Evidence) -> Path:
         if not regrow:
-            return question.ask(adapter, sample)
-        return question.ask(adapter, sample, rows if sample.place is None else rows.take(sample.place))
+            return question.ask(adapter, evidence)
+        if isinstance(rows, Rows) and isinstance(evidence, Sample) and evidence.place is not None:
+            return question.ask(adapter, evidence, rows.take(evidence.place))
+        return question.ask(adapter, evidence, rows)
 
     def shorten(path: Path) -> Path:
         return path.thin(_EVALUATED_POINTS, max_trees=max_trees, **limits)
@@ -245,6 +248,11 @@ def evaluated_path(
         rng=rng,
         progress=progress,
     )
+
+
+def _source(X: Any, y: Any, sample_weight: Any) -> Source:
+    """Return the rows given: a source as it is, all else as rows in memory."""
+    return X if isinstance(X, Source) else Rows(X, y, sample_weight)
 
 
 def _node_budget(adapter: Adapter, max_nodes: float | None, max_bytes: float | None) -> int | None:
@@ -312,10 +320,16 @@ class _Question:
     loss: Loss | str | None
     progress: Progress | None
 
-    def ask(self, adapter: Adapter, sample: Sample, to_train_on: Rows | None = None) -> Path:
+    def ask(self, adapter: Adapter, evidence: Evidence, to_train_on: Source | None = None) -> Path:
         """Return the path of a model; with rows to train on, of clones of it, too."""
         if to_train_on is None:
-            return self._path(adapter, sample)
+            return self._path(adapter, evidence)
+        if not isinstance(to_train_on, Rows) or not isinstance(evidence, Sample):
+            raise ValueError(
+                "regrow=True trains clones of the model here, but the rows are elsewhere. Leave regrow out, or pass a "
+                "sample of the rows as arrays."
+            )
+        sample = evidence
         cost = _from_table(self.cost, COSTS, "cost") or self.solver.default_cost()
         if not isinstance(cost, SharedCost):
             raise ValueError(
@@ -326,11 +340,11 @@ class _Question:
         prices = np.append(bill.prices.mean(axis=0), 0.0)[bill.things].sum(axis=1)
         return regrow_on(adapter, to_train_on, sample, self._path, prices)
 
-    def _path(self, adapter: Adapter, sample: Sample) -> Path:
+    def _path(self, adapter: Adapter, evidence: Evidence) -> Path:
         chosen, forest = self.solver, adapter.forest
         problem = Problem(
             forest,
-            sample,
+            evidence,
             _loss_for(self.loss, chosen, adapter),
             _from_table(self.cost, COSTS, "cost") or chosen.default_cost() or NodeCost(),
             self.progress,
@@ -341,10 +355,12 @@ class _Question:
                 "all splits of a level ask the same question in these trees, so levels stay or go as a whole. "
                 "Use weakest_link, BlockDescent(granularity='layer') or fewer_trees."
             )
+        if chosen.needs_rows and problem.no_sample:
+            reasons.append(f"it looks at rows one by one, and {problem.no_sample}")
         for reason in reasons:
             if reason:
                 raise ValueError(f"{type(chosen).__name__} cannot prune this: {reason}")
-        if chosen.needs_unseen_rows and adapter.grown_on(sample.leaves):
+        if chosen.needs_unseen_rows and isinstance(evidence, Sample) and adapter.grown_on(evidence.leaves):
             warnings.warn(
                 f"{type(chosen).__name__} was given the rows the model was trained on, where it finds next to no "
                 "errors and so prunes next to nothing. Pass rows the model has not seen.",

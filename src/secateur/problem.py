@@ -1,20 +1,21 @@
-"""The question a solver is asked: this forest, these rows, this loss, this cost."""
+"""The question a solver is asked: this forest, these rows, wherever they are, this loss, this cost."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from secateur.costs import AdditiveCost, Bill, Cost, SharedCost
 from secateur.decision import Decision, subforest
+from secateur.evidence import Evidence
 from secateur.forest import Forest
 from secateur.losses import Loss
 from secateur.masks import Masks, NestedMasks
 from secateur.routing import route
-from secateur.sample import Sample
-from secateur.statistics import NodeStats, class_stats, node_weight, output_spread, value_stats
+from secateur.sample import Sample, weight_at_nodes
+from secateur.statistics import NodeStats, class_stats, output_spread, value_stats
 
 Floats = NDArray[np.float64]
 Progress = Callable[[int, int, str], None]
@@ -28,7 +29,8 @@ class Problem:
     Attributes
     ----------
     forest : Forest
-    sample : Sample
+    evidence : Evidence
+        The rows; most methods ask for nothing but sums over them, which is possible wherever they are.
     loss : Loss
     cost : Cost
     progress : callable, optional
@@ -36,7 +38,7 @@ class Problem:
     """
 
     forest: Forest
-    sample: Sample
+    evidence: Evidence
     loss: Loss
     cost: Cost
     progress: Progress | None = None
@@ -46,12 +48,27 @@ class Problem:
         if reason:
             raise ValueError(reason)
 
+    @property
+    def no_sample(self) -> str | None:
+        """Why rows cannot be looked at one by one, None if they can."""
+        return self.evidence.too_far
+
+    @cached_property
+    def sample(self) -> Sample:
+        """The rows themselves, brought here if they were elsewhere; ask for `no_sample` first."""
+        return self.evidence.here()
+
+    @property
+    def total_weight(self) -> float:
+        """What the weights of all rows add up to."""
+        return self.evidence.total_weight
+
     def pruned(self, decision: Decision) -> "Problem":
         """Return the same question about the pruned forest, with the rows sent through it."""
         if self.sample.rows is None:
             raise ValueError("Only the leaves of the rows are known. Pass the rows too to send them other ways.")
         forest = subforest(self.forest, decision)
-        return replace(self, forest=forest, sample=replace(self.sample, leaves=route(forest, self.sample.rows)))
+        return replace(self, forest=forest, evidence=replace(self.sample, leaves=route(forest, self.sample.rows)))
 
     def watch(self, what: str, run: int = 0, n_runs: int = 1) -> Callable[[int, int], None] | None:
         """Return what to call as `tell(done, total)` in the course of one of several runs; None if nobody listens."""
@@ -62,20 +79,22 @@ class Problem:
 
     def weighted(self, weight: Floats) -> "Problem":
         """Return the same question with other row weights, (n_rows,)."""
-        return replace(self, sample=replace(self.sample, weight=weight))
+        return replace(self, evidence=replace(self.sample, weight=weight))
 
     @cached_property
     def stats(self) -> NodeStats:
         """Sums of the targets over the rows at each node."""
-        collect = class_stats if self.forest.n_classes else value_stats
-        return collect(self.forest, self.sample.leaves, self.sample.y, self.sample.weight)
+        if self.forest.n_classes:
+            return self.evidence.total(self.forest, _class_stats)
+        shift = _said_by_roots(self.forest) if self.evidence.distant else None
+        return self.evidence.total(self.forest, partial(_value_stats, shift=shift))
 
     @cached_property
     def weight(self) -> Floats:
         """Row weight that reaches each node, (n_nodes,)."""
         if self.forest.trees_predict_target:
             return self.stats.weight  # needed for the risk anyway, and one pass over the rows is cheaper than two
-        return node_weight(self.forest, self.sample.leaves, self.sample.weight)
+        return self.evidence.total(self.forest, weight_at_nodes)
 
     @cached_property
     def risk(self) -> Floats:
@@ -88,7 +107,7 @@ class Problem:
             total = self.loss.nodes(self.forest, self.stats)
         else:
             total = output_spread(self.forest, self.weight)
-        return total / self.sample.total_weight
+        return total / self.total_weight
 
     @property
     def no_prices(self) -> str | None:
@@ -104,7 +123,7 @@ class Problem:
         """What each node costs as a leaf and what it costs as a split, both (n_nodes,); only of additive costs."""
         if not isinstance(self.cost, AdditiveCost):
             raise TypeError(f"The cost {self.cost.name} is shared between nodes; ask for `no_prices` first.")
-        return self.cost.prices(self.forest, self.weight / self.sample.total_weight)
+        return self.cost.prices(self.forest, self.weight / self.total_weight)
 
     @cached_property
     def bill(self) -> Bill:
@@ -117,9 +136,22 @@ class Problem:
         """Return the cost of every point, (n_points,)."""
         if isinstance(self.cost, AdditiveCost):
             return masks.totals(self.forest, *self.prices)  # from sums that are there anyway
-        return self.cost.totals(self.forest, self.sample, masks)
+        return self.cost.totals(self.forest, self.evidence, masks)
 
     @cached_property
     def unpruned_cost(self) -> float:
         """What the forest costs as it is."""
         return float(self.costs(NestedMasks(np.ones(self.forest.n_nodes, np.int32), 1))[0])
+
+
+def _class_stats(forest: Forest, sample: Sample) -> NodeStats:
+    return class_stats(forest, sample.leaves, sample.y, sample.weight)
+
+
+def _value_stats(forest: Forest, sample: Sample, shift: Floats | None) -> NodeStats:
+    return value_stats(forest, sample.leaves, sample.y, sample.weight, shift)
+
+
+def _said_by_roots(forest: Forest) -> Floats:
+    """Return what the roots say on average, which is about the mean of the target and known before any row is seen."""
+    return forest.value[forest.root].mean(axis=0) if forest.trees_predict_target else np.zeros(forest.n_outputs)

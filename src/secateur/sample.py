@@ -1,5 +1,6 @@
-"""The rows a forest is judged by, as the forest sees them: routed once, checked once."""
+"""Rows in memory, as a forest sees them: routed once, checked once."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -8,16 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secateur.decision import Decision, kept_trees, raises, subforest
+from secateur.evidence import A, Evidence, T, add_up
 from secateur.forest import Forest, Leaves
 from secateur.io.adapter import Adapter
 from secateur.io.batches import in_memory, parts_of
 from secateur.routing import leaf_type, raw_scores, route
+from secateur.statistics import node_weight
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Sample:
+class Sample(Evidence):
     """Rows as a forest sees them: already leaves, labels already numbers.
 
     Attributes
@@ -64,6 +67,39 @@ class Sample:
             index if self.place is None else self.place[index],
         )
 
+    def total(self, forest: Forest, ask: Callable[[Forest, "Sample"], A]) -> A:
+        """Return what is said of all rows."""
+        return ask(forest, self)
+
+    def each(self, forest: Forest, ask: Callable[[Forest, "Sample", int], T]) -> list[T]:
+        """Return what is said of the one part there is."""
+        return [ask(forest, self, 0)]
+
+    def split(self, share: float, rng: np.random.Generator) -> tuple["Sample", "Sample"]:
+        """Return the rows without a random share of them, and that share."""
+        n_share = round(len(self) * share)
+        if not 0 < n_share < len(self):
+            raise ValueError(
+                f"{len(self)} row(s) cannot be split into rows to prune by and a share of {share:g} to choose by. "
+                "Pass more rows, or validation=(X_val, y_val)."
+            )
+        order = rng.permutation(len(self))
+        return self.take(np.sort(order[n_share:])), self.take(np.sort(order[:n_share]))
+
+    @property
+    def too_far(self) -> None:
+        """Nothing: they are here."""
+        return None
+
+    def here(self) -> "Sample":
+        """Return the rows themselves."""
+        return self
+
+    @property
+    def distant(self) -> bool:
+        """No: rows can be looked at one by one."""
+        return False
+
     def scores(self, forest: Forest, decision: Decision | None = None) -> Floats:
         """Return the sums the forest, pruned or not, gives these rows, (n_rows, n_outputs)."""
         if decision is None or not raises(forest, decision.keep):
@@ -74,6 +110,75 @@ class Sample:
         voters = None if self.voters is None else self.voters[kept_trees(forest, decision.keep)]
         raw = raw_scores(pruned, route(pruned, self.rows), None, self.offset, voters)
         return raw.astype(np.float64, copy=False)
+
+
+@dataclass(frozen=True, eq=False)
+class Parts(Evidence):
+    """Rows in several parts, side by side in memory."""
+
+    parts: tuple[Sample, ...]
+
+    def __len__(self) -> int:
+        return sum(map(len, self.parts))
+
+    @property
+    def total_weight(self) -> float:
+        """What the weights of all rows add up to."""
+        return float(sum(part.total_weight for part in self.parts))
+
+    def total(self, forest: Forest, ask: Callable[[Forest, Sample], A]) -> A:
+        """Return the sum of what is said of the parts."""
+        return add_up([ask(forest, part) for part in self.parts])
+
+    def each(self, forest: Forest, ask: Callable[[Forest, Sample, int], T]) -> list[T]:
+        """Return what is said of each part."""
+        return [ask(forest, part, number) for number, part in enumerate(self.parts)]
+
+    def split(self, share: float, rng: np.random.Generator) -> tuple["Parts", "Parts"]:
+        """Return the rows without a random share of them, in the same parts, and that share."""
+        chosen = np.zeros(len(self), bool)
+        chosen[rng.permutation(len(self))[: round(len(self) * share)]] = True
+        ends = np.cumsum([len(part) for part in self.parts])[:-1]
+        pairs = list(zip(self.parts, np.split(chosen, ends), strict=True))
+        rest = tuple(part.take(np.flatnonzero(~mask)) for part, mask in pairs)
+        return Parts(rest), Parts(tuple(part.take(np.flatnonzero(mask)) for part, mask in pairs))
+
+    @property
+    def too_far(self) -> None:
+        """Nothing: they are in memory."""
+        return None
+
+    def here(self) -> Sample:
+        """Return all rows as one sample."""
+        return joined(self.parts)
+
+
+def in_parts(sample: Sample, n_parts: int) -> Parts:
+    """Return rows in so many parts of consecutive rows, as equal as can be."""
+    return Parts(tuple(sample.take(index) for index in np.array_split(np.arange(len(sample)), n_parts)))
+
+
+def joined(parts: Sequence[Sample]) -> Sample:
+    """Return the rows of several samples one after the other; what only some of them have is left out."""
+
+    def stack(name: str, axis: int = 0) -> Any:
+        found = [getattr(part, name) for part in parts]
+        return None if any(one is None for one in found) else np.concatenate(found, axis=axis)
+
+    return Sample(
+        stack("leaves", 1),
+        stack("y"),
+        stack("weight"),
+        stack("offset"),
+        stack("rows"),
+        stack("voters", 1),
+        stack("place"),
+    )
+
+
+def weight_at_nodes(forest: Forest, sample: Sample) -> Floats:
+    """Return the row weight that reaches each node, (n_nodes,)."""
+    return node_weight(forest, sample.leaves, sample.weight)
 
 
 def read_sample(adapter: Adapter, X: Any, y: Any, sample_weight: Any = None) -> Sample:

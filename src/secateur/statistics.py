@@ -22,7 +22,7 @@ class NodeStats:
     counts : (n_nodes, sum of n_classes)
         Row weight per class, targets side by side; no columns for regression.
     shift : (n_targets,)
-        The mean of y, taken off before summing so that squares do not swamp differences.
+        About the mean of y, taken off before summing so that squares do not swamp differences.
     total, square : (n_nodes, n_targets)
         Sums of `y - shift` and of its square; no columns for classification.
     """
@@ -32,6 +32,18 @@ class NodeStats:
     shift: Floats
     total: Floats
     square: Floats
+
+    def __add__(self, other: "NodeStats") -> "NodeStats":
+        """Return the sums over the rows of both; they must have the same shift."""
+        if not np.array_equal(self.shift, other.shift):
+            raise ValueError(f"Sums about {self.shift} and {other.shift} cannot be added. Pass the same shift to both.")
+        return NodeStats(
+            self.weight + other.weight,
+            self.counts + other.counts,
+            self.shift,
+            self.total + other.total,
+            self.square + other.square,
+        )
 
 
 def node_weight(forest: Forest, leaves: Leaves, sample_weight: Floats) -> Floats:
@@ -54,10 +66,13 @@ def class_stats(forest: Forest, leaves: Leaves, y: NDArray[np.intp], sample_weig
     return NodeStats(blocks[0].sum(axis=1), np.hstack(blocks), np.empty(0), none, none)
 
 
-def value_stats(forest: Forest, leaves: Leaves, y: Floats, sample_weight: Floats) -> NodeStats:
-    """Return sums and squares for real targets, y (n_rows, n_targets)."""
+def value_stats(
+    forest: Forest, leaves: Leaves, y: Floats, sample_weight: Floats, shift: Floats | None = None
+) -> NodeStats:
+    """Return sums and squares for real targets, y (n_rows, n_targets), about `shift`, by default their mean."""
     n_targets = y.shape[1]
-    shift = sample_weight @ y / (sample_weight.sum() or 1.0)
+    if shift is None:
+        shift = sample_weight @ y / (sample_weight.sum() or 1.0)
     sums = np.zeros((forest.n_nodes, 1 + 2 * n_targets))
     kernels.add_moments(leaves, forest.tree_start, y - shift, sample_weight, sums)
     kernels.roll_up(forest.right, sums)

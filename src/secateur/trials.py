@@ -6,10 +6,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from secateur.evidence import Evidence
 from secateur.losses import loss_named
 from secateur.path import NestedMasks, Path, Progress
+from secateur.path.judging import Compared, columns_of
 from secateur.path.selection import fullest
-from secateur.sample import Sample
 
 Floats = NDArray[np.float64]
 
@@ -22,7 +23,7 @@ class Trial:
     """A path made without some rows, of the same model or of a clone of it, and those rows."""
 
     path: Path
-    judging: Sample
+    judging: Evidence
 
 
 def judge(
@@ -79,12 +80,10 @@ class _Rivals:
         """Compare the losses of the rows of a trial."""
         if not len(self.usual):
             return
-        judging, loss = trial.judging, loss_named(trial.path.facts["loss"])
-        reference = trial.path.row_losses(int(match[self.usual[0]]), judging, loss)[0]
-        for place, point in enumerate(self.points):
-            lead = trial.path.row_losses(int(match[point]), judging, loss)[0] - reference
-            mean = np.average(lead, weights=judging.weight)
-            self.variance[place] += judging.weight**2 @ (lead - mean) ** 2
+        path, judging, usual = trial.path, trial.judging, int(match[self.usual[0]])
+        ask = Compared(path.decisions, tuple(match[self.points].tolist()), loss_named(path.facts["loss"]), usual)
+        lead_se = columns_of(judging.total(path.forest, ask))[3]
+        self.variance += (judging.total_weight * lead_se) ** 2
 
     def add_to(self, path: Path, weight: float) -> Path:
         """Return the path with a column `lead_se`; its facts say that a size was aimed at."""

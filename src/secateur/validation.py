@@ -6,6 +6,7 @@ apart what grew the model from what judges its prunings, as far as the rows give
 
 import math
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -13,6 +14,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from secateur.evidence import Evidence
 from secateur.io import adapt
 from secateur.io.adapter import Adapter
 from secateur.io.batches import Batches
@@ -34,9 +36,21 @@ _MANY_ROWS = 5000
 _NOT_A_WAY = "is none of: a share (0 to 1), a mask, (X, y), 'oob', 'refit', 'cv', 'auto', None. Use one of these."
 
 
+class Source(ABC):
+    """The user's rows as they came, wherever they are."""
+
+    @abstractmethod
+    def sample(self, adapter: Adapter) -> Evidence:
+        """Return them routed."""
+
+    @abstractmethod
+    def others(self, given: tuple[Any, ...]) -> "Source":
+        """Return other rows of the same kind."""
+
+
 @dataclass(frozen=True, eq=False)
-class Rows:
-    """The user's rows as they came."""
+class Rows(Source):
+    """Rows in memory, or in files that are read a part at a time."""
 
     X: Any
     y: Any = None
@@ -61,11 +75,15 @@ class Rows:
         """Return them routed."""
         return replace(read_sample(adapter, self.X, self.y, self.weight), place=self.place)
 
+    def others(self, given: tuple[Any, ...]) -> "Rows":
+        """Return X, y and perhaps weights that came together."""
+        return Rows(*given)
+
 
 def make_and_evaluate(
     adapter: Adapter,
-    rows: Rows,
-    make: Callable[[Adapter, Sample], Path],
+    rows: Source,
+    make: Callable[[Adapter, Evidence], Path],
     shorten: Callable[[Path], Path],
     validation: Validation,
     *,
@@ -90,6 +108,11 @@ def make_and_evaluate(
     if isinstance(way, str) and way == "auto":
         way = _automatic(adapter, rows, sample, sums)
     if isinstance(way, str) and way in _FOLDS_OF:
+        if not isinstance(rows, Rows):
+            raise ValueError(
+                f"validation={way!r} trains clones of the model here, but the rows are elsewhere. Use a share of them, "
+                "such as 0.25, or other rows."
+            )
         clones = _clones(adapter, rows, len(sample), make, way, rng)
         n_clones = _FOLDS_OF[way][1]
         whole = make(adapter, sample)
@@ -100,7 +123,7 @@ def make_and_evaluate(
             "validation='oob' lets single trees speak for a row, but this solver fits trees to each other. "
             "Use validation='refit', 'cv' or (X_val, y_val)."
         )
-    making, judging, which = _rows_to_use(adapter, sample, way, rng)
+    making, judging, which = _rows_to_use(adapter, rows, sample, way, rng)
     if sums and isinstance(way, float | np.ndarray):
         trial = Trial(make(adapter, making), judging)
         which += ", by a pruning of the others"
@@ -110,29 +133,36 @@ def make_and_evaluate(
 
 
 def _rows_to_use(
-    adapter: Adapter, sample: Sample, way: Validation, rng: np.random.Generator
-) -> tuple[Sample, Sample, str]:
+    adapter: Adapter, rows: Source, sample: Evidence, way: Validation, rng: np.random.Generator
+) -> tuple[Evidence, Evidence, str]:
     """Return the rows to make the path on, the rows to choose by, and what to call the latter."""
     if isinstance(way, tuple):
-        return sample, Rows(*way).sample(adapter), "the validation rows"
-    if isinstance(way, np.ndarray):
-        return *_split_by(sample, way), "the rows of the mask"
-    if way == "oob":
+        return sample, rows.others(way).sample(adapter), "the validation rows"
+    if isinstance(way, np.ndarray) or way == "oob":
+        if not isinstance(sample, Sample):
+            raise ValueError(
+                f"validation={'a mask' if isinstance(way, np.ndarray) else way!r} looks at rows one by one, but they "
+                "are elsewhere. Use a share of them, such as 0.25, or other rows."
+            )
+        if isinstance(way, np.ndarray):
+            return *_split_by(sample, way), "the rows of the mask"
         return sample, _out_of_bag(adapter, sample), "out-of-bag rows, each judged by the trees not grown on it"
     if way is not None and not (isinstance(way, float) and 0.0 < way < 1.0):
         raise ValueError(f"validation={way!r} {_NOT_A_WAY}")
     _warn_of_training_rows(adapter, sample)
     if way is None:
         return sample, sample, "the rows passed"
-    return *_split(sample, way, rng), f"a random share of {way:g} of the rows passed"
+    return *sample.split(way, rng), f"a random share of {way:g} of the rows passed"
 
 
-def _automatic(adapter: Adapter, rows: Rows, sample: Sample, sums: bool) -> Validation:
-    """Return out-of-bag rows if these are the training rows of bagged trees, else a share.
+def _automatic(adapter: Adapter, rows: Source, sample: Evidence, sums: bool) -> Validation:
+    """Return out-of-bag rows if these are the training rows of bagged trees, else a share; so of rows elsewhere.
 
     Where trees are fitted to each other, training rows are judged by clones refitted without them: held-out leaf
     values alone would not do, as the splits have seen the rows. One clone does if a quarter of the rows is many.
     """
+    if not isinstance(rows, Rows) or not isinstance(sample, Sample):
+        return _SHARE
     if sums:
         can_refit = adapter.supervised and adapter.can_refit and not isinstance(rows.X, Batches)
         if not (can_refit and adapter.grown_on(sample.leaves)):
@@ -143,26 +173,14 @@ def _automatic(adapter: Adapter, rows: Rows, sample: Sample, sums: bool) -> Vali
     return "oob" if bagged and adapter.grown_on(sample.leaves) else _SHARE
 
 
-def _warn_of_training_rows(adapter: Adapter, sample: Sample) -> None:
-    if adapter.supervised and adapter.grown_on(sample.leaves):
+def _warn_of_training_rows(adapter: Adapter, sample: Evidence) -> None:
+    if adapter.supervised and isinstance(sample, Sample) and adapter.grown_on(sample.leaves):
         warnings.warn(
             "X looks like the rows the model was trained on; a model's loss there says little about other rows, so the "
             "choice may prune too little or too much. Pass rows it has not seen, or validation='cv' to refit clones.",
             TrainingRowsWarning,
             stacklevel=6,
         )
-
-
-def _split(sample: Sample, share: float, rng: np.random.Generator) -> tuple[Sample, Sample]:
-    """Return rows to make a path on and a share of them to choose by."""
-    n_judging = round(len(sample) * share)
-    if not 0 < n_judging < len(sample):
-        raise ValueError(
-            f"{len(sample)} row(s) cannot be split into rows to prune by and a share of {share:g} to choose by. "
-            "Pass more rows, or validation=(X_val, y_val)."
-        )
-    order = rng.permutation(len(sample))
-    return sample.take(np.sort(order[n_judging:])), sample.take(np.sort(order[:n_judging]))
 
 
 def _split_by(sample: Sample, mask: NDArray[np.bool_]) -> tuple[Sample, Sample]:
@@ -197,7 +215,7 @@ def _clones(
     adapter: Adapter,
     rows: Rows,
     n_rows: int,
-    make: Callable[[Adapter, Sample], Path],
+    make: Callable[[Adapter, Evidence], Path],
     way: str,
     rng: np.random.Generator,
 ) -> Iterator[Trial]:

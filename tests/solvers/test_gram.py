@@ -105,7 +105,7 @@ def test_sums_are_those_of_dense_matrices(kind, rng, chunk):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("secateur.solvers.gram._CHUNK", chunk)
         gram = gram_of(forest, problem.sample)
-    whole = additive(replace(problem, sample=replace(problem.sample, weight=np.ones(len(w)))))
+    whole = additive(replace(problem, evidence=replace(problem.sample, weight=np.ones(len(w)))))
     rest = whole.target - whole.start - gram.shift
     np.testing.assert_allclose(gram.inner, np.einsum("i,ikc,ikd->cd", w, D, D), atol=1e-10)
     np.testing.assert_allclose(gram.match, np.einsum("i,ikc,ik->c", w, D, rest), atol=1e-10)

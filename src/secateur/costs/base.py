@@ -1,16 +1,17 @@
 """What a cost is: something to be paid for a pruned forest."""
 
 from abc import ABC, abstractmethod
+from functools import partial
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from secateur import kernels
+from secateur.evidence import Evidence
 from secateur.forest import Forest
 from secateur.masks import Masks
-from secateur.sample import Sample
-from secateur.statistics import node_weight
+from secateur.sample import Sample, weight_at_nodes
 
 Floats = NDArray[np.float64]
 
@@ -21,8 +22,8 @@ class Cost(ABC):
     name: ClassVar[str]
 
     @abstractmethod
-    def totals(self, forest: Forest, sample: Sample, masks: Masks) -> Floats:
-        """Return what the forest costs at each point, for rows like those of the sample, (n_points,)."""
+    def totals(self, forest: Forest, evidence: Evidence, masks: Masks) -> Floats:
+        """Return what the forest costs at each point, for rows like these, (n_points,)."""
 
 
 class AdditiveCost(Cost):
@@ -35,9 +36,9 @@ class AdditiveCost(Cost):
         `reach` (n_nodes,) is the share of the rows that come to each node.
         """
 
-    def totals(self, forest: Forest, sample: Sample, masks: Masks) -> Floats:
+    def totals(self, forest: Forest, evidence: Evidence, masks: Masks) -> Floats:
         """Return the sums of the prices."""
-        reach = node_weight(forest, sample.leaves, sample.weight) / sample.total_weight
+        reach = evidence.total(forest, weight_at_nodes) / evidence.total_weight
         return masks.totals(forest, *self.prices(forest, reach))
 
 
@@ -63,9 +64,12 @@ class SharedCost(Cost):
     def bill(self, forest: Forest, sample: Sample) -> Bill:
         """Return what can be bought for the rows of the sample, and for how much."""
 
-    def totals(self, forest: Forest, sample: Sample, masks: Masks) -> Floats:
+    def totals(self, forest: Forest, evidence: Evidence, masks: Masks) -> Floats:
         """Return what is bought for a row at each point, on average."""
-        return paid(forest, sample, masks, self.bill(forest, sample)) / sample.total_weight
+        return evidence.total(forest, partial(self._paid, masks=masks)) / evidence.total_weight
+
+    def _paid(self, forest: Forest, sample: Sample, masks: Masks) -> Floats:
+        return paid(forest, sample, masks, self.bill(forest, sample))
 
 
 def paid(forest: Forest, sample: Sample, masks: Masks, bill: Bill) -> Floats:

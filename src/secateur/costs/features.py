@@ -104,6 +104,10 @@ class FeatureCost(SharedCost):
         prices, more = read_prices(self.prices)
         return prices, {**more, **groups}
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the settings with the price file read: where this is sent the file may not be."""
+        return {**self.__dict__, "listed": self.listed}
+
     def _of_rows(self, forest: Forest, sample: Sample) -> Floats:
         """Return the prices of the sample's rows."""
         prices = np.asarray(self.row_prices, np.float64)

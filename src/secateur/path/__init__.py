@@ -10,10 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secateur.decision import Decision
+from secateur.evidence import Evidence
 from secateur.forest import Forest
 from secateur.io.adapter import Adapter
 from secateur.losses import Loss, loss_named
 from secateur.masks import Masks, NestedMasks, PackedMasks
+from secateur.path.judging import Compared, Decisions, columns_of
 from secateur.path.pruned import Pruned
 from secateur.path.selection import LIMITS, certificate, choose, within
 from secateur.problem import Progress
@@ -82,19 +84,14 @@ class Path:
         nodes = self.table["n_nodes"]
         return f"Path({len(self)} points, {nodes[0]} to {nodes[-1]} nodes, solver={self.solver})"
 
+    @property
+    def decisions(self) -> Decisions:
+        """What all points keep and change, without the model."""
+        return Decisions(self.masks, self.values, self.tree_weight, self.base)
+
     def decision(self, point: int) -> Decision:
         """Return what point `point` keeps and changes."""
-        keep = self.masks.keep(point)
-        value = None
-        if self.values is not None:
-            value = self.forest.value.copy()
-            value[keep] = self.values[point]
-        return Decision(
-            keep,
-            value,
-            None if self.tree_weight is None else self.tree_weight[point],
-            None if self.base is None else self.base[point],
-        )
+        return self.decisions.at(self.forest, point)
 
     def take(self, points: NDArray[np.intp]) -> "Path":
         """Return the path of some points only, given in rising order; point 0, the unpruned model, always stays."""
@@ -165,10 +162,19 @@ class Path:
         return self.evaluate_sample(sample, loss=loss, rows="the rows passed to evaluate", progress=progress)
 
     def evaluate_sample(
-        self, sample: Sample, *, rows: str, loss: Loss | None = None, progress: Progress | None = None
+        self, evidence: Evidence, *, rows: str, loss: Loss | None = None, progress: Progress | None = None
     ) -> "Path":
         """Return the path evaluated on rows that are routed already; `rows` says in words which they are."""
         loss = loss or loss_named(self.facts["loss"])
+        if isinstance(evidence, Sample):
+            columns = self._compare(evidence, loss, progress)
+        else:
+            ask = Compared(self.decisions, tuple(range(len(self))), loss)
+            columns = columns_of(evidence.total(self.forest, ask))
+        return self.with_losses(*columns, rows=rows, n_rows=len(evidence), loss=loss.text)
+
+    def _compare(self, sample: Sample, loss: Loss, progress: Progress | None) -> Floats:
+        """Return what `compare` does of every point, (4, n_points)."""
         unpruned = self.row_losses(0, sample, loss)
         columns = np.empty((4, len(self)))
         for point in range(len(self)):
@@ -176,7 +182,7 @@ class Path:
             columns[:, point] = compare(told, unpruned, sample.weight / sample.total_weight)
             if progress:
                 progress(point + 1, len(self), "evaluating")
-        return self.with_losses(*columns, rows=rows, n_rows=len(sample), loss=loss.text)
+        return columns
 
     def row_losses(self, point: int, sample: Sample, loss: Loss) -> tuple[Floats, NDArray[Any]]:
         """Return the loss of each row at a point, and what the model says of it."""

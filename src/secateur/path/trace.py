@@ -13,6 +13,7 @@ from secateur.decision import Decision, apply_decision, check_keep, kept_splits,
 from secateur.io.adapter import ForestAdapter
 from secateur.masks import Masks, PackedMasks
 from secateur.path import Path
+from secateur.path.judging import LossesAt
 from secateur.problem import Problem
 from secateur.warnings import InterruptedWarning
 
@@ -131,7 +132,7 @@ def trace_path(
         "loss": problem.loss.text,
         "cost": problem.cost.name,
         "unpruned_cost": float(table["cost"][0]),
-        "made_on_rows": len(problem.sample),
+        "made_on_rows": len(problem.evidence),
         "judges": "ensemble" if ensemble else "trees",
     }
     some = table["n_leaves"] > table["n_trees"]
@@ -139,10 +140,13 @@ def trace_path(
         facts["cheapest"] = float(table["cost"][some].min())  # of the points that have a split
     path = Path(ForestAdapter(forest), masks, table, solver, facts, **changes)
     table["risk"] = known = np.full(len(path), np.nan) if risk is None else risk.copy()
-    if ensemble or changes:
-        measure = _loss_of if ensemble else _risk_of
-        for point in np.flatnonzero(np.isnan(known)).tolist():
-            known[point] = measure(problem, path.decision(point))
+    unknown = np.flatnonzero(np.isnan(known)).tolist()
+    if ensemble and unknown:
+        ask = LossesAt(path.decisions, tuple(unknown), problem.loss)
+        known[unknown] = problem.evidence.total(forest, ask) / problem.total_weight
+    elif ensemble or changes:
+        for point in unknown:
+            known[point] = _risk_of(problem, path.decision(point))
     elif np.isnan(known).any():
         totals = masks.totals(forest, problem.risk, np.zeros(forest.n_nodes)) / max(forest.n_trees, 1)
         table["risk"] = np.where(np.isnan(known), totals, known)
@@ -156,15 +160,9 @@ def trace_path(
     return path
 
 
-def _loss_of(problem: Problem, decision: Decision) -> float:
-    """Return the mean loss of the pruned model."""
-    losses = problem.loss.rows(problem.forest, problem.sample.scores(problem.forest, decision), problem.sample.y)
-    return float(np.average(losses, weights=problem.sample.weight))
-
-
 def _risk_of(problem: Problem, decision: Decision) -> float:
     """Return the mean over trees of the loss of what they predict with their new values."""
     changed = apply_decision(problem.forest, decision)
-    losses = problem.loss.nodes(changed, problem.stats) / problem.sample.total_weight
+    losses = problem.loss.nodes(changed, problem.stats) / problem.total_weight
     split = kept_splits(changed, decision.keep, check_keep(changed, decision.keep))
     return float(losses[decision.keep & ~split].sum()) / max(int(kept_trees(changed, decision.keep).sum()), 1)

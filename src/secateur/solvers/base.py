@@ -24,6 +24,11 @@ class Solver(ABC):
         return False
 
     @property
+    def needs_rows(self) -> bool:
+        """Whether it looks at rows one by one, so that they must be on this machine; else sums over them will do."""
+        return True
+
+    @property
     def changes(self) -> tuple[str, ...]:
         """What it changes besides the shape: "value", "tree_weight", "base"; not every model has a place for those."""
         return ()

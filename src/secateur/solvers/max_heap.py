@@ -91,6 +91,11 @@ class MaxHeap(Solver):
         """Whether trees are learned together."""
         return self.joint
 
+    @property
+    def needs_rows(self) -> bool:
+        """Only to learn trees together or on parts of the rows; otherwise sums at the nodes will do."""
+        return self.joint or self.subsamples > 0
+
     def unsupported(self, problem: Problem) -> str | None:
         """Return a reason for several targets, for boosted classifiers, and without `joint` for boosting."""
         return cannot_weigh(problem, self.joint)

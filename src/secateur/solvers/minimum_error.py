@@ -40,6 +40,11 @@ class MinimumError(Solver):
 
     name = "minimum_error"
 
+    @property
+    def needs_rows(self) -> bool:
+        """No: sums at the nodes will do."""
+        return False
+
     def default_loss(self, forest: Forest) -> Loss | None:
         """Count wrong labels: that is what is expected here."""
         return ZeroOne() if forest.n_classes else None

@@ -40,6 +40,11 @@ class OptimalSize(Solver):
 
     name = "optimal_size"
 
+    @property
+    def needs_rows(self) -> bool:
+        """No: sums at the nodes will do."""
+        return False
+
     def default_loss(self, forest: Forest) -> Loss | None:
         """Count wrong labels, so that there is a smallest pruning for every number of errors."""
         return ZeroOne() if forest.n_classes else None

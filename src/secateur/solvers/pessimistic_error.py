@@ -37,6 +37,11 @@ class PessimisticError(Solver):
 
     name = "pessimistic_error"
 
+    @property
+    def needs_rows(self) -> bool:
+        """No: sums at the nodes will do."""
+        return False
+
     def default_loss(self, forest: Forest) -> Loss | None:
         """Count wrong labels, for which the correction is meant."""
         return ZeroOne() if forest.n_classes else None
@@ -48,7 +53,7 @@ class PessimisticError(Solver):
     def path(self, problem: Problem) -> Path:
         """Return the unpruned forest and its pessimistic pruning."""
         forest = problem.forest
-        errors = problem.risk * problem.sample.total_weight
+        errors = problem.risk * problem.total_weight
         leaves = kernels.sum_over_leaves(forest.right, np.ones(forest.n_nodes))
         corrected = kernels.sum_over_leaves(forest.right, errors) + leaves / 2
         n = np.where(problem.weight > 0, problem.weight, 1.0)

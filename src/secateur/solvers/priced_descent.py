@@ -89,7 +89,7 @@ class PricedDescent:
         begin, listed = kernels.list_rows(
             ensemble.leaves, forest.tree_start, forest.parent, forest.feature, bill.things, n_things
         )
-        reach = problem.sample.weight[some] / problem.sample.total_weight
+        reach = problem.sample.weight[some] / problem.total_weight
         self.shop = Shop(bill.things, np.ascontiguousarray(prices), reach, begin, listed)
         self.as_leaf, self.as_split = np.zeros(forest.n_nodes), np.zeros(forest.n_nodes)
         self.as_leaf[forest.root] = np.inf

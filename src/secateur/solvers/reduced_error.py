@@ -39,6 +39,11 @@ class ReducedError(Solver):
     name = "reduced_error"
     needs_unseen_rows = True
 
+    @property
+    def needs_rows(self) -> bool:
+        """Only to send them new ways; otherwise sums at the nodes will do."""
+        return self.raising
+
     def default_loss(self, forest: Forest) -> Loss | None:
         """Count wrong labels, as the method's name says."""
         return ZeroOne() if forest.n_classes else None
@@ -53,7 +58,7 @@ class ReducedError(Solver):
             return "raising handles one label, and this model predicts several. Use raising=False."
         if self.raising and not problem.forest.n_classes and problem.loss.name != "squared_error":
             return "raising judges numbers by squared error. Use loss='squared_error' or raising=False."
-        if self.raising and problem.sample.rows is None:
+        if self.raising and (problem.evidence.distant or problem.sample.rows is None):
             return "raising sends rows new ways and needs their features. Use raising=False."
         return None
 

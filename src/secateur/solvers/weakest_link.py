@@ -40,6 +40,11 @@ class WeakestLink(Solver):
     name = "weakest_link"
 
     @property
+    def needs_rows(self) -> bool:
+        """No: sums at the nodes will do."""
+        return False
+
+    @property
     def takes_levels(self) -> bool:
         """Yes."""
         return True
