@@ -1,6 +1,7 @@
 """The front door: prune(), prune_path() and as_forest()."""
 
 import warnings
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any
@@ -341,6 +342,10 @@ class _Question:
         return regrow_on(adapter, to_train_on, sample, self._path, prices)
 
     def _path(self, adapter: Adapter, evidence: Evidence) -> Path:
+        with evidence.kept() if self.solver.asks_often else nullcontext(evidence) as rows:
+            return self._path_of(adapter, rows)
+
+    def _path_of(self, adapter: Adapter, evidence: Evidence) -> Path:
         chosen, forest = self.solver, adapter.forest
         problem = Problem(
             forest,

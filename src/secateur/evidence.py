@@ -5,7 +5,8 @@ for sums alone works on rows that no single machine could hold.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import reduce
 from operator import add
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
@@ -65,6 +66,11 @@ class Evidence(ABC):
     @abstractmethod
     def here(self) -> "Sample":
         """Return all rows, on this machine."""
+
+    @contextmanager
+    def kept(self) -> "Iterator[Evidence]":
+        """Give the same rows for many questions: what it takes to read them is paid for once."""
+        yield self
 
     @property
     def distant(self) -> bool:

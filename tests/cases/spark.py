@@ -1,7 +1,9 @@
 """Saved Spark models of every kind, asked in one Spark session."""
 
 import hashlib
+import os
 import pickle
+import sys
 import tempfile
 from dataclasses import replace
 from functools import cache, partial
@@ -29,7 +31,8 @@ def session():
     """Return the one small Spark session of a test run."""
     from pyspark.sql import SparkSession
 
-    builder = SparkSession.builder.master("local[1]").appName("secateur")
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    builder = SparkSession.builder.master("local[2,4]").appName("secateur")  # a task is tried four times
     for name, setting in {
         "spark.ui.enabled": "false",
         "spark.sql.shuffle.partitions": "1",

@@ -9,9 +9,7 @@ probabilities, the loss is replaced by a parabola, and a step counts only if the
 import numpy as np
 
 from secateur.kernels._jit import kernel
-
-KEEP, REFIT, SCALE, SCALE_SPARSE = 0, 1, 2, 3
-"""What a kept leaf adds: its own value, a value fitted with a ridge, its own value times a factor of the tree."""
+from secateur.kernels.best_subtree import REFIT, choose_subtree, price_gain
 
 
 @kernel
@@ -178,101 +176,39 @@ def update_tree(
     if frozen and status[start] == 0:
         return 0.0
     n, width = stop - start, part.shape[1]
-    pulled, sums, fitted, fresh = room[0], room[1], room[2], room[3]
-    curve, flow, best = numbers[0], numbers[1], numbers[2]
+    fresh = room[3]
     newton = chance.shape[0] > 0
-    sum_rows(leaf, weight, pull, chance, column, n, width, pulled, curve)
+    sum_rows(leaf, weight, pull, chance, column, n, width, room[0], numbers[0])
     for attempt in range(2 if newton else 1):
-        half = 0.5 if newton else 1.0
-        # From the back: sums of what rows want from this tree, `sums`, and of their curvature, `flow`; then the cost of
-        # every node as a leaf, relative to rows that get nothing, and of the best subtree there. `old` is the cost of
-        # the tree as it is, on the same scale.
-        old = _cost_of_factor(status[start], factor[tree], ridge, values, half)
-        for v in range(n - 1, -1, -1):
-            u = start + v
-            if right[u] == -1:
-                if newton:
-                    flow[v] = curve[v] if attempt == 0 else 0.25 * share[u]
-                else:
-                    flow[v] = share[u]
-                for k in range(width):
-                    sums[v, k] = pulled[v, k] + flow[v] * part[u, k]
-                    old += half * part[u, k] * (flow[v] * part[u, k] - 2.0 * sums[v, k])
-            else:
-                b = right[u] - start
-                flow[v] = flow[v + 1] + flow[b]
-                for k in range(width):
-                    sums[v, k] = sums[v + 1, k] + sums[b, k]
-            cost = 0.0
-            for k in range(width):
-                if values == REFIT:
-                    bend, home = flow[v] + ridge, centre * own[u, k]
-                    wanted = sums[v, k] + ridge * home
-                    fitted[v, k] = wanted / bend if bend > 0.0 else 0.0
-                    cost += ridge * home * home - fitted[v, k] * wanted
-                else:
-                    fitted[v, k] = own[u, k]
-                    cost += own[u, k] * (flow[v] * own[u, k] - 2.0 * sums[v, k])
-            best[v] = half * cost + penalty * as_leaf[u]
-            state[v] = 2
-            if status[u] == 1:
-                old += penalty * as_split[u]
-            elif status[u] == 2:
-                old += penalty * as_leaf[u]
-                if values == REFIT:
-                    for k in range(width):
-                        old += half * ridge * (part[u, k] - centre * own[u, k]) ** 2
-            if right[u] != -1 and not layered:
-                both = best[v + 1] + best[right[u] - start] + penalty * as_split[u]
-                if (frozen and status[u] == 1) or (not frozen and both < best[v]):
-                    best[v] = both
-                    state[v] = 1
-        new, times = best[0], 1.0
-        if layered:
-            free = not newton and values <= REFIT and not frozen  # the intercept may move with the tree
-            new, times = _best_layer(
-                start,
-                n,
-                right,
-                depth,
-                own,
-                as_leaf,
-                as_split,
-                sums,
-                flow,
-                fitted,
-                best,
-                state,
-                penalty,
-                ridge,
-                values,
-                free,
-            )
-        elif new >= 0.0 and not frozen:
-            new, state[0] = 0.0, 0
-        gain = old - new
-        if gain > tolerance or newton:
-            _spread(start, n, right, state, fitted, times, fresh)
+        gain, times = choose_subtree(
+            tree,
+            start,
+            stop,
+            right,
+            depth,
+            share,
+            own,
+            as_leaf,
+            as_split,
+            status,
+            part,
+            factor,
+            penalty,
+            ridge,
+            centre,
+            values,
+            layered,
+            frozen,
+            tolerance,
+            newton,
+            attempt == 1,
+            room,
+            numbers,
+            state,
+        )
         if newton:
-            gain = _true_gain(
-                leaf,
-                weight,
-                pull,
-                chance,
-                column,
-                start,
-                n,
-                own,
-                as_leaf,
-                as_split,
-                status,
-                part,
-                state,
-                fresh,
-                penalty,
-                ridge,
-                centre,
-            )
+            gain = price_gain(start, n, own, as_leaf, as_split, status, part, state, fresh, penalty, ridge, centre)
+            gain = add_rows_gain(gain, leaf, weight, pull, chance, column, start, part, fresh)
         if gain > tolerance:
             move_rows(leaf, weight, pull, chance, column, start, width, part, fresh)
             for v in range(n):
@@ -319,145 +255,18 @@ def sum_rows(
 
 
 @kernel
-def _best_layer(
-    start: int,
-    n: int,
-    right: np.ndarray,
-    depth: np.ndarray,
-    own: np.ndarray,
-    as_leaf: np.ndarray,
-    as_split: np.ndarray,
-    sums: np.ndarray,
-    flow: np.ndarray,
-    fitted: np.ndarray,
-    best: np.ndarray,
-    state: np.ndarray,
-    penalty: float,
-    ridge: float,
-    values: int,
-    free: bool,
-) -> tuple:
-    """Choose the depth below which a tree is cut; return its cost and the factor of its values.
-
-    `best` holds the costs of nodes as leaves, with the values `fitted`. `free` takes into account that the intercept
-    then moves to the mean of what is left, which lowers the loss by (Σ residuals)² / Σ weights; before, it is at the
-    mean. Writes the new status into `state`.
-    """
-    deepest = 0
-    for v in range(n):
-        deepest = max(deepest, depth[start + v])
-    ends = np.zeros(deepest + 1)  # cost of the leaves when all below this depth is cut
-    price = np.zeros(deepest + 1)  # the part of it that is penalty
-    match = np.zeros(deepest + 1)  # ⟨pull, own values⟩ and ⟨own values, own values⟩ over the rows
-    norm = np.zeros(deepest + 1)
-    added = np.zeros((deepest + 1, own.shape[1]))  # Σ weight · value over the rows
-    for v in range(n):
-        u = start + v
-        last = deepest if right[u] == -1 else depth[u]
-        inner, square = 0.0, 0.0
-        if values >= SCALE:
-            for k in range(own.shape[1]):
-                inner += own[u, k] * sums[v, k]
-                square += own[u, k] * own[u, k] * flow[v]
-        for d in range(depth[u], last + 1):
-            ends[d] += best[v]
-            price[d] += penalty * as_leaf[u]
-            match[d] += inner
-            norm[d] += square
-            for k in range(own.shape[1]):
-                added[d, k] += flow[v] * fitted[v, k]
-        if right[u] != -1:
-            for d in range(depth[u] + 1, deepest + 1):
-                ends[d] += penalty * as_split[u]
-                price[d] += penalty * as_split[u]
-    least, cut, times = 0.0, -1, 1.0
-    if free:
-        for k in range(own.shape[1]):
-            least -= sums[0, k] ** 2 / flow[0]
-    for d in range(deepest + 1):
-        cost, factor = ends[d], 1.0
-        if free:
-            for k in range(own.shape[1]):
-                cost -= (sums[0, k] - added[d, k]) ** 2 / flow[0]
-        if values == SCALE:
-            factor = match[d] / (norm[d] + ridge) if norm[d] + ridge > 0.0 else 0.0
-            cost = price[d] - factor * match[d]
-        elif values == SCALE_SPARSE:
-            factor = match[d] / norm[d] if norm[d] > 0.0 else 0.0
-            cost = price[d] - factor * match[d] + ridge
-        if cost < least:
-            least, cut, times = cost, d, factor
-    for v in range(n):
-        u = start + v
-        if depth[u] > cut:
-            state[v] = 0
-        else:
-            state[v] = 2 if depth[u] == cut or right[u] == -1 else 1
-    return least, times
-
-
-@kernel
-def _spread(
-    start: int, n: int, right: np.ndarray, state: np.ndarray, fitted: np.ndarray, times: float, fresh: np.ndarray
-) -> None:
-    """Clear the status of what is below kept leaves, and write what each node adds: its leaf's value, or nothing."""
-    width = fitted.shape[1]
-    for v in range(n):
-        if v == 0 or state[v] == 2:
-            for k in range(width):
-                fresh[v, k] = times * fitted[v, k] if state[v] == 2 else 0.0
-        elif state[v] == 1:
-            for k in range(width):
-                fresh[v, k] = 0.0
-        if right[start + v] != -1 and state[v] != 1:  # children are not there, and say what their parent says
-            a, b = v + 1, right[start + v] - start
-            state[a] = state[b] = 0
-            for k in range(width):
-                fresh[a, k] = fresh[b, k] = fresh[v, k]
-
-
-@kernel
-def _cost_of_factor(status: int, factor: float, ridge: float, values: int, half: float) -> float:
-    """Return what the factor of a tree costs, if it is there."""
-    if status != 0 and values == SCALE:
-        return half * ridge * factor * factor
-    if status != 0 and values == SCALE_SPARSE:
-        return half * ridge
-    return 0.0
-
-
-@kernel
-def _true_gain(
+def add_rows_gain(
+    gain: float,
     leaf: np.ndarray,
     weight: np.ndarray,
     pull: np.ndarray,
     chance: np.ndarray,
     column: int,
     start: int,
-    n: int,
-    own: np.ndarray,
-    as_leaf: np.ndarray,
-    as_split: np.ndarray,
-    status: np.ndarray,
     part: np.ndarray,
-    state: np.ndarray,
     fresh: np.ndarray,
-    penalty: float,
-    ridge: float,
-    centre: float,
 ) -> float:
-    """Return by how much loss, penalty and ridge together fall, for losses of logits with values refitted or kept."""
-    gain = 0.0
-    for v in range(n):
-        u = start + v
-        if status[u] == 1:
-            gain += penalty * as_split[u]
-        elif status[u] == 2:
-            gain += penalty * as_leaf[u] + 0.5 * ridge * (part[u, 0] - centre * own[u, 0]) ** 2
-        if state[v] == 1:
-            gain -= penalty * as_split[u]
-        elif state[v] == 2:
-            gain -= penalty * as_leaf[u] + 0.5 * ridge * (fresh[v, 0] - centre * own[u, 0]) ** 2
+    """Return `gain` and by how much the loss of the rows falls, for losses of logits, when a tree adds `fresh`."""
     for i in range(leaf.shape[0]):
         step = fresh[leaf[i], 0] - part[start + leaf[i], 0]
         if step != 0.0:
@@ -490,3 +299,71 @@ def move_rows(
         else:
             for k in range(width):
                 pull[i, k] -= weight[i] * (fresh[v, k] - part[start + v, k])
+
+
+@kernel
+def add_parts(
+    leaves: np.ndarray,
+    tree_start: np.ndarray,
+    tree_output: np.ndarray,
+    trees: np.ndarray,
+    part: np.ndarray,
+    score: np.ndarray,
+) -> None:
+    """Add to the sums of the rows what some trees add."""
+    for tree in trees:
+        start, column, leaf = tree_start[tree], max(tree_output[tree], 0), leaves[tree]
+        for i in range(leaf.shape[0]):
+            for k in range(part.shape[1]):
+                score[i, column + k] += part[start + leaf[i], k]
+
+
+@kernel
+def sum_trees(
+    leaves: np.ndarray,
+    weight: np.ndarray,
+    pull: np.ndarray,
+    chance: np.ndarray,
+    tree_start: np.ndarray,
+    tree_output: np.ndarray,
+    trees: np.ndarray,
+    pulled: np.ndarray,
+    curve: np.ndarray,
+) -> None:
+    """Write the sums of `sum_rows` for some trees, one after the other."""
+    first = 0
+    for tree in trees:
+        stop = first + tree_start[tree + 1] - tree_start[tree]
+        column = max(tree_output[tree], 0)
+        here, bend = pulled[first:stop], curve[first:stop]
+        sum_rows(leaves[tree], weight, pull, chance, column, stop - first, pulled.shape[1], here, bend)
+        first = stop
+
+
+@kernel
+def shift_rows(step: np.ndarray, weight: np.ndarray, pull: np.ndarray, chance: np.ndarray, column: int) -> float:
+    """Move a logit of all rows by steps of their own; return by how much the loss falls."""
+    gain = 0.0
+    for i in range(step.shape[0]):
+        if step[i] != 0.0:
+            gain += _less_loss(weight[i], pull[i, column], chance[i, column], step[i])
+            _shift(i, column, weight[i], step[i], pull, chance)
+    return gain
+
+
+@kernel
+def add_overlaps(
+    leaves: np.ndarray,
+    weight: np.ndarray,
+    tree_start: np.ndarray,
+    trees: np.ndarray,
+    others: np.ndarray,
+    row: np.ndarray,
+    column: np.ndarray,
+    total: np.ndarray,
+) -> None:
+    """Add the weight of the rows that reach both of two leaves, for all leaves of some trees and of some others."""
+    for a in trees:
+        for b in others:
+            for i in range(weight.shape[0]):
+                total[row[tree_start[a] + leaves[a, i]], column[tree_start[b] + leaves[b, i]]] += weight[i]

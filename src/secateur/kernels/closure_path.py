@@ -125,7 +125,7 @@ def closure_path(
             counts[1] += 1
             continue
         shared = _greatest_divisor(gain, cost)
-        here = _network_of(net, nodes[n0:n1], items[i0:i1], edges[e0:e1], degree[n0:n1], parent, local_node, local_item)
+        here = network_of(net, nodes[n0:n1], items[i0:i1], edges[e0:e1], degree[n0:n1], parent, local_node, local_item)
         flows = _preflow_of(pre, n1 - n0, i1 - i0, e1 - e0)
         for q in range(n1 - n0):
             worth = profit[nodes[n0 + q]] * (cost // shared)
@@ -156,7 +156,7 @@ def _greatest_divisor(a: int, b: int) -> int:
 
 
 @kernel
-def _network_of(
+def network_of(
     net: Network,
     nodes: np.ndarray,
     items: np.ndarray,

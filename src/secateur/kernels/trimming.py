@@ -6,7 +6,8 @@ The arrays are those of `secateur.kernels.block_descent`.
 import numpy as np
 
 from secateur.kernels._jit import kernel
-from secateur.kernels.block_descent import REFIT, move_rows, sum_rows
+from secateur.kernels.best_subtree import REFIT
+from secateur.kernels.block_descent import move_rows, sum_rows
 
 
 @kernel
@@ -54,43 +55,87 @@ def weakest_collapses(
     largest = (tree_start[1:] - tree_start[:-1]).max() if n_trees > 0 else 1
     sums, flow = np.empty((largest, width)), np.empty(largest)
     node, rate, value = np.full(n_trees, -1), np.full(n_trees, np.inf), np.zeros((n_trees, width))
-    half = 0.5 if chance.shape[0] > 0 else 1.0
-    fitted = np.empty(width)
+    newton = chance.shape[0] > 0
     for tree in range(n_trees):
         start, n = tree_start[tree], tree_start[tree + 1] - tree_start[tree]
-        if status[start] != 1:
-            continue
-        sum_rows(leaves[tree], weight, pull, chance, max(tree_output[tree], 0), n, width, sums, flow)
-        for v in range(n - 1, -1, -1):
-            u = start + v
-            if right[u] == -1:
-                if chance.shape[0] == 0:
-                    flow[v] = share[u]
-                continue
-            a, b = v + 1, right[u] - start
-            flow[v] = flow[a] + flow[b]
-            for k in range(width):
-                sums[v, k] = sums[a, k] + sums[b, k]
-            if status[u] != 1 or status[start + a] != 2 or status[start + b] != 2:
-                continue
-            saved = as_split[u] + as_leaf[start + a] + as_leaf[start + b] - (as_leaf[u] if v > 0 else 0.0)
-            cost = 0.0
-            for k in range(width):
-                fitted[k] = 0.0
-                if v > 0:
-                    fitted[k] = own[u, k]
-                    if values == REFIT:
-                        wanted = sums[v, k] + flow[a] * part[start + a, k] + flow[b] * part[start + b, k]
-                        bend = flow[v] + ridge
-                        fitted[k] = wanted / bend if bend > 0.0 else 0.0
-                cost += ridge * fitted[k] * fitted[k]
-                for c in (a, b):
-                    step = fitted[k] - part[start + c, k]
-                    cost += step * (flow[c] * step - 2.0 * sums[c, k]) - ridge * part[start + c, k] ** 2
-            if saved > 0.0 and half * cost < rate[tree] * saved:
-                node[tree], rate[tree] = u, half * cost / saved
-                value[tree] = fitted
+        if status[start] == 1:
+            sum_rows(leaves[tree], weight, pull, chance, max(tree_output[tree], 0), n, width, sums, flow)
+            node[tree], rate[tree] = weakest_collapse(
+                start,
+                n,
+                right,
+                share,
+                own,
+                as_leaf,
+                as_split,
+                status,
+                part,
+                ridge,
+                values,
+                newton,
+                sums,
+                flow,
+                value[tree],
+            )
     return node, rate, value
+
+
+@kernel
+def weakest_collapse(
+    start: int,
+    n: int,
+    right: np.ndarray,
+    share: np.ndarray,
+    own: np.ndarray,
+    as_leaf: np.ndarray,
+    as_split: np.ndarray,
+    status: np.ndarray,
+    part: np.ndarray,
+    ridge: float,
+    values: int,
+    newton: bool,
+    sums: np.ndarray,
+    flow: np.ndarray,
+    value: np.ndarray,
+) -> tuple:
+    """Return what `weakest_collapses` does for one tree, from the pull and the curvature of the rows in its leaves.
+
+    Writes sums over the rows of other nodes into `sums` and `flow`, and the new value into `value`.
+    """
+    width = part.shape[1]
+    node, rate = -1, np.inf
+    half = 0.5 if newton else 1.0
+    fitted = np.empty(width)
+    for v in range(n - 1, -1, -1):
+        u = start + v
+        if right[u] == -1:
+            if not newton:
+                flow[v] = share[u]
+            continue
+        a, b = v + 1, right[u] - start
+        flow[v] = flow[a] + flow[b]
+        for k in range(width):
+            sums[v, k] = sums[a, k] + sums[b, k]
+        if status[u] != 1 or status[start + a] != 2 or status[start + b] != 2:
+            continue
+        saved = as_split[u] + as_leaf[start + a] + as_leaf[start + b] - (as_leaf[u] if v > 0 else 0.0)
+        cost = 0.0
+        for k in range(width):
+            fitted[k] = 0.0
+            if v > 0:
+                fitted[k] = own[u, k]
+                if values == REFIT:
+                    wanted = sums[v, k] + flow[a] * part[start + a, k] + flow[b] * part[start + b, k]
+                    bend = flow[v] + ridge
+                    fitted[k] = wanted / bend if bend > 0.0 else 0.0
+            cost += ridge * fitted[k] * fitted[k]
+            for c in (a, b):
+                step = fitted[k] - part[start + c, k]
+                cost += step * (flow[c] * step - 2.0 * sums[c, k]) - ridge * part[start + c, k] ** 2
+        if saved > 0.0 and half * cost < rate * saved:
+            node, rate = u, half * cost / saved
+            value[:] = fitted
+    return node, rate
 
 
 @kernel

@@ -10,6 +10,7 @@ from secateur.solvers.max_heap import MaxHeap
 from secateur.solvers.min_cut import MinCut
 from secateur.solvers.minimum_error import MinimumError
 from secateur.solvers.optimal_size import OptimalSize
+from secateur.solvers.partition_cut import PartitionCut
 from secateur.solvers.pessimistic_error import PessimisticError
 from secateur.solvers.primal_dual import PrimalDual
 from secateur.solvers.reduced_error import ReducedError
@@ -35,6 +36,7 @@ SOLVERS: dict[str, type[Solver]] = {
         CostDescent,
         LinearProgram,
         PrimalDual,
+        PartitionCut,
     )
 }
 
@@ -49,6 +51,7 @@ __all__ = [
     "MinCut",
     "MinimumError",
     "OptimalSize",
+    "PartitionCut",
     "PessimisticError",
     "PrimalDual",
     "ReducedError",

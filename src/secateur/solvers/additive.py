@@ -100,8 +100,16 @@ def additive(problem: Problem) -> Additive:
         _slope(forest),
         forest.response.logits,
         own_values(forest),
-        problem.weight / (problem.sample.total_weight * n_targets(forest)),
+        problem.weight / (problem.total_weight * n_targets(forest)),
     )
+
+
+def without_rows(forest: Forest, share: Floats) -> Additive:
+    """Return the ensemble with no rows: what a state needs to become a decision."""
+    none = np.empty((0, forest.n_outputs))
+    leaves = np.empty((forest.n_trees, 0), np.uint16)
+    logits = forest.response.logits
+    return Additive(forest, leaves, np.empty(0), none, none, _slope(forest), logits, own_values(forest), share)
 
 
 def n_targets(forest: Forest) -> int:
@@ -143,11 +151,7 @@ def empty_state(ensemble: Additive) -> State:
     forest = ensemble.forest
     shape = ensemble.target.shape
     if ensemble.logits:
-        share = ensemble.weight @ ensemble.target / ensemble.weight.sum()
-        tiny = 1e-9
-        intercept = np.log(np.maximum(share, tiny))
-        if shape[1] == 1:
-            intercept -= np.log(np.maximum(1 - share, tiny))
+        intercept = log_odds(ensemble.weight @ ensemble.target / ensemble.weight.sum())
     else:
         intercept = (ensemble.weight @ (ensemble.target - ensemble.start)) / ensemble.weight.sum()
     predicted = predict(ensemble, np.tile(intercept, (shape[0], 1)) + ensemble.start)
@@ -163,6 +167,13 @@ def empty_state(ensemble: Additive) -> State:
         if kernels.move_intercept(ensemble.weight, state.pull, state.chance, state.intercept) < 1e-15:
             break
     return state
+
+
+def log_odds(share: Floats) -> Floats:
+    """Return sums whose probabilities are these shares, or nearly so where a share is 0."""
+    tiny = 1e-9
+    logit = np.log(np.maximum(share, tiny))
+    return logit - np.log(np.maximum(1 - share, tiny)) if len(share) == 1 else logit
 
 
 def full_state(ensemble: Additive) -> State:
@@ -192,8 +203,11 @@ def full_state(ensemble: Additive) -> State:
 
 def predict(ensemble: Additive, score: Floats) -> Floats:
     """Return what the sums mean: themselves, or probabilities."""
-    if not ensemble.logits:
-        return score
+    return chances(score) if ensemble.logits else score
+
+
+def chances(score: Floats) -> Floats:
+    """Return the probabilities of logits, (n_rows, n_outputs)."""
     if score.shape[1] == 1:
         return 1 / (1 + np.exp(-score))
     power = np.exp(score - score.max(axis=1, keepdims=True))
@@ -202,15 +216,19 @@ def predict(ensemble: Additive, score: Floats) -> Floats:
 
 def loss_of(ensemble: Additive, state: State) -> float:
     """Return the loss that is being minimised, without penalty: squared error, or log loss."""
+    if ensemble.logits:
+        return log_loss(ensemble.weight, ensemble.target, state.chance)
     residual = state.pull / ensemble.weight[:, None]
-    if not ensemble.logits:
-        return float(ensemble.weight @ (residual**2).sum(axis=1))
-    chance = state.chance
+    return float(ensemble.weight @ (residual**2).sum(axis=1))
+
+
+def log_loss(weight: Floats, target: Floats, chance: Floats) -> float:
+    """Return the log loss of some rows with their weights."""
     if chance.shape[1] == 1:
-        chance = np.where(ensemble.target == 1, chance, 1 - chance)
+        chance = np.where(target == 1, chance, 1 - chance)
     else:
-        chance = (chance * ensemble.target).sum(axis=1, keepdims=True)
-    return float(-ensemble.weight @ np.log(np.maximum(chance[:, 0], 1e-300)))
+        chance = (chance * target).sum(axis=1, keepdims=True)
+    return float(-weight @ np.log(np.maximum(chance[:, 0], 1e-300)))
 
 
 def risk_of(ensemble: Additive, state: State, problem: Problem) -> float:

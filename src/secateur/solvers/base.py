@@ -29,6 +29,11 @@ class Solver(ABC):
         return True
 
     @property
+    def asks_often(self) -> bool:
+        """Whether it goes over rows that are elsewhere many times, so that they are better kept as it needs them."""
+        return self.needs_rows
+
+    @property
     def changes(self) -> tuple[str, ...]:
         """What it changes besides the shape: "value", "tree_weight", "base"; not every model has a place for those."""
         return ()

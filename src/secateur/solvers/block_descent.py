@@ -9,14 +9,19 @@ import numpy as np
 from secateur.path import Path
 from secateur.path.trace import Point, trace_points
 from secateur.problem import Problem
-from secateur.solvers.additive import Additive, additive, decide, not_additive, risk_of
+from secateur.solvers.additive import additive, decide, not_additive, risk_of
 from secateur.solvers.base import Solver, check_choices
 from secateur.solvers.descent import Descent
+from secateur.solvers.distant_descent import DistantDescent
 from secateur.solvers.falling_descent import Settings, distinct
-from secateur.solvers.gram import gram_of, no_gram
+from secateur.solvers.gram import columns, gram_of, no_gram
 from secateur.solvers.gram_descent import gram_points
+from secateur.solvers.known_sums import KnownSums
 from secateur.solvers.penalties import check_penalties
 from secateur.solvers.polish import polished
+
+_COLUMNS = 4096
+"""Of how many layers, at most, inner products are taken unasked: 128 MB."""
 
 
 @final
@@ -32,6 +37,10 @@ class BlockDescent(Solver):
     exact (a dynamic program over the tree; for log loss by a parabola, taken only if the true objective falls); the
     whole is a local minimum with respect to single trees, from the one at the next larger penalty. O(rows + nodes) per
     update.
+
+    Rows that are elsewhere are asked for sums alone, and the path is the same. A change of a tree costs a pass over
+    them, where trees stay as they are one pass does for many; with squared error and up to 4096 leaves in all, a few
+    passes do for the whole path. Only `polish` needs the rows on this machine.
 
     `granularity="layer", values="keep"` is ForestPrune's problem (1); `polish` its problem (2); `joint` its (5)–(7).
 
@@ -61,7 +70,8 @@ class BlockDescent(Solver):
     engine : "rows" or "gram"
         What an update looks at: the rows, or the inner products of what layers add, taken once. The same path either
         way. "gram" is for `granularity="layer", values="keep"` and squared error; it takes (Σ depths of trees)²
-        numbers of memory, and an update does not depend on the number of rows.
+        numbers of memory, and an update does not depend on the number of rows. Where rows are elsewhere it is taken
+        unasked for up to 4096 layers.
     max_nodes : int, optional
         Make sure that a point uses up this number of nodes, and stop there.
     max_trees : int, optional
@@ -102,6 +112,11 @@ class BlockDescent(Solver):
         return self.granularity == "layer"
 
     @property
+    def needs_rows(self) -> bool:
+        """Only to reweigh trees."""
+        return self.polish is not None
+
+    @property
     def judges_ensemble(self) -> bool:
         """Yes: that is the point."""
         return True
@@ -125,28 +140,50 @@ class BlockDescent(Solver):
 
     def path(self, problem: Problem) -> Path:
         """Return the unpruned forest and what was found at each penalty, by falling size."""
-        if self.engine == "gram":
-            gram = gram_of(problem.forest, problem.sample)
+        if self._takes_gram(problem):
+            gram = problem.evidence.total(problem.forest, gram_of)
             points = gram_points(problem.forest, problem.prices, gram, self.settings("keep", 0.0))
         else:
-            points = self._points(additive(problem), problem)
+            points = self._points(problem)
         path = trace_points(problem, points, repr(self), ensemble=True)
         return replace(path, facts={**path.facts, "usual_ridge": type(self).ridge})
 
-    def _points(self, ensemble: Additive, problem: Problem) -> Iterator[Point]:
+    def _takes_gram(self, problem: Problem) -> bool:
+        """Return whether inner products are asked for, or are all it takes to prune by rows that are elsewhere."""
+        if self.engine == "gram":
+            return True
+        layers = self.granularity == "layer" and self.values == "keep" and self.polish is None
+        if not (layers and problem.evidence.distant) or no_gram(problem.forest):
+            return False
+        return bool(columns(problem.forest)[-1] <= _COLUMNS)
+
+    def _points(self, problem: Problem) -> Iterator[Point]:
         """Yield what was found for every kind of values, ridge and penalty, without repeating a shape."""
         ridges = self.ridge if isinstance(self.ridge, tuple) else (self.ridge,)
         runs = [] if self.values == "keep" else [("refit", ridge) for ridge in ridges]
         runs += [] if self.values == "refit" else [("keep", 0.0)]
+        if problem.evidence.distant and not self.needs_rows:
+            yield from self._distant_points(problem, runs)
+            return
+        ensemble = additive(problem)
         for run, (values, ridge) in enumerate(runs):
             descent = Descent(ensemble, problem, self.settings(values, ridge))
             descent.on_sweep = problem.watch("pruning", run, len(runs))
             for penalty, state in distinct(descent.run()):
                 if self.polish is not None and not self.joint:
                     state = polished(ensemble, state, self.polish, self.polish_penalty)
-                keep, value = decide(ensemble, state)
                 more = {"ridge": ridge, "kept": float(values == "keep")}
-                yield Point(penalty, keep, value, more, risk_of(ensemble, state, problem))
+                yield Point(penalty, *decide(ensemble, state), more, risk_of(ensemble, state, problem))
+
+    def _distant_points(self, problem: Problem, runs: list[tuple[str, float]]) -> Iterator[Point]:
+        """Yield the same, with nothing but sums over the rows; the loss of the points remains to be measured."""
+        known = KnownSums(problem.forest, problem.evidence, problem.weight)
+        for run, (values, ridge) in enumerate(runs):
+            descent = DistantDescent(problem, self.settings(values, ridge), known)
+            descent.on_sweep = problem.watch("pruning", run, len(runs))
+            for penalty, state in distinct(descent.run()):
+                more = {"ridge": ridge, "kept": float(values == "keep")}
+                yield Point(penalty, *decide(descent.ensemble, state), more)
 
     def settings(self, values: str, ridge: float) -> Settings:
         """Return how to descend with one kind of values."""

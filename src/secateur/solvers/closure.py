@@ -9,8 +9,10 @@ and s_h ≤ s_parent(h), s_h ≤ w_item are all its constraints. Everything is c
 that takes rounding, so that no pruning can be better than what is found for them.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import ceil, log2
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +21,7 @@ from secateur import kernels
 from secateur.costs import Bill
 from secateur.forest import Forest
 from secateur.problem import Problem
+from secateur.sample import Sample
 from secateur.solvers.whole_numbers import as_whole
 from secateur.statistics import class_stats
 
@@ -84,17 +87,18 @@ class Closure:
     price: Whole
 
 
-def count(problem: Problem, labels: NDArray[np.intp], class_weight: Floats) -> Counts:
+def count(problem: Problem, labels: NDArray[np.intp], class_weight: Floats, *, apart: bool = False) -> Counts:
     """Return errors and prices as whole numbers, for nodes that say `labels` (n_nodes,).
 
-    If all of them together could be too large for the arithmetic, prices are rounded down until they are not.
+    If all of them together could be too large for the arithmetic, prices are rounded down until they are not; `apart`
+    says that each tree will pay for itself, so that an item may be paid for as often as there are trees.
     """
     forest, sample = problem.forest, problem.sample
     loud = sample.weight * class_weight[sample.y[:, 0]]
     of_errors, error_unit = as_whole(loud, _LARGEST_WEIGHT)
-    errors = _errors(problem, labels, of_errors.astype(np.float64)).astype(np.int64)
-    rounded = not _same(of_errors, error_unit, loud)
-    wrong = _errors(problem, labels, loud) if rounded else errors.astype(np.float64) * error_unit
+    errors = wrong_weight(forest, sample, labels, of_errors.astype(np.float64)).astype(np.int64)
+    rounded = not same(of_errors, error_unit, loud)
+    wrong = wrong_weight(forest, sample, labels, loud) if rounded else errors.astype(np.float64) * error_unit
     weight, weight_unit = as_whole(sample.weight, _LARGEST_WEIGHT)
     bill = problem.bill
     price, price_unit = as_whole(bill.prices, _LARGEST_PRICE)
@@ -103,21 +107,67 @@ def count(problem: Problem, labels: NDArray[np.intp], class_weight: Floats) -> C
     else:
         prices, price_unit = price * weight[:, None], price_unit * weight_unit
         wanted = bill.prices * sample.weight[:, None]
-    n_same = len(sample) if len(prices) == 1 else 1
+    n_same = (len(sample) if len(prices) == 1 else 1) * (forest.n_trees if apart else 1)
     most = float(errors[forest.root].sum()) * float(prices.sum(dtype=np.float64)) * n_same
     shift = max(0, ceil(log2(max(most, 1.0) / _MOST)))
-    exact = shift == 0 and not rounded and _same(prices, price_unit, wanted)
+    exact = shift == 0 and not rounded and same(prices, price_unit, wanted)
     return Counts(errors, wrong, error_unit, bill.things, prices >> shift, price_unit * 2.0**shift, exact)
 
 
-def _errors(problem: Problem, labels: NDArray[np.intp], weight: Floats) -> Floats:
+def wrong_weight(forest: Forest, sample: Sample, labels: NDArray[np.integer], weight: Floats) -> Floats:
     """Return the weight of the rows at each node that have another label, (n_nodes,)."""
-    counts = class_stats(problem.forest, problem.sample.leaves, problem.sample.y, weight).counts
+    counts = class_stats(forest, sample.leaves, sample.y, weight).counts
     return counts.sum(axis=1) - counts[np.arange(len(labels)), labels]
 
 
-def _same(whole: Whole, unit: float, wanted: Floats) -> bool:
+def same(whole: Whole, unit: float, wanted: Floats) -> bool:
+    """Return whether nothing was rounded."""
     return bool((np.abs(whole * unit - wanted) <= 1e-11 * wanted).all())
+
+
+@dataclass(frozen=True, eq=False)
+class Reduced:
+    """Splits without those that are never worth their while, and those that always go together as one.
+
+    Attributes
+    ----------
+    group : (n_splits,)
+        As in Closure.
+    place : (n_nodes of the forest,) int32
+        The same for all nodes, −1 also for leaves.
+    parent, profit : (n,)
+    """
+
+    group: NDArray[np.int32]
+    place: NDArray[np.int32]
+    parent: NDArray[np.int32]
+    profit: Whole
+
+
+def reduce_splits(
+    forest: Forest, errors: Whole, count_needs: Callable[[NDArray[np.int32], int], Whole]
+) -> tuple[Reduced, Whole]:
+    """Return the splits that matter, and how many items each of them needs.
+
+    `count_needs(place, n)` returns how many items the rows at each of n places need there first.
+    """
+    split = np.flatnonzero(forest.is_split)
+    place = np.full(forest.n_nodes, -1, np.int32)
+    place[split] = np.arange(len(split))
+    profit = errors[split] - errors[split + 1] - errors[forest.right[split]]
+    kept = np.flatnonzero(kernels.worthwhile(_parents(forest, place, split), profit))
+    place[:] = -1
+    place[split[kept]] = np.arange(len(kept))
+    n_needs = count_needs(place, len(kept))
+    above = _parents(forest, place, split[kept])
+    heads, of_kept = np.unique(kernels.inseparable(above, profit[kept], n_needs), return_inverse=True)
+    place[split[kept]] = of_kept
+    group = np.full(len(split), -1, np.int32)
+    group[kept] = of_kept
+    total = np.zeros(len(heads), np.int64)
+    np.add.at(total, of_kept, profit[kept])
+    size = np.bincount(of_kept, n_needs, len(heads)).astype(np.int64)
+    return Reduced(group, place, _parents(forest, place, split[kept][heads]), total), size
 
 
 def pose(problem: Problem, counts: Counts, *, apart: bool = False) -> Closure:
@@ -126,32 +176,22 @@ def pose(problem: Problem, counts: Counts, *, apart: bool = False) -> Closure:
     `apart` makes each tree pay for itself, so that a node's items are its own, and one will do for all of them.
     """
     forest, sample = problem.forest, problem.sample
-    split = np.flatnonzero(forest.is_split)
-    place = np.full(forest.n_nodes, -1, np.int32)
-    place[split] = np.arange(len(split))
-    profit = counts.errors[split] - counts.errors[split + 1] - counts.errors[forest.right[split]]
-    kept = np.flatnonzero(kernels.worthwhile(_parents(forest, place, split), profit))
-    place[:] = -1
-    place[split[kept]] = np.arange(len(kept))
     rows = (sample.leaves, forest.tree_start, forest.parent, forest.feature)
     one_each = np.ones((1, counts.prices.shape[1]), np.int64)
-    n_needs = kernels.price_needs(*rows, place, counts.things, one_each, len(kept))
-    above = _parents(forest, place, split[kept])
-    heads, of_kept = np.unique(kernels.inseparable(above, profit[kept], n_needs), return_inverse=True)
-    place[split[kept]] = of_kept
-    group = np.full(len(split), -1, np.int32)
-    group[kept] = of_kept
-    total = np.zeros(len(heads), np.int64)
-    np.add.at(total, of_kept, profit[kept])
+
+    def count_needs(place: NDArray[np.int32], n: int) -> Whole:
+        return kernels.price_needs(*rows, place, counts.things, one_each, n)
+
+    splits, size = reduce_splits(forest, counts.errors, count_needs)
     if apart:
-        needs = _own(kernels.price_needs(*rows, place, counts.things, counts.prices, len(heads)))
+        needs = own_items(kernels.price_needs(*rows, splits.place, counts.things, counts.prices, len(size)))
     else:
-        size = np.bincount(of_kept, n_needs, len(heads)).astype(np.int64)
         start = np.concatenate([[0], np.cumsum(size)])
-        need, key = kernels.list_needs(*rows, place, counts.things, counts.prices.shape[1], start)
+        need, key = kernels.list_needs(*rows, splits.place, counts.things, counts.prices.shape[1], start)
         row, thing = np.divmod(key, max(counts.prices.shape[1], 1))
-        needs = _merged(start, need, counts.prices[row if len(counts.prices) > 1 else 0, thing])
-    return Closure(group, _parents(forest, place, split[kept][heads]), total, *needs)
+        start, need, price, _ = merge_items(start, need, counts.prices[row if len(counts.prices) > 1 else 0, thing])
+        needs = start, need, price
+    return Closure(splits.group, splits.parent, splits.profit, *needs)
 
 
 def _parents(forest: Forest, place: NDArray[np.int32], nodes: NDArray[np.intp]) -> NDArray[np.int32]:
@@ -159,17 +199,22 @@ def _parents(forest: Forest, place: NDArray[np.int32], nodes: NDArray[np.intp]) 
     return np.where(forest.parent[nodes] == -1, -1, place[forest.parent[nodes]]).astype(np.int32)
 
 
-def _own(price: Whole) -> tuple[Whole, NDArray[np.int32], Whole]:
+def own_items(price: Whole) -> tuple[Whole, NDArray[np.int32], Whole]:
     """Return edges and prices with one item for each node that has a price."""
     priced = price > 0
     start = np.concatenate([[0], np.cumsum(priced)])
     return start, np.arange(np.count_nonzero(priced), dtype=np.int32), price[priced]
 
 
-def _merged(start: Whole, need: NDArray[np.int32], price: Whole) -> tuple[Whole, NDArray[np.int32], Whole]:
-    """Return edges and prices with one item in place of all that the same nodes need, and without free ones."""
+def merge_items(
+    start: Whole, need: NDArray[np.int32], price: NDArray[Any]
+) -> tuple[Whole, NDArray[np.int32], NDArray[Any], Whole]:
+    """Return edges and prices with one item in place of all that the same nodes need, and without free ones.
+
+    The last result is how many items each is made of.
+    """
     of, n_classes = kernels.equal_items(len(price), start, need)
-    total = np.zeros(n_classes, np.int64)
+    total = np.zeros(n_classes, price.dtype)
     np.add.at(total, of, price)
     first = np.full(n_classes, -1, np.int64)
     first[of[::-1]] = np.arange(len(of))[::-1]
@@ -178,7 +223,8 @@ def _merged(start: Whole, need: NDArray[np.int32], price: Whole) -> tuple[Whole,
     number[first[first >= 0]] = np.arange(np.count_nonzero(first >= 0))
     stays = number[need] >= 0
     passed = np.concatenate([[0], np.cumsum(stays)])
-    return passed[start], number[need[stays]], total[first >= 0]
+    size = np.bincount(of, minlength=n_classes)
+    return passed[start], number[need[stays]], total[first >= 0], size[first >= 0]
 
 
 def critical_penalties(closure: Closure) -> tuple[Whole, Whole, Whole]:

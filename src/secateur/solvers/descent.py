@@ -7,33 +7,23 @@ from numpy.typing import NDArray
 
 from secateur import kernels
 from secateur.problem import Problem
-from secateur.solvers.additive import Additive, State, empty_state, loss_of
+from secateur.solvers.additive import Additive, empty_state, loss_of
 from secateur.solvers.crown import Crown, all_nodes, crown_of
-from secateur.solvers.falling_descent import FallingDescent, Settings, layer_prices
+from secateur.solvers.falling_descent import Settings
+from secateur.solvers.node_descent import NodeDescent
 
 Floats = NDArray[np.float64]
 _LARGE = 500
 """From how many nodes on, on average, it pays to look at crowns."""
-_VALUES = {
-    "keep": kernels.KEEP,
-    "refit": kernels.REFIT,
-    "scale": kernels.SCALE,
-    "scale_sparse": kernels.SCALE_SPARSE,
-}
 
 
-class Descent(FallingDescent[State]):
+class Descent(NodeDescent):
     """One sequence of descents from the empty ensemble, with the settings of a solver."""
 
     def __init__(self, ensemble: Additive, problem: Problem, settings: Settings) -> None:
-        self.ensemble, self.settings = ensemble, settings
-        self.as_leaf, self.as_split = layer_prices(problem.forest) if settings.by_depth else problem.prices
+        self.prepare(ensemble, problem, settings, ensemble.weight_per_row)
         self.state = empty_state(ensemble)
         self.scale = loss_of(ensemble, self.state)
-        self.values = _VALUES[settings.values]
-        self.ridge = 0.0 if settings.values == "keep" else settings.ridge * ensemble.weight_per_row
-        self.rng = np.random.default_rng(settings.seed)
-        self.open = np.ones(ensemble.forest.n_trees, bool)
         self.nodes = all_nodes(ensemble, self.as_leaf, self.as_split)
         self.crown: Crown | None = None
         sizes = np.diff(ensemble.forest.tree_start)
@@ -117,23 +107,9 @@ class Descent(FallingDescent[State]):
         )
         return crown_of(self.nodes, self.ensemble, marked, penalty / 2)
 
-    def objective(self, penalty: float) -> float:
-        """Return what is being minimised."""
-        state = self.state
-        half = 0.5 if self.ensemble.logits else 1.0
-        price = self.as_leaf[state.status == 2].sum() + self.as_split[state.status == 1].sum()
-        extra = 0.0
-        if self.values == kernels.REFIT:
-            extra = half * self.ridge * float((state.part[state.status == 2] ** 2).sum())
-        elif self.values == kernels.SCALE:
-            extra = half * self.ridge * float((state.factor**2).sum())
-        elif self.values == kernels.SCALE_SPARSE:
-            extra = half * self.ridge * int(np.count_nonzero(state.status[self.ensemble.forest.root]))
-        return loss_of(self.ensemble, state) + penalty * price + extra
-
-    def spread(self, state: State) -> State:
-        """Return the state as it is."""
-        return state
+    def loss(self) -> float:
+        """Return the loss, without penalty."""
+        return loss_of(self.ensemble, self.state)
 
     def used(self) -> NDArray[np.bool_]:
         """Return which trees are there."""
@@ -171,46 +147,42 @@ class Descent(FallingDescent[State]):
         )
         state.factor[tree] = 0.0
 
-    def trim(self, budget: int) -> None:
-        """Collapse the weakest splits until at most `budget` nodes are left."""
+    def weakest(self) -> tuple[NDArray[np.int64], Floats, Floats]:
+        """Return for each tree the split to collapse, -1 if there is none, what that costs per price, the new value."""
         ensemble, forest, state = self.ensemble, self.ensemble.forest, self.state
-        while self.size(state) > budget:
-            node, rate, value = kernels.weakest_collapses(
-                ensemble.leaves,
-                ensemble.weight,
-                state.pull,
-                state.chance,
-                forest.tree_start,
-                forest.tree_output,
-                forest.right,
-                ensemble.share,
-                ensemble.own,
-                self.as_leaf,
-                self.as_split,
-                state.status,
-                state.part,
-                self.ridge if self.values == kernels.REFIT else 0.0,
-                self.values,
-            )
-            found = np.flatnonzero(node >= 0)
-            if not len(found):
-                self.drop(int(np.flatnonzero(state.status[forest.root])[-1]))
-                continue
-            some = max(1, (self.size(state) - budget) // 8)
-            for tree in found[np.argsort(rate[found], kind="stable")[:some]]:
-                if self.size(state) <= budget:
-                    break
-                kernels.collapse(
-                    ensemble.leaves[tree],
-                    ensemble.weight,
-                    state.pull,
-                    state.chance,
-                    max(forest.tree_output[tree], 0),
-                    forest.tree_start[tree],
-                    forest.tree_start[tree + 1],
-                    node[tree],
-                    forest.end[node[tree]],
-                    value[tree],
-                    state.status,
-                    state.part,
-                )
+        node, rate, value = kernels.weakest_collapses(
+            ensemble.leaves,
+            ensemble.weight,
+            state.pull,
+            state.chance,
+            forest.tree_start,
+            forest.tree_output,
+            forest.right,
+            ensemble.share,
+            ensemble.own,
+            self.as_leaf,
+            self.as_split,
+            state.status,
+            state.part,
+            self.ridge if self.values == kernels.REFIT else 0.0,
+            self.values,
+        )
+        return node, rate, value
+
+    def collapse(self, tree: int, node: int, value: Floats) -> None:
+        """Make a split a leaf with a value; a root goes altogether."""
+        ensemble, forest, state = self.ensemble, self.ensemble.forest, self.state
+        kernels.collapse(
+            ensemble.leaves[tree],
+            ensemble.weight,
+            state.pull,
+            state.chance,
+            max(forest.tree_output[tree], 0),
+            forest.tree_start[tree],
+            forest.tree_start[tree + 1],
+            node,
+            forest.end[node],
+            value,
+            state.status,
+            state.part,
+        )

@@ -64,7 +64,7 @@ def weights_of_classes(problem: Problem, class_weight: Any) -> Floats:
     if class_weight is None:
         return np.ones(n_classes)
     if isinstance(class_weight, str) and class_weight == "balanced":
-        total = np.bincount(problem.sample.y[:, 0], problem.sample.weight, n_classes)
+        total = problem.stats.counts[problem.forest.root[0]]
         return total.sum() / np.maximum(n_classes * total, 1e-300) * (total > 0)
     weights = np.atleast_1d(np.array(class_weight, np.float64))
     if weights.shape != (n_classes,) or not (np.isfinite(weights) & (weights >= 0)).all() or not weights.any():

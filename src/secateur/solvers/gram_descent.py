@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from secateur import kernels
 from secateur.forest import Forest
 from secateur.path.trace import Point
-from secateur.solvers.additive import Additive, State, decide, n_targets, own_values
+from secateur.solvers.additive import State, decide, n_targets, without_rows
 from secateur.solvers.falling_descent import FallingDescent, Settings, distinct, layer_prices
 from secateur.solvers.gram import Gram, columns
 
@@ -60,7 +60,7 @@ class GramDescent(FallingDescent[Cut]):
 
     def __init__(self, forest: Forest, prices: tuple[Floats, Floats], gram: Gram, settings: Settings) -> None:
         unit = gram.weight * n_targets(forest)
-        self.ensemble, self.settings, self.gram = _without_rows(forest, gram.reach / unit), settings, gram
+        self.ensemble, self.settings, self.gram = without_rows(forest, gram.reach / unit), settings, gram
         self.as_leaf, self.as_split = layer_prices(forest) if settings.by_depth else prices
         self.column_start = columns(forest)
         self.price = _depth_prices(forest, self.column_start, self.as_leaf, self.as_split)
@@ -147,13 +147,6 @@ class GramDescent(FallingDescent[Cut]):
     def places(self) -> NDArray[np.int64]:
         """Return where in `price` the depth of each tree is; for a dropped tree nowhere in particular."""
         return self.column_start[:-1] + np.arange(len(self.state.depth)) + np.maximum(self.state.depth, 0)
-
-
-def _without_rows(forest: Forest, share: Floats) -> Additive:
-    """Return the ensemble with no rows: what a state needs to become a decision."""
-    none = np.empty((0, forest.n_outputs))
-    leaves = np.empty((forest.n_trees, 0), np.uint16)
-    return Additive(forest, leaves, np.empty(0), none, none, 1.0, False, own_values(forest), share)
 
 
 def _depth_prices(forest: Forest, column_start: NDArray[np.int64], as_leaf: Floats, as_split: Floats) -> Floats:

@@ -12,8 +12,10 @@ from secateur.path import Path
 from secateur.path.trace import trace_path
 from secateur.problem import Problem
 from secateur.solvers.base import check_choices
-from secateur.solvers.closure import Counts, count, critical_penalties, pose
+from secateur.solvers.closure import Closure, Counts, count, critical_penalties, pose
+from secateur.solvers.counts_in_parts import pose_apart
 from secateur.solvers.feature_solver import FeatureSolver, judged_by, weights_of_classes
+from secateur.solvers.partition_cut import PartitionCut
 
 Floats = NDArray[np.float64]
 _OF_EACH = 500
@@ -38,6 +40,9 @@ class MinCut(FeatureSolver):
     often falls by much at once (column `jump`, as a share of the unpruned cost); what is between cannot be reached by
     any penalty.
 
+    Rows in parts that are too many to bring together are left where they are: trees that pay for themselves need
+    nothing but sums over rows, and for all trees together PartitionCut answers at its usual penalties.
+
     Parameters
     ----------
     scope : "ensemble", "individual" or "both"
@@ -59,41 +64,78 @@ class MinCut(FeatureSolver):
     def __post_init__(self) -> None:
         check_choices(self, scope=("ensemble", "individual", "both"), errors=("holdout", "train"))
 
+    @property
+    def needs_rows(self) -> bool:
+        """No: rows that are too many to bring together are asked where they are."""
+        return False
+
+    @property
+    def asks_often(self) -> bool:
+        """Yes, if it asks them there."""
+        return True
+
+    def unsupported(self, problem: Problem) -> str | None:
+        """Return a reason for anything but feature cost and trees that give labels."""
+        return self._in_parts.unsupported(problem) if problem.no_sample else super().unsupported(problem)
+
     def path(self, problem: Problem) -> Path:
         """Return the unpruned forest and every pruning that is optimal at some penalty."""
-        labels, class_weight = judged_by(problem, self.errors), weights_of_classes(problem, self.class_weight)
-        counts = count(problem, labels, class_weight)
-        paths = [
-            _nested_path(problem, counts, apart=scope == "individual", solver=repr(self))
-            for scope in (("ensemble", "individual") if self.scope == "both" else (self.scope,))
-        ]
+        scopes = ("ensemble", "individual") if self.scope == "both" else (self.scope,)
+        if problem.no_sample:
+            paths = [self._from_afar(problem, apart=scope == "individual") for scope in scopes]
+        else:
+            labels, class_weight = judged_by(problem, self.errors), weights_of_classes(problem, self.class_weight)
+            counts = count(problem, labels, class_weight, apart="individual" in scopes)
+            paths = [self._of_scope(problem, counts, apart=scope == "individual") for scope in scopes]
         return paths[0] if len(paths) == 1 else _joined(problem, paths, repr(self))
 
+    @property
+    def _in_parts(self) -> PartitionCut:
+        return PartitionCut(errors=self.errors, class_weight=self.class_weight)
 
-def _nested_path(problem: Problem, counts: Counts, *, apart: bool, solver: str) -> Path:
-    """Return the path of one scope."""
+    def _of_scope(self, problem: Problem, counts: Counts, *, apart: bool) -> Path:
+        path = _nested_path(problem, counts, pose(problem, counts, apart=apart), repr(self))
+        return _certified(path, np.full(len(path), np.nan) if apart else _bound(problem, counts, path))
+
+    def _from_afar(self, problem: Problem, *, apart: bool) -> Path:
+        """Return the path of one scope from sums over rows alone."""
+        if not apart:
+            path = self._in_parts.path(problem)
+            return _certified(path, path.table["bound"])
+        counts, closure = pose_apart(problem, self.errors, self.class_weight)
+        path = _nested_path(problem, counts, closure, repr(self))
+        return _certified(path, np.full(len(path), np.nan))
+
+
+def _nested_path(problem: Problem, counts: Counts, closure: Closure, solver: str) -> Path:
+    """Return a point for every critical penalty of a closure."""
     forest = problem.forest
-    over, under, _ = critical_penalties(pose(problem, counts, apart=apart))
+    over, under, _ = critical_penalties(closure)
     critical = np.full(forest.n_nodes, np.inf)
     with np.errstate(divide="ignore"):
         critical[forest.is_split] = over / under
     masks, penalty = cut_at(forest, critical)
     real = np.concatenate([[0.0], penalty]) * counts.error_unit / (forest.n_trees * counts.price_unit)
-    scale = problem.sample.total_weight * forest.n_trees
+    scale = problem.total_weight * forest.n_trees
     risk = masks.totals(forest, counts.wrong, np.zeros(forest.n_nodes)) / scale
     path = trace_path(problem, masks, real, solver, risk=risk)
+    return replace(path, facts={**path.facts, "exact": counts.exact})
+
+
+def _certified(path: Path, bound: Floats) -> Path:
+    """Return the path with what is minimised, what it cannot be below, and by how much the cost falls at each point."""
     cost = path.table["cost"]
     more = {
-        "objective": risk + real * cost,
-        "bound": np.full(len(path), np.nan) if apart else _bound(problem, counts, path),
+        "objective": path.table["risk"] + path.table["penalty"] * cost,
+        "bound": bound,
         "jump": np.concatenate([[0.0], np.maximum(-np.diff(cost), 0.0)]) / max(cost[0], 1e-300),
     }
-    return replace(path, table={**path.table, **more}, facts={**path.facts, "exact": counts.exact})
+    return replace(path, table={**path.table, **more})
 
 
 def _bound(problem: Problem, counts: Counts, path: Path) -> Floats:
     """Return what no pruning can be below at the penalty of each point: the optimum in whole numbers."""
-    forest, total = problem.forest, problem.sample.total_weight
+    forest, total = problem.forest, problem.total_weight
     penalty, least, prices = (path.table[name] for name in ("penalty", "risk", "cost"))
     objective = least + penalty * prices
     if not counts.exact:

@@ -13,7 +13,7 @@ from secateur.path import Path
 from secateur.path.trace import trace_path
 from secateur.problem import Problem
 from secateur.solvers.base import check_choices
-from secateur.solvers.closure import Closure, Counts, count, pose
+from secateur.solvers.closure import Closure, count, pose
 from secateur.solvers.feature_solver import FeatureSolver, judged_by, weights_of_classes
 from secateur.solvers.penalties import check_penalties, falling
 
@@ -77,16 +77,16 @@ class PrimalDual(FeatureSolver):
     def path(self, problem: Problem) -> Path:
         """Return the unpruned forest and the pruning found at each penalty."""
         labels, class_weight = judged_by(problem, self.errors), weights_of_classes(problem, self.class_weight)
-        counts = count(problem, labels, class_weight)
+        counts = count(problem, labels, class_weight, apart=self.caching == "tree")
         closure = pose(problem, counts, apart=self.caching == "tree")
         unit = counts.error_unit / (problem.forest.n_trees * counts.price_unit)
-        penalty = falling(self.penalties, unit * _largest_penalty(_equal_shares(closure)), self.smallest)
+        penalty = falling(self.penalties, unit * _penalty_of_nothing(_equal_shares(closure)), self.smallest)
         root_errors = float(counts.errors[problem.forest.root].sum())
         found = list(self._solve(problem, closure, penalty / unit, root_errors))
         stays = np.sum([inside for inside, _, _ in found], axis=0)
-        path = _nested_path(problem, counts, closure, stays, penalty[::-1], repr(self))
+        path = nested_path(problem, counts.wrong, closure.group, stays, penalty[::-1], repr(self))
         most = np.array([float(closure.profit.sum()), *(bound for _, bound, _ in found[::-1])])
-        scale = counts.error_unit / (problem.sample.total_weight * problem.forest.n_trees)
+        scale = counts.error_unit / (problem.total_weight * problem.forest.n_trees)
         objective = path.table["risk"] + path.table["penalty"] * path.table["cost"]
         bound = np.minimum((root_errors - most) * scale * (1 - 1e-15), objective)
         if self.caching == "tree":
@@ -118,34 +118,46 @@ def _equal_shares(closure: Closure) -> Shares:
     return Shares(closure.parent, profit, price, start, node, np.repeat(price / n_payers, n_payers))
 
 
-def _largest_penalty(shares: Shares) -> float:
-    """Return a penalty from which on no split that costs anything is worth it, even at equal shares of the prices.
+def _penalty_of_nothing(shares: Shares) -> float:
+    """Return a penalty at which no split that costs anything is worth its shares of the prices."""
+    paid = np.bincount(shares.node, shares.share, len(shares.parent)).astype(np.float64)
+    return largest_penalty(shares.parent, shares.profit, paid)
+
+
+def largest_penalty(parent: NDArray[np.int32], profit: Floats, paid: Floats) -> float:
+    """Return a penalty from which on no split that costs anything is worth it, if nodes pay `paid` at penalty 1.
 
     By Newton's steps: what can be gained is convex in the penalty, so they never go too far, and they end.
     """
-    paid = np.bincount(shares.node, shares.share, len(shares.parent))
     inside = np.zeros(len(paid), np.bool_)
-    free = best_apart(shares.parent, np.where(paid > 0, -np.inf, shares.profit), inside)
+    free = best_apart(parent, np.where(paid > 0, -np.inf, profit), inside)
     penalty, above = 0.0, True
     while above:
-        best_apart(shares.parent, shares.profit - penalty * paid, inside)
+        best_apart(parent, profit - penalty * paid, inside)
         cost = float(paid[inside].sum())
-        last, penalty = penalty, (float(shares.profit[inside].sum()) - free) / cost if cost > 0 else penalty
+        last, penalty = penalty, (float(profit[inside].sum()) - free) / cost if cost > 0 else penalty
         above = penalty > last * (1 + 1e-12)
     return penalty
 
 
-def _nested_path(
-    problem: Problem, counts: Counts, closure: Closure, stays: NDArray[np.integer], penalty: Floats, solver: str
+def nested_path(
+    problem: Problem,
+    wrong: Floats,
+    group: NDArray[np.int32],
+    stays: NDArray[np.integer],
+    penalty: Floats,
+    solver: str,
 ) -> Path:
-    """Return the path on which nodes of the closure are there at as many of the smallest penalties as `stays` says."""
+    """Return the path on which groups of splits are there at as many of the smallest penalties as `stays` says.
+
+    `wrong` (n_nodes,) is the weight of wrong labels at each node, `group` (n_splits,) as in Closure.
+    """
     forest = problem.forest
     cut_at = np.zeros(forest.n_nodes, np.int32)
-    cut_at[forest.is_split] = 1 + np.append(stays, 0)[closure.group]  # group −1 finds the last: never there
+    cut_at[forest.is_split] = 1 + np.append(stays, 0)[group]  # group −1 finds the last: never there
     inner = forest.parent != -1
     removed_at = np.full(forest.n_nodes, len(penalty) + 1, np.int32)
     removed_at[inner] = cut_at[forest.parent[inner]]
     masks = NestedMasks(removed_at, len(penalty) + 1)
-    wrong = masks.totals(forest, counts.wrong, np.zeros(forest.n_nodes))
-    risk = wrong / (problem.sample.total_weight * forest.n_trees)
+    risk = masks.totals(forest, wrong, np.zeros(forest.n_nodes)) / (problem.total_weight * forest.n_trees)
     return trace_path(problem, masks, np.concatenate([[0.0], penalty]), solver, risk=risk)

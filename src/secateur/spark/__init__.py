@@ -1,1 +1,37 @@
-"""Pruning where the rows live in a Spark cluster: executors route them, and only sums come to the driver."""
+"""Pruning by rows in a Spark cluster: prune(), prune_path(), evaluate(), and a stage for pipelines.
+
+Names are looked up when they are used: executors need little of this, and import it for every question.
+"""
+
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from secateur.spark.cluster import ClusterSample
+    from secateur.spark.pipeline import PruneEstimator, PruneModel
+    from secateur.spark.pruning import evaluate, prune, prune_path, prune_point
+
+if find_spec("pyspark") is None or find_spec("pyarrow") is None:
+    raise ImportError(
+        "secateur.spark needs pyspark and pyarrow, which are not both installed. Run: pip install 'secateur[spark]', "
+        "and see that Java 17 is there (`java -version`; Debian and Ubuntu: apt-get install openjdk-17-jre-headless)."
+    )
+
+_HOMES = {
+    "ClusterSample": "cluster",
+    "PruneEstimator": "pipeline",
+    "PruneModel": "pipeline",
+    "evaluate": "pruning",
+    "prune": "pruning",
+    "prune_path": "pruning",
+    "prune_point": "pruning",
+}
+
+__all__ = ["ClusterSample", "PruneEstimator", "PruneModel", "evaluate", "prune", "prune_path", "prune_point"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -1,0 +1,34 @@
+"""The one local Spark session benchmarks run in."""
+
+import os
+import sys
+import tempfile
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def session(driver_memory: str = "4g") -> Any:
+    """Return a session on two cores of this machine; one that is there already stays as it is."""
+    from pyspark.sql import SparkSession
+
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.master("local[2]").appName("secateur benchmarks")
+    for name, setting in {
+        "spark.ui.enabled": "false",
+        "spark.driver.memory": driver_memory,
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.warehouse.dir": tempfile.gettempdir(),
+        "spark.log.level": "ERROR",
+    }.items():
+        builder = builder.config(name, setting)
+    return builder.getOrCreate()
+
+
+def frame_of(X: NDArray[np.float64], y: NDArray[Any], partitions: int = 2) -> Any:
+    """Return rows as a DataFrame with the columns Spark ML expects: vectors `features` and numbers `label`."""
+    from pyspark.ml.linalg import Vectors
+
+    rows = [(Vectors.dense(x), float(label)) for x, label in zip(X.tolist(), y.tolist(), strict=True)]
+    return session().createDataFrame(rows, ["features", "label"]).repartition(partitions)

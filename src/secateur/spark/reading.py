@@ -1,0 +1,177 @@
+"""Which columns of a Spark DataFrame are features, label and weight, and how Arrow brings them to a model."""
+
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+Matrix = NDArray[np.floating]
+
+
+class MissingValuesError(ValueError):
+    """A column has nulls where every row needs a value; how many there are is counted in the cluster."""
+
+    def __init__(self, column: str) -> None:
+        super().__init__(column)
+        self.column = column
+
+
+@dataclass(frozen=True)
+class Columns:
+    """What the columns of a DataFrame are for.
+
+    Attributes
+    ----------
+    features : str or tuple of str
+        A column of vectors or arrays; or plain columns of any type, which a model gets as a pandas DataFrame.
+    label : str or None
+        The target, or an array of targets; None for models that learned without.
+    weight : str or None
+        Row weights; None for all alike.
+    """
+
+    features: str | tuple[str, ...]
+    label: str | None = None
+    weight: str | None = None
+
+    @property
+    def names(self) -> list[str]:
+        """Every column needed, once."""
+        features = (self.features,) if isinstance(self.features, str) else self.features
+        return list(dict.fromkeys(name for name in (*features, self.label, self.weight) if name is not None))
+
+    def place(self, name: str) -> str:
+        """Return what a column is called in the cluster, where not every character is fit for a name."""
+        return f"c{self.names.index(name)}"
+
+
+def select(frame: Any, columns: Columns) -> Any:
+    """Return a DataFrame with the columns needed, in places c0, c1, …, as Arrow can carry them: vectors become arrays.
+
+    Raises
+    ------
+    ValueError
+        If a column is not there, is there twice, or cannot be what it is said to be.
+    """
+    if not columns.names or not columns.features:
+        raise ValueError("No column is named as a feature; a model needs its features. Name their columns.")
+    types = {name: _type_of(frame, name) for name in columns.names}
+    if isinstance(columns.features, str):
+        _check_array(columns.features, types[columns.features], "features")
+    if columns.label is not None and types[columns.label].startswith("array<"):
+        _check_array(columns.label, types[columns.label], "labels")
+    if columns.weight is not None and not _is_number(types[columns.weight]):
+        raise ValueError(
+            f"The weight column {columns.weight!r} holds {types[columns.weight]}; a weight is a number. "
+            "Name a column of numbers."
+        )
+    return frame.select(*[carried(frame, name).alias(columns.place(name)) for name in columns.names])
+
+
+def _type_of(frame: Any, name: str) -> str:
+    """Return the type of a column in Spark's words."""
+    found = [field.dataType.simpleString() for field in frame.schema.fields if field.name == name]
+    if len(found) == 1:
+        return str(found[0])
+    if found:
+        raise ValueError(
+            f"The DataFrame has {len(found)} columns named {name!r}; names must tell columns apart. Rename one of them."
+        )
+    close = get_close_matches(name, frame.columns, 1)
+    there = ", ".join(frame.columns[:20]) + (", …" if len(frame.columns) > 20 else "")
+    advice = f"Did you mean {close[0]!r}?" if close else "Name one of these."
+    raise ValueError(f"There is no column {name!r}; the DataFrame has {there}. {advice}")
+
+
+def _is_number(kind: str) -> bool:
+    return kind.startswith("decimal") or kind in (
+        *("tinyint", "smallint", "int", "bigint", "float", "double", "boolean"),
+    )
+
+
+def _check_array(name: str, kind: str, what: str) -> None:
+    """Raise ValueError unless a column holds numbers, one or many a row."""
+    inner = kind.removeprefix("array<").removesuffix(">")
+    if kind != "vector" and not _is_number(inner):
+        raise ValueError(
+            f"The column {name!r} holds {kind}; a single column of {what} holds vectors, arrays of numbers or numbers. "
+            "Assemble them, or name several columns as a list."
+        )
+
+
+def carried(frame: Any, name: str) -> Any:
+    """Return a column as Arrow can carry it."""
+    from pyspark.ml.functions import vector_to_array
+    from pyspark.sql import functions as F  # noqa: N812
+
+    kind, found = _type_of(frame, name), F.col("`" + name.replace("`", "``") + "`")
+    if kind == "vector":
+        return vector_to_array(found)
+    if kind.startswith("decimal"):
+        return found.cast("double")
+    return found.cast("array<double>") if kind.startswith("array<decimal") else found
+
+
+def read_features(table: pa.Table, columns: Columns) -> Any:
+    """Return the features of some rows: a matrix from vectors or arrays, a pandas DataFrame from plain columns."""
+    if isinstance(columns.features, str):
+        found = table.column(columns.features)
+        if _is_list(found):
+            return _matrix(found, columns.features)
+        return table.select([columns.features]).to_pandas()
+    return table.select(list(columns.features)).to_pandas()
+
+
+def read_label(table: pa.Table, columns: Columns) -> NDArray[Any] | None:
+    """Return the labels of some rows as they are, None if the model has none."""
+    if columns.label is None:
+        return None
+    found = table.column(columns.label)
+    if found.null_count:
+        raise MissingValuesError(columns.label)
+    if _is_list(found):
+        return _matrix(found, columns.label)
+    labels: NDArray[Any] = found.to_numpy()
+    return labels
+
+
+def read_weight(table: pa.Table, columns: Columns) -> NDArray[np.float64]:
+    """Return the checked weights of some rows; ones if there are none. Only all rows together may not weigh nothing."""
+    if columns.weight is None:
+        return np.ones(table.num_rows)
+    found = table.column(columns.weight)
+    if found.null_count:
+        raise MissingValuesError(columns.weight)
+    weight = found.to_numpy().astype(np.float64)
+    wrong = ~np.isfinite(weight) | (weight < 0)
+    if wrong.any():
+        raise ValueError(
+            f"The weight column {columns.weight!r} has {weight[wrong][0]:g}; weights must be finite and not negative. "
+            "Drop or mend the rows that are not so."
+        )
+    return weight
+
+
+def _is_list(found: pa.ChunkedArray) -> bool:
+    return bool(pa.types.is_list(found.type) or pa.types.is_large_list(found.type))
+
+
+def _matrix(found: pa.ChunkedArray, name: str) -> Matrix:
+    """Return a column of lists as a matrix; what is null in a list becomes NaN."""
+    if found.null_count:
+        raise MissingValuesError(name)
+    lists = found.combine_chunks()
+    lists = lists if isinstance(lists, pa.Array) else pa.concat_arrays(lists.chunks)
+    size = np.diff(lists.offsets.to_numpy())
+    if (size != size[0]).any():
+        raise ValueError(
+            f"The entries of column {name!r} have {size.min()} to {size.max()} numbers; all rows need the same. "
+            "Make them alike, or drop the rows that differ."
+        )
+    flat: NDArray[Any] = lists.flatten().to_numpy(zero_copy_only=False)
+    if flat.dtype == object:  # booleans with nulls
+        flat = flat.astype(np.float64)
+    return flat.reshape(len(lists), int(size[0]))

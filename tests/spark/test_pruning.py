@@ -1,0 +1,299 @@
+"""prune and prune_path by rows in Spark: the path is that of the same rows in memory, and Spark loads the result."""
+
+from functools import reduce
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_diabetes, load_iris
+from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier, RandomForestRegressor
+from tests.cases.spark import live
+from tests.models.make_spark import data
+from tests.spark.test_cluster import saved
+
+import secateur as sc
+from secateur.costs import FeatureCost
+from secateur.io import adapt
+from secateur.sample import Sample
+from secateur.solvers import (
+    BlockDescent,
+    CostDescent,
+    MaxHeap,
+    MinCut,
+    MinimumError,
+    OptimalSize,
+    PartitionCut,
+    PessimisticError,
+    ReducedError,
+    WeakestLink,
+)
+
+NAMES = ("a", "b", "c", "d")
+PARTITIONS = {
+    "one": (1.0,),
+    "two": (0.5, 0.5),
+    "seven": (1 / 7,) * 7,
+    "one empty": (0.4, 0.0, 0.6),
+    "one skewed": (0.01, 0.98, 0.01),
+}
+SUMS = [ReducedError(), PessimisticError(), MinimumError(), WeakestLink(), OptimalSize(), MaxHeap(penalties=5)]
+
+
+def frame_of(spark, X, y, shares=(0.5, 0.5)):
+    """Return plain columns in partitions that have these shares of the rows."""
+    ends = np.round(np.cumsum(shares) * len(y)).astype(int)
+    order = np.random.default_rng(0).permutation(len(y))
+    names = [f"x{k}" for k in range(X.shape[1])]
+    schema = ", ".join(f"{name} double" for name in [*names, "label"])
+    parts = [
+        spark.createDataFrame([(*X[i].tolist(), float(y[i])) for i in rows], schema).coalesce(1)
+        for rows in np.split(order, ends[:-1])
+    ]
+    return reduce(lambda one, other: one.union(other), parts), names
+
+
+@pytest.fixture(scope="module")
+def flowers():
+    X, y = load_iris(return_X_y=True)
+    return X, np.where(np.random.default_rng(1).random(len(y)) < 0.2, (y + 1) % 3, y)
+
+
+@pytest.fixture(scope="module")
+def classifier(flowers):
+    X, y = flowers
+    return RandomForestClassifier(4, max_depth=4, random_state=0).fit(X[::3], y[::3])
+
+
+def assert_same_path(found, expected, rtol):
+    assert found.solver == expected.solver
+    assert len(found) == len(expected)
+    for point in range(len(expected)):
+        np.testing.assert_array_equal(found.masks.keep(point), expected.masks.keep(point))
+    for name, column in expected.table.items():
+        np.testing.assert_allclose(found.table[name], column, rtol=rtol, atol=1e-10, err_msg=name)
+    for one, other in zip(found.values or [], expected.values or [], strict=True):
+        np.testing.assert_allclose(one, other, rtol=rtol, atol=1e-9)
+
+
+@pytest.mark.parametrize("how", PARTITIONS)
+def test_solvers_that_need_sums_find_the_path_of_the_rows_in_memory(spark, classifier, flowers, how):
+    from secateur.spark import prune_path
+
+    frame, names = frame_of(spark, *flowers, PARTITIONS[how])
+    for solver in SUMS:
+        found = prune_path(classifier, frame.cache(), features=names, solver=solver)
+        assert_same_path(found, sc.prune_path(classifier, *flowers, solver=solver), rtol=1e-6)
+        assert type(found.select(max_leaves=40).to_model()) is RandomForestClassifier
+    frame.unpersist()
+
+
+@pytest.mark.parametrize("how", PARTITIONS)
+def test_feature_cost_exactly_and_in_partitions(spark, classifier, flowers, how):
+    from secateur.spark import prune_path
+
+    frame, names = frame_of(spark, *flowers, PARTITIONS[how])
+    cost = FeatureCost([1.0, 2.0, 3.0, 4.0])
+    exact = sc.prune_path(classifier, *flowers, solver=MinCut(), cost=cost)
+    assert_same_path(prune_path(classifier, frame, features=names, solver=MinCut(), cost=cost), exact, rtol=1e-12)
+
+    middle = float(np.median(exact.table["penalty"]))
+    solver = PartitionCut((2 * middle, middle))
+    found = prune_path(classifier, frame, features=names, solver=solver, cost=cost, driver_bytes=0)
+    penalty, bound, objective, gap = (found.table[name][1:] for name in ("penalty", "bound", "objective", "gap"))
+    best = (exact.table["risk"] + penalty[:, None] * exact.table["cost"]).min(axis=1)
+    assert (bound <= best + 1e-12).all()
+    assert (objective >= best - 1e-12).all()
+    assert (gap <= 0.005 * objective + 1e-12).all()
+
+
+@pytest.mark.parametrize("how", PARTITIONS)
+def test_block_descent_finds_the_path_of_the_rows_in_memory(spark, how):
+    from secateur.spark import prune_path
+
+    X, y = load_diabetes(return_X_y=True)
+    model = RandomForestRegressor(4, max_depth=4, random_state=0).fit(X[::3], y[::3])
+    frame, names = frame_of(spark, X, y, PARTITIONS[how])
+    for solver in (BlockDescent(penalties=6), BlockDescent(granularity="layer", values="keep", penalties=6)):
+        found = prune_path(model, frame, features=names, solver=solver)
+        local = sc.prune_path(model, X, y, solver=solver)
+        assert_same_path(found, local, rtol=1e-6)
+
+
+def test_log_odds_are_descended_pass_by_pass(spark, flowers):
+    from secateur.spark import prune_path
+
+    X, y = flowers
+    model = GradientBoostingClassifier(n_estimators=3, max_depth=2, random_state=0).fit(X[::3], y[::3] == 1)
+    frame, names = frame_of(spark, X, y == 1)
+    solver = BlockDescent(penalties=(0.02, 0.005), values="keep")
+    found = prune_path(model, frame, features=names, solver=solver)
+    assert_same_path(found, sc.prune_path(model, X, y == 1, solver=solver), rtol=1e-6)
+
+
+def test_other_solvers_get_the_leaves_of_rows_that_fit(spark, classifier, flowers):
+    from secateur.spark import prune_path
+
+    frame, names = frame_of(spark, *flowers)
+    solver = CostDescent(penalties=(0.05, 0.02))
+    found = prune_path(classifier, frame, features=names, solver=solver, cost="features")
+    assert found.facts["made_on_rows"] == len(flowers[1])
+    with pytest.raises(ValueError, match="driver_bytes"):
+        prune_path(classifier, frame, features=names, solver=solver, cost="features", driver_bytes=100)
+
+
+@pytest.mark.parametrize("validation", [0.25, "frame", None])
+def test_prune_gives_a_model_of_the_same_type(spark, classifier, flowers, validation):
+    from secateur.spark import prune_point
+
+    frame, names = frame_of(spark, *flowers)
+    other = frame if validation == "frame" else validation
+    for limit in (2**30, 0):  # brought to the driver, and left where they are
+        chosen = prune_point(
+            classifier, frame, features=names, validation=other, max_leaves=20, driver_bytes=limit, random_state=2
+        )
+        assert chosen.row["n_leaves"] <= 20
+        assert type(chosen.to_model()) is RandomForestClassifier
+        rows = chosen.summary()["rows"]
+        assert rows["chosen_on"].startswith(
+            {0.25: "a random share", "frame": "the validation", None: "the rows"}[validation]
+        )
+        if validation == 0.25:
+            assert rows["chosen_on_rows"] < 0.5 * len(flowers[1])
+
+
+def test_what_is_left_where_it_is_takes_a_solver_of_few_passes():
+    from secateur.spark.pruning import from_afar
+
+    X, y = load_diabetes(return_X_y=True)
+    small, large = (RandomForestRegressor(n, random_state=0).fit(X, y) for n in (2, 40))
+    assert from_afar(adapt(small), None) == BlockDescent(penalties=25)
+    assert from_afar(adapt(large), None) == BlockDescent(granularity="layer", values="keep")
+    assert from_afar(adapt(small), "features") == MinCut()
+    assert from_afar(saved("forest_classes"), None) == WeakestLink()
+    assert from_afar(saved("tree_regression"), None) == WeakestLink()
+
+
+def test_a_pruned_spark_model_is_judged_in_the_cluster_as_in_memory(spark):
+    from tests.cases.spark import frame as vectors
+
+    from secateur.spark import evaluate, prune_path
+
+    del vectors
+    X, targets = data()
+    adapter = saved("forest_classes")
+    frame = labelled(spark, X, targets["three"], targets["weight"])
+    path = prune_path(live(adapter.saved), frame, label="label", weight="weight")
+    judged = evaluate(path, frame, label="label", weight="weight")
+    here = path.evaluate(X, targets["three"], sample_weight=targets["weight"])
+    for name in ("loss", "loss_se", "changed", "increase_se"):
+        np.testing.assert_allclose(judged.table[name], here.table[name], rtol=1e-8, atol=1e-10)
+
+
+def labelled(spark, X, y, weight=None):
+    """Return vectors, labels and weights."""
+    from pyspark.ml.linalg import Vectors
+
+    weight = np.ones(len(y)) if weight is None else weight
+    rows = [(Vectors.dense(x), float(label), float(w)) for x, label, w in zip(X.tolist(), y, weight, strict=True)]
+    return spark.createDataFrame(rows, ["features", "label", "weight"]).repartition(3).cache()
+
+
+@pytest.mark.parametrize(
+    ("kind", "target"),
+    [
+        ("forest_classes", "three"),
+        ("forest_regression", "real"),
+        ("boosted_classes", "two"),
+        ("boosted_regression", "real"),
+        ("tree_classes", "three"),
+        ("tree_regression", "real"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::secateur.warnings.TrainingRowsWarning")
+def test_spark_saves_and_loads_what_was_pruned(spark, tmp_path, kind, target):
+    from secateur.spark import prune_point
+
+    X, targets = data()
+    model = live(saved(kind).saved)
+    frame = labelled(spark, X, targets[target]).withColumnRenamed("label", target)  # as the model knows it
+    chosen = prune_point(model, frame, max_nodes=max(3, adapt(model).forest.n_nodes // 3), validation=None)
+    small = chosen.to_model()
+    assert type(small) is type(model)
+    folder = (tmp_path / "small").as_uri()
+    small.write().save(folder)
+    again = type(model).load(folder)
+    found = np.array([row.prediction for row in again.transform(frame).collect()])
+    features = np.array([row.features.toArray() for row in frame.collect()])
+    np.testing.assert_allclose(found, chosen.predict(features), rtol=1e-12)
+    assert chosen.forest.n_nodes < adapt(model).forest.n_nodes
+    frame.unpersist()
+
+
+def test_a_forest_of_500_trees_with_categories(spark, tmp_path):
+    from pyspark.ml import Pipeline
+    from pyspark.ml.classification import RandomForestClassifier as SparkForest
+    from pyspark.ml.feature import StringIndexer, VectorAssembler
+
+    from secateur.spark import prune
+
+    rng = np.random.default_rng(0)
+    kind, x = rng.integers(0, 5, 300), rng.random(300)
+    y = ((kind % 2 == 0) ^ (x > 0.6) ^ (rng.random(300) < 0.1)).astype(float)
+    rows = [("vwxyz"[k], float(a), float(label)) for k, a, label in zip(kind, x, y, strict=True)]
+    frame = spark.createDataFrame(rows, ["kind", "x", "label"]).coalesce(2).cache()
+    model = Pipeline(
+        stages=[
+            StringIndexer(inputCol="kind", outputCol="k"),
+            VectorAssembler(inputCols=["k", "x"], outputCol="features"),
+            SparkForest(numTrees=500, maxDepth=3, seed=0),
+        ]
+    ).fit(frame)
+    adapter = adapt(model)
+    assert adapter.forest.n_trees == 500
+    assert len(adapter.forest.categories.row)
+    small = prune(model, frame, max_nodes=2500)  # of raw rows: the pipeline makes the features
+    assert type(small) is type(model)
+    assert sc.as_forest(small).n_nodes <= 2500 < adapter.forest.n_nodes
+    small.write().save((tmp_path / "small").as_uri())
+    again = type(model).load((tmp_path / "small").as_uri())
+    said = [row.probability.toArray().tolist() for row in again.transform(frame).collect()]
+    made = model.stages[1].transform(model.stages[0].transform(frame))
+    features = np.array([row.features.toArray() for row in made.collect()])
+    forest = adapt(small)
+    whole = sc.prune_path(small, features, y)[0]
+    assert forest.forest.n_trees == 500
+    np.testing.assert_array_equal(np.array(said), whole.predict_proba(features))
+
+
+@pytest.mark.parametrize("library", ["xgboost", "lightgbm"])
+def test_boosters_are_pruned_by_rows_in_spark(spark, flowers, library):
+    from secateur.spark import prune, prune_path
+
+    X, y = flowers
+    module = pytest.importorskip(library)
+    kind = {"xgboost": "XGBRegressor", "lightgbm": "LGBMRegressor"}[library]
+    quiet = {"verbose": -1} if library == "lightgbm" else {}
+    model = getattr(module, kind)(n_estimators=4, max_depth=3, random_state=0, **quiet).fit(X[::2], y[::2])
+    frame, names = frame_of(spark, X, y)
+    solver = BlockDescent(penalties=5)
+    assert_same_path(
+        prune_path(model, frame, features=names, solver=solver), sc.prune_path(model, X, y, solver=solver), rtol=1e-5
+    )
+    assert type(prune(model, frame, features=names, max_nodes=12)) is type(model)
+
+
+def test_rows_brought_here_are_a_sample(spark, classifier, flowers):
+    from secateur.spark.pruning import SparkRows
+
+    frame, names = frame_of(spark, *flowers)
+    assert isinstance(SparkRows(frame, names, near=True).sample(adapt(classifier)), Sample)
+    far = SparkRows(frame, names, near=True, driver_bytes=10).sample(adapt(classifier))
+    assert far.too_far is not None
+
+
+def test_clones_and_masks_are_for_rows_in_memory(spark, classifier, flowers):
+    from secateur.spark import prune
+
+    frame, names = frame_of(spark, *flowers)
+    for validation in ("cv", "oob", np.ones(3, bool)):
+        with pytest.raises(ValueError, match="elsewhere"):
+            prune(classifier, frame, features=names, validation=validation, solver="weakest_link")
