@@ -9,15 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-def session(driver_memory: str = "4g") -> Any:
-    """Return a session on two cores of this machine; one that is there already stays as it is."""
+def session(master: str = "local[2]") -> Any:
+    """Return a session on this machine; one that is there already stays as it is."""
     from pyspark.sql import SparkSession
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    builder = SparkSession.builder.master("local[2]").appName("secateur benchmarks")
+    builder = SparkSession.builder.master(master).appName("secateur benchmarks")
     for name, setting in {
         "spark.ui.enabled": "false",
-        "spark.driver.memory": driver_memory,
+        "spark.driver.memory": "4g",
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.warehouse.dir": tempfile.gettempdir(),
         "spark.log.level": "ERROR",

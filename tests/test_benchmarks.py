@@ -12,6 +12,7 @@ from benchmarks import discovery, results
 from benchmarks.load import DataNotFoundError, DataSet, load
 from benchmarks.measure import Job, growth, take_turns
 from benchmarks.tasks import largest_difference
+from tests.cases import spark
 
 FOLDER = Path(discovery.__file__).parent
 
@@ -119,6 +120,8 @@ def test_two_files_with_one_name_are_refused():
 
 @pytest.mark.parametrize("name", sorted(files_in("tables")))
 def test_a_table_runs_quickly_and_leaves_its_files(name, tmp_path):
+    if name.startswith("spark"):
+        spark.session()
     command.main([name, "--quick", "--out", str(tmp_path)])
     record = json.loads((tmp_path / f"{name}.json").read_text())
     assert record["table"] == name

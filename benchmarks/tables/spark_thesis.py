@@ -31,8 +31,9 @@ _NOTES = [
     "Cost: distinct features of a row over all trees, as a share of the unpruned forest's. The test accuracies at a "
     "share are those of the most expensive point of the path within it; nothing is chosen by test rows. in_trees: the "
     "cost counted as the thesis did, every tree for itself, at the point within half of the cost.",
-    "at λ: the cost at that penalty in the thesis's formula (6). smallest: the lowest cost on the path that is above 0. said: the accuracy of the unpruned forest in the thesis, "
-    "where the cost fell by about 1 % on the largest set and by less on the others.",
+    "at λ: the cost at that penalty in the thesis's formula (6). smallest: the lowest cost on the path above 0. said: "
+    "the accuracy of the unpruned forest in the thesis, where the cost fell by about 1 % on the largest set and by "
+    "less on the others.",
 ]
 
 
@@ -77,7 +78,7 @@ def measure(data: Data, seed: int, quick: bool) -> list[Row]:
             warnings.simplefilter("ignore")
             path = evaluate(prune_path(forest, rows, solver=solver), others)
         cost = path.table["cost"] / path.table["cost"][0]
-        at = [int(np.flatnonzero(cost <= share + 1e-12)[0]) for share in _SHARES]
+        at = [int(np.flatnonzero(np.append(cost[:-1] <= share + 1e-12, True))[0]) for share in _SHARES]
         half = at[len(_SHARES) // 2]
         measured.append(
             {

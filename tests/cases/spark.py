@@ -3,6 +3,7 @@
 import hashlib
 import os
 import pickle
+import shutil
 import sys
 import tempfile
 from dataclasses import replace
@@ -10,6 +11,7 @@ from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
+import pytest
 from tests.cases.case import Case
 from tests.models.make_spark import answers, data, new_rows
 
@@ -28,7 +30,10 @@ TARGETS = {
 
 @cache
 def session():
-    """Return the one small Spark session of a test run."""
+    """Return the one small Spark session of a test run; without Spark or Java the test that asks is skipped."""
+    pytest.importorskip("pyspark", reason="Spark is not installed: pip install 'secateur[spark]'")
+    if not (shutil.which("java") or os.environ.get("JAVA_HOME")):
+        pytest.skip("Spark needs Java 17, which is neither on the PATH nor at JAVA_HOME")
     from pyspark.sql import SparkSession
 
     os.environ["PYSPARK_PYTHON"] = sys.executable

@@ -21,12 +21,15 @@ from secateur.io.adapter import Adapter, ForestAdapter
 from secateur.io.spark import SavedModel
 from secateur.routing import route
 from secateur.sample import joined, read_sample, weight_at_nodes
+from secateur.statistics import class_stats, value_stats
+
+pytest.importorskip("pyspark", reason="Spark is not installed: pip install 'secateur[spark]'")
+
 from secateur.spark import answers, cluster
 from secateur.spark.cluster import ClusterSample
 from secateur.spark.post import portable
 from secateur.spark.reading import Columns
 from secateur.spark.tasks import _gathered, _rows_at_once
-from secateur.statistics import class_stats, value_stats
 
 X, TARGETS = data()
 Y, REAL, WEIGHT = TARGETS["three"], TARGETS["real"], TARGETS["weight"]

@@ -7,8 +7,6 @@ from sklearn.datasets import load_iris
 import secateur as sc
 from secateur.warnings import TrainingRowsWarning
 
-pytest.importorskip("pyspark")
-
 NAMES = ["a", "b", "c", "d"]
 
 

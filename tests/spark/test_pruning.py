@@ -1,18 +1,18 @@
 """prune and prune_path by rows in Spark: the path is that of the same rows in memory, and Spark loads the result."""
 
-from functools import reduce
+from functools import cache, reduce
 
 import numpy as np
 import pytest
 from sklearn.datasets import load_diabetes, load_iris
 from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier, RandomForestRegressor
-from tests.cases.spark import live
+from tests.cases.spark import MODELS, live
 from tests.models.make_spark import data
-from tests.spark.test_cluster import saved
 
 import secateur as sc
 from secateur.costs import FeatureCost
 from secateur.io import adapt
+from secateur.io.spark import SavedModel
 from secateur.sample import Sample
 from secateur.solvers import (
     BlockDescent,
@@ -27,7 +27,6 @@ from secateur.solvers import (
     WeakestLink,
 )
 
-NAMES = ("a", "b", "c", "d")
 PARTITIONS = {
     "one": (1.0,),
     "two": (0.5, 0.5),
@@ -36,6 +35,11 @@ PARTITIONS = {
     "one skewed": (0.01, 0.98, 0.01),
 }
 SUMS = [ReducedError(), PessimisticError(), MinimumError(), WeakestLink(), OptimalSize(), MaxHeap(penalties=5)]
+
+
+@cache
+def saved(kind):
+    return adapt(SavedModel.load(MODELS / f"spark-4.3.0-{kind}"))
 
 
 def frame_of(spark, X, y, shares=(0.5, 0.5)):
