@@ -45,7 +45,7 @@ from secateur.kernels.tree import (
     tree_parent,
 )
 from secateur.kernels.tree_lasso import fit_tree_lasso
-from secateur.kernels.trimming import collapse, drop_tree, weakest_collapses
+from secateur.kernels.trimming import collapse, drop_tree, weakest_collapse, weakest_collapses
 from secateur.kernels.weakest_link import weakest_link
 
 __all__ = [
@@ -116,6 +116,7 @@ __all__ = [
     "tree_depth",
     "tree_parent",
     "update_tree",
+    "weakest_collapse",
     "weakest_collapses",
     "weakest_link",
     "worthwhile",

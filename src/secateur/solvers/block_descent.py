@@ -117,6 +117,11 @@ class BlockDescent(Solver):
         return self.polish is not None
 
     @property
+    def asks_often(self) -> bool:
+        """Whether inner products, asked for once, will not do."""
+        return self.granularity == "node" or self.values != "keep" or self.needs_rows
+
+    @property
     def judges_ensemble(self) -> bool:
         """Yes: that is the point."""
         return True

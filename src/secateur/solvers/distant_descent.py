@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secateur import kernels
-from secateur.kernels.trimming import weakest_collapse
 from secateur.problem import Problem
 from secateur.solvers.additive import State, log_odds, without_rows
 from secateur.solvers.falling_descent import Settings
@@ -224,7 +223,7 @@ class DistantDescent(NodeDescent):
         self.known.know_all(self.state, trees)
         for tree in trees.tolist():
             here = self.nodes_of(tree)
-            node[tree], rate[tree] = weakest_collapse(
+            node[tree], rate[tree] = kernels.weakest_collapse(
                 here.start,
                 here.stop - here.start,
                 forest.right,
