@@ -20,7 +20,15 @@ _SHARES = np.linspace(0.0, 1.0, 21)
 _SHOWN = (0.25, 0.5, 0.75, 0.9)
 _PENALTIES = (0.01, 0.05)
 _RULES = ("by_ensemble", "by_tree")
-_MEANS = ("unpruned", *(f"at_λ_{penalty:g}" for penalty in _PENALTIES), "smallest", "in_trees")
+_LOST = 0.01
+_MEANS = (
+    "unpruned",
+    "kept_cost",
+    "kept_accuracy",
+    *(f"at_λ_{penalty:g}" for penalty in _PENALTIES),
+    "smallest",
+    "in_trees",
+)
 _NOTES = [
     f"Spark's RandomForestClassifier, {_TREES} trees of depth {_DEPTH}, {_BINS} bins; features scaled to [-1, 1] by "
     f"the training rows; every feature costs 1; 70 % of the rows train and prune, 30 % test; mean of {_SEEDS} splits.",
@@ -31,9 +39,10 @@ _NOTES = [
     "Cost: distinct features of a row over all trees, as a share of the unpruned forest's. The test accuracies at a "
     "share are those of the most expensive point of the path within it; nothing is chosen by test rows. in_trees: the "
     "cost counted as the thesis did, every tree for itself, at the point within half of the cost.",
-    "at λ: the cost at that penalty in the thesis's formula (6). smallest: the lowest cost on the path above 0. said: "
-    "the accuracy of the unpruned forest in the thesis, where the cost fell by about 1 % on the largest set and by "
-    "less on the others.",
+    "kept_cost: the lowest cost at which the accuracy on the training rows is at most a point below the unpruned "
+    "forest's; kept_accuracy: that of the same point on test rows. at λ: the cost at that penalty in the thesis's "
+    "formula (6). smallest: the lowest cost on the path above 0. said: the accuracy of the unpruned forest in the "
+    "thesis, where the cost fell by about 1 % on the largest set and by less on the others.",
 ]
 
 
@@ -76,10 +85,13 @@ def measure(data: Data, seed: int, quick: bool) -> list[Row]:
     for rule, solver in solvers.items():
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            path = evaluate(prune_path(forest, rows, solver=solver), others)
+            found = prune_path(forest, rows, solver=solver)
+            path, seen = evaluate(found, others), evaluate(found, rows).table["loss"]
         cost = path.table["cost"] / path.table["cost"][0]
         at = [int(np.flatnonzero(np.append(cost[:-1] <= share + 1e-12, True))[0]) for share in _SHARES]
         half = at[len(_SHARES) // 2]
+        kept = np.flatnonzero(seen <= seen[0] + _LOST)
+        cheapest = kept[cost[kept].argmin()]
         measured.append(
             {
                 "data": data.name,
@@ -87,6 +99,8 @@ def measure(data: Data, seed: int, quick: bool) -> list[Row]:
                 "unpruned": 1 - path.table["loss"][0],
                 "accuracy": (1 - path.table["loss"][at]).tolist(),
                 "reached": cost[at].tolist(),
+                "kept_cost": float(cost[cheapest]),
+                "kept_accuracy": float(1 - path.table["loss"][cheapest]),
                 "smallest": float(cost[cost > 1e-12].min()),
                 **{f"at_λ_{penalty:g}": float(cost[_point(path, penalty)]) for penalty in _PENALTIES},
                 "in_trees": cost_in_trees(path, half, X[train]) / cost_in_trees(path, 0, X[train]),
@@ -132,13 +146,9 @@ def summarise(data: str, rule: str, measured: list[Row]) -> Row:
 
 
 def targets(rows: list[Row], whole: bool) -> list[Target]:
-    """Return the promise: that with ensemble-wide caching the cost really falls."""
-    lost = [row["unpruned"] - row["50_%"] for row in rows if row["rule"] == "by_ensemble"]
-    return [
-        Target(
-            "accuracy lost at half of the cost, mean over data", float(np.mean(lost)) if whole else None, at_most=0.1
-        )
-    ]
+    """Return the promise: that with ensemble-wide caching the cost really falls, by ten times what the thesis saw."""
+    cost = [row["kept_cost"] for row in rows if row["rule"] == "by_ensemble"]
+    return [Target("kept_cost by ensemble, mean over data", float(np.mean(cost)) if whole else None, at_most=0.9)]
 
 
 def draw(measured: list[Row], names: list[str]) -> bytes:
