@@ -35,12 +35,14 @@ def measure(master: str, folder: str, copies: list[int], repeats: int, n_trees: 
         before = status("VmRSS")
         for count in copies:
             frame = reduce(lambda one, other: one.union(other), [spark.read.parquet(f"{folder}/rows")] * count)
-            rows.append({"master": master, "model": name, **pass_over(forest, frame, repeats, before)})
+            rows.append(
+                {"master": master, "model": name, **pass_over(forest, frame, repeats, before, judged=count == 1)}
+            )
     training.unpersist()
     return rows
 
 
-def pass_over(forest: Any, frame: Any, repeats: int, before: int) -> Row:
+def pass_over(forest: Any, frame: Any, repeats: int, before: int, *, judged: bool) -> Row:
     """Return times and memory of a path made by the rows of a DataFrame, and of judging it."""
     from secateur.spark import evaluate, prune_path
 
@@ -51,8 +53,9 @@ def pass_over(forest: Any, frame: Any, repeats: int, before: int) -> Row:
         times.append(perf_counter() - start)
     memory = status("VmHWM") - before
     start = perf_counter()
-    evaluate(path.thin(64), frame)
-    judged = perf_counter() - start
+    if judged:
+        evaluate(path.thin(16), frame)
+    judging = perf_counter() - start
     n_rows, seconds = path.facts["made_on_rows"], float(np.median(times))
     return {
         "rows": n_rows,
@@ -62,7 +65,7 @@ def pass_over(forest: Any, frame: Any, repeats: int, before: int) -> Row:
         "driver_MB": max(memory, 0) / 2**20,
         "partitions": frame.rdd.getNumPartitions(),
         "answer_MB": path.forest.n_nodes * (1 + path.forest.n_outputs) * 8 / 2**20,
-        "evaluate_seconds": judged,
+        "evaluate_seconds": judging if judged else None,
     }
 
 
