@@ -146,9 +146,10 @@ def summarise(data: str, rule: str, measured: list[Row]) -> Row:
 
 
 def targets(rows: list[Row], whole: bool) -> list[Target]:
-    """Return the promise: that with ensemble-wide caching the cost really falls, by ten times what the thesis saw."""
-    cost = [row["kept_cost"] for row in rows if row["rule"] == "by_ensemble"]
-    return [Target("kept_cost by ensemble, mean over data", float(np.mean(cost)) if whole else None, at_most=0.9)]
+    """Return what the thesis's figure 6b missed: that the cost falls as λ grows, by ten times the 1 % it saw."""
+    cost = [row[_AT[-1]] for row in rows if row["rule"] == "by_ensemble"]
+    what = f"cost by ensemble at λ = {_PENALTIES[-1]:g}, largest over data"
+    return [Target(what, max(cost) if whole else None, at_most=0.9)]
 
 
 def draw(measured: list[Row], names: list[str]) -> bytes:

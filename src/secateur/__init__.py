@@ -40,7 +40,7 @@ _HOME = {
     "majority_vote": "secateur.editing",
     "subforest": "secateur.decision",
 }
-_MODULES = ("costs", "losses", "serving", "solvers", "training")
+_MODULES = ("costs", "losses", "serving", "solvers", "spark", "training")  # spark is an extra: not in __all__
 
 __all__ = [
     "Batches",
