@@ -21,14 +21,8 @@ _SHOWN = (0.25, 0.5, 0.75, 0.9)
 _PENALTIES = (0.01, 0.05)
 _RULES = ("by_ensemble", "by_tree")
 _LOST = 0.01
-_MEANS = (
-    "unpruned",
-    "kept_cost",
-    "kept_accuracy",
-    *(f"at_λ_{penalty:g}" for penalty in _PENALTIES),
-    "smallest",
-    "in_trees",
-)
+_AT = tuple(f"at_λ_{penalty:g}" for penalty in _PENALTIES)
+_MEANS = ("unpruned", "kept_cost", "kept_accuracy", *_AT, "smallest", "in_trees")
 _NOTES = [
     f"Spark's RandomForestClassifier, {_TREES} trees of depth {_DEPTH}, {_BINS} bins; features scaled to [-1, 1] by "
     f"the training rows; every feature costs 1; 70 % of the rows train and prune, 30 % test; mean of {_SEEDS} splits.",
