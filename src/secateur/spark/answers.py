@@ -12,7 +12,7 @@ import pyarrow as pa
 from secateur.spark.reading import MissingValuesError
 
 SAID = "number int, said binary"
-MOST_ANSWERS = 32
+MOST_ANSWERS = 8
 """How many answers the driver adds up itself; more are first added up in the cluster."""
 _N_ADDING = 4
 """How many tasks add up in the cluster; starting one takes longer than adding two answers."""
@@ -59,6 +59,16 @@ def collected(frame: Any) -> list[Said]:
     """Return what was said, in the order of partitions or of groups of them."""
     rows = sorted(frame.collect(), key=lambda row: row["number"])
     return [pickle.loads(bytes(row["said"])) for row in rows]  # noqa: S301
+
+
+def added_up(frame: Any) -> Said | None:
+    """Return the sum of what was said, None if nothing was; an answer is let go of as soon as it has been added."""
+    rows = sorted(frame.collect(), key=lambda row: row["number"], reverse=True)
+    total: Said | None = None
+    while rows:
+        said: Said = pickle.loads(bytes(rows.pop()["said"]))  # noqa: S301
+        total = said if total is None else total + said
+    return total
 
 
 class AddUp:

@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from secateur.evidence import A, Evidence, T, add_up
+from secateur.evidence import A, Evidence, T
 from secateur.forest import Forest
 from secateur.io.adapter import Adapter
 from secateur.routing import leaf_type
 from secateur.sample import Sample, joined
-from secateur.spark.answers import MOST_ANSWERS, SAID, Said, collected, in_groups
+from secateur.spark.answers import MOST_ANSWERS, SAID, Said, added_up, collected, in_groups
 from secateur.spark.post import Post, portable
 from secateur.spark.reading import Columns, MissingValuesError, select
 from secateur.spark.shares import by_content
@@ -216,7 +216,7 @@ class ClusterSample(Evidence):
         """Return what is said of all partitions together, and remember how many rows there are."""
         if self.memory.parts is None or len(self.memory.parts) > MOST_ANSWERS:
             frame = in_groups(frame)
-        said = add_up(collected(frame) or [Said({}, 0.0)])
+        said = added_up(frame) or Said({}, 0.0)
         self._check(said)
         n_rows = sum(said.counts.values())
         if self.memory.n_rows is None:
