@@ -131,7 +131,12 @@ def test_more_answers_than_the_driver_adds_up_are_added_in_groups(spark, monkeyp
     monkeypatch.setattr(answers, "MOST_ANSWERS", 2)
     monkeypatch.setattr(cluster, "MOST_ANSWERS", 2)
     driver = []
-    monkeypatch.setattr(cluster, "collected", lambda frame: driver.append(answers.collected(frame)) or driver[-1])
+
+    def spied(frame):
+        driver.append(answers.collected(frame))
+        return answers.added_up(frame)
+
+    monkeypatch.setattr(cluster, "added_up", spied)
     for _ in range(2):
         found = there.total(adapter.forest, class_counts)
         assert np.array_equal(found.counts, class_counts(adapter.forest, read_sample(adapter, X, Y)).counts)
