@@ -21,7 +21,7 @@ from secateur.io import adapt
 from secateur.losses import ZeroOne
 from secateur.problem import Problem
 from secateur.sample import Parts, in_parts, read_sample
-from secateur.solvers import MinCut, part_closure
+from secateur.solvers import MinCut, min_cut, part_closure
 from secateur.solvers.agreement import Copies
 from secateur.solvers.counts_in_parts import Ruler, count_in_parts, ruler_for
 from secateur.solvers.partition_cut import PartitionCut
@@ -303,6 +303,22 @@ class TestMinCutOnRowsTooManyToBring:
         np.testing.assert_array_equal(path.masks.removed_at, whole.masks.removed_at)
         np.testing.assert_allclose(path.table["penalty"], whole.table["penalty"])
         np.testing.assert_allclose(path.table["objective"], whole.table["objective"])
+
+    def test_rows_that_fit_but_need_too_much_stay_where_they_are(self, monkeypatch):
+        problem = forest_problem(load_wine)
+        parts = replace(problem, evidence=in_parts(problem.sample, 3))
+        assert parts.no_sample is None
+        assert MinCut().path(parts).solver == "MinCut()"
+        split, leaves = problem.forest, problem.sample.leaves + problem.forest.root[:, None]
+        needed: list[set[int]] = []
+        for node in range(split.n_nodes):
+            above = split.parent[node]
+            needed.append(set() if above == -1 else needed[above] | {int(split.feature[above])})
+        n_needs = sum(len(needed[leaf]) for leaf in leaves.ravel())
+        monkeypatch.setattr(min_cut, "_MOST_EDGES", n_needs)
+        assert MinCut().path(parts).solver == "MinCut()"
+        monkeypatch.setattr(min_cut, "_MOST_EDGES", n_needs - 1)
+        assert MinCut().path(parts).solver == "PartitionCut()"
 
     def test_both_are_one_path(self):
         problem = forest_problem(load_wine)

@@ -123,7 +123,7 @@ def test_cross_validation_chooses_how_much_to_prune(frame, stages):
 
     from secateur.spark import PruneEstimator
 
-    stage = PruneEstimator(estimator=stages[-1])
+    stage = PruneEstimator(estimator=stages[-1].copy({stages[-1].maxDepth: 2}))
     grid = ParamGridBuilder().addGrid(stage.maxNodes, [4, 20]).build()
     search = CrossValidator(
         estimator=Pipeline(stages=[*stages[:2], stage]),

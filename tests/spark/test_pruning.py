@@ -248,15 +248,15 @@ def test_a_forest_of_500_trees_with_categories(spark, tmp_path):
         stages=[
             StringIndexer(inputCol="kind", outputCol="k"),
             VectorAssembler(inputCols=["k", "x"], outputCol="features"),
-            SparkForest(numTrees=500, maxDepth=3, seed=0),
+            SparkForest(numTrees=500, maxDepth=2, seed=0),
         ]
     ).fit(frame)
     adapter = adapt(model)
     assert adapter.forest.n_trees == 500
     assert len(adapter.forest.categories.row)
-    small = prune(model, frame, max_nodes=2500)  # of raw rows: the pipeline makes the features
+    small = prune(model, frame, max_nodes=1500)  # of raw rows: the pipeline makes the features
     assert type(small) is type(model)
-    assert sc.as_forest(small).n_nodes <= 2500 < adapter.forest.n_nodes
+    assert sc.as_forest(small).n_nodes <= 1500 < adapter.forest.n_nodes
     small.write().save((tmp_path / "small").as_uri())
     again = type(model).load((tmp_path / "small").as_uri())
     said = [row.probability.toArray().tolist() for row in again.transform(frame).collect()]
@@ -292,6 +292,14 @@ def test_rows_brought_here_are_a_sample(spark, classifier, flowers):
     assert isinstance(SparkRows(frame, names, near=True).sample(adapt(classifier)), Sample)
     far = SparkRows(frame, names, near=True, driver_bytes=10).sample(adapt(classifier))
     assert far.too_far is not None
+
+
+def test_prices_by_row_are_for_rows_in_memory(spark, classifier, flowers):
+    from secateur.spark import prune_path
+
+    frame, names = frame_of(spark, *flowers)
+    with pytest.raises(ValueError, match="no numbers"):
+        prune_path(classifier, frame, features=names, cost=FeatureCost(row_prices=np.ones(flowers[0].shape)))
 
 
 def test_clones_and_masks_are_for_rows_in_memory(spark, classifier, flowers):

@@ -6,20 +6,22 @@ from typing import Any, Literal, final
 import numpy as np
 from numpy.typing import NDArray
 
-from secateur.costs import paid
+from secateur.costs import SharedCost, paid
 from secateur.masks import PackedMasks, cut_at
 from secateur.path import Path
 from secateur.path.trace import trace_path
 from secateur.problem import Problem
 from secateur.solvers.base import check_choices
 from secateur.solvers.closure import Closure, Counts, count, critical_penalties, pose
-from secateur.solvers.counts_in_parts import pose_apart
+from secateur.solvers.counts_in_parts import NeedCount, pose_apart
 from secateur.solvers.feature_solver import FeatureSolver, judged_by, weights_of_classes
 from secateur.solvers.partition_cut import PartitionCut
 
 Floats = NDArray[np.float64]
 _OF_EACH = 500
 """How many points of either scope a path of both has at most."""
+_MOST_EDGES = 50_000_000
+"""How many needs, a feature of a row in a tree, rows that are brought here may have: 45 bytes each."""
 
 
 @final
@@ -40,8 +42,8 @@ class MinCut(FeatureSolver):
     often falls by much at once (column `jump`, as a share of the unpruned cost); what is between cannot be reached by
     any penalty.
 
-    Rows in parts that are too many to bring together are left where they are: trees that pay for themselves need
-    nothing but sums over rows, and for all trees together PartitionCut answers at its usual penalties.
+    Rows in parts that are too many to bring together, or need too much, are left where they are: trees that pay for
+    themselves need nothing but sums over rows, and for all trees together PartitionCut answers at its usual penalties.
 
     Parameters
     ----------
@@ -76,12 +78,12 @@ class MinCut(FeatureSolver):
 
     def unsupported(self, problem: Problem) -> str | None:
         """Return a reason for anything but feature cost and trees that give labels."""
-        return self._in_parts.unsupported(problem) if problem.no_sample else super().unsupported(problem)
+        return self._in_parts.unsupported(problem) if problem.evidence.distant else super().unsupported(problem)
 
     def path(self, problem: Problem) -> Path:
         """Return the unpruned forest and every pruning that is optimal at some penalty."""
         scopes = ("ensemble", "individual") if self.scope == "both" else (self.scope,)
-        if problem.no_sample:
+        if _too_much_for_one(problem):
             paths = [self._from_afar(problem, apart=scope == "individual") for scope in scopes]
         else:
             labels, class_weight = judged_by(problem, self.errors), weights_of_classes(problem, self.class_weight)
@@ -105,6 +107,17 @@ class MinCut(FeatureSolver):
         counts, closure = pose_apart(problem, self.errors, self.class_weight)
         path = _nested_path(problem, counts, closure, repr(self))
         return _certified(path, np.full(len(path), np.nan))
+
+
+def _too_much_for_one(problem: Problem) -> bool:
+    """Return whether rows are elsewhere, and they or what they need would not fit on one machine."""
+    if problem.no_sample or not problem.evidence.distant:
+        return problem.no_sample is not None
+    forest, cost = problem.forest, problem.cost
+    assert isinstance(cost, SharedCost)  # asked for in `unsupported`
+    place = np.where(forest.is_split, np.cumsum(forest.is_split) - 1, -1).astype(np.int32)
+    needs = problem.evidence.total(forest, NeedCount(cost, place, int(forest.is_split.sum())))
+    return int(needs.sum()) > _MOST_EDGES
 
 
 def _nested_path(problem: Problem, counts: Counts, closure: Closure, solver: str) -> Path:

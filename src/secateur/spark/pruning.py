@@ -205,6 +205,10 @@ def _chosen(
     solver: Solver | str, rows: SparkRows, adapter: Adapter, cost: Cost | str | None
 ) -> tuple[Solver | str, SparkRows]:
     """Return the solver to take and the rows as it takes them, for a caller who names none."""
+    if getattr(cost, "row_prices", None) is not None:
+        raise ValueError(
+            "row_prices has a price for every row, but rows of a DataFrame have no numbers. Use prices by feature."
+        )
     if not (isinstance(solver, str) and solver == "auto"):
         return solver, rows
     if not rows.cluster(adapter).too_far:
