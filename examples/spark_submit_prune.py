@@ -50,10 +50,10 @@ def main() -> None:
 def make_rows(spark: SparkSession, n_rows: int) -> DataFrame:
     """Return rows of four numbers and a noisy label."""
     rows = spark.range(n_rows)
-    for seed, name in enumerate("abcd"):
-        rows = rows.withColumn(name, F.rand(seed))
+    for seed, name in enumerate("abcd", start=1):  # far from each other: a partition adds its number to the seed
+        rows = rows.withColumn(name, F.rand(1000 * seed))
     clear = (F.col("a") + F.col("b") * F.col("c") > 0.8).cast("double")
-    return rows.withColumn("label", F.when(F.rand(9) < 0.15, 1 - clear).otherwise(clear))
+    return rows.withColumn("label", F.when(F.rand(9000) < 0.15, 1 - clear).otherwise(clear))
 
 
 if __name__ == "__main__":
