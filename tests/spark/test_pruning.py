@@ -90,6 +90,21 @@ def test_solvers_that_need_sums_find_the_path_of_the_rows_in_memory(spark, class
     frame.unpersist()
 
 
+def test_sums_at_nodes_take_one_pass(spark, classifier, flowers, monkeypatch):
+    from secateur.spark import cluster, evaluate, prune_path
+
+    passes = []
+    add_up = cluster.added_up
+    monkeypatch.setattr(cluster, "added_up", lambda frame: passes.append(1) or add_up(frame))
+    frame, names = frame_of(spark, *flowers)
+    for solver in SUMS:
+        passes.clear()
+        path = prune_path(classifier, frame, features=names, solver=solver)
+        assert len(passes) == 1, solver
+    evaluate(path, frame, features=names)
+    assert len(passes) == 2
+
+
 @pytest.mark.parametrize("how", PARTITIONS)
 def test_feature_cost_exactly_and_in_partitions(spark, classifier, flowers, how):
     from secateur.spark import prune_path
