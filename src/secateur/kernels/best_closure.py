@@ -7,7 +7,7 @@ import numpy as np
 
 from secateur.kernels._jit import kernel
 from secateur.kernels.closure_path import network_of
-from secateur.kernels.preflow import Network, Preflow, saturate
+from secateur.kernels.preflow import empty_network, empty_preflow, saturate
 
 
 @kernel
@@ -28,30 +28,12 @@ def best_closure(
         The items that node h needs are `need[start[h] : start[h + 1]]`.
     """
     n, m, n_edges = len(parent), len(price), len(need)
-    memory = Network(
-        np.empty(n, np.int32),
-        np.empty(n, np.int32),
-        np.empty(n, np.int32),
-        np.empty(n + 1, np.int64),
-        np.empty(n_edges, np.int32),
-        np.empty(n_edges, np.int32),
-        np.empty(m + 1, np.int64),
-        np.empty(n_edges, np.int32),
-    )
+    memory, pre = empty_network(n, m, n_edges), empty_preflow(n, m, n_edges)
     nodes, items = np.arange(n).astype(np.int32), np.arange(m).astype(np.int32)
     degree = np.diff(start).astype(np.int32)
     numbers = np.full(n, -1, np.int32), np.full(m, -1, np.int32)
     net = network_of(memory, nodes, items, need, degree, parent, numbers[0], numbers[1])
-    pre = Preflow(
-        np.zeros(n + m, np.int64),
-        np.zeros(n, np.int64),
-        np.zeros(n_edges, np.int64),
-        np.empty(n + m, np.int64),
-        np.empty(n + m, np.int32),
-        np.empty(n + m, np.int32),
-        np.empty(n + m, np.int32),
-        np.empty(n + m, np.bool_),
-    )
+    pre.excess[:], pre.up[:], pre.flow[:] = 0, 0, 0
     for h in range(n):
         pre.excess[h] = max(profit[h], 0)
         pre.room[h] = max(-profit[h], 0)

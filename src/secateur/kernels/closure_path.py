@@ -10,7 +10,7 @@ segments, of which neither needs to know of the other. 2 B − 1 closures for B 
 import numpy as np
 
 from secateur.kernels._jit import kernel
-from secateur.kernels.preflow import Network, Preflow, saturate
+from secateur.kernels.preflow import Network, Preflow, empty_network, empty_preflow, saturate
 
 
 @kernel
@@ -90,26 +90,7 @@ def closure_path(
     nodes, items, edges = np.arange(n).astype(np.int32), np.arange(m).astype(np.int32), need.copy()
     degree = np.diff(start).astype(np.int32)
     local_node, local_item = np.full(n, -1, np.int32), np.full(m, -1, np.int32)
-    net = Network(
-        np.empty(n, np.int32),
-        np.empty(n, np.int32),
-        np.empty(n, np.int32),
-        np.empty(n + 1, np.int64),
-        np.empty(n_edges, np.int32),
-        np.empty(n_edges, np.int32),
-        np.empty(m + 1, np.int64),
-        np.empty(n_edges, np.int32),
-    )
-    pre = Preflow(
-        np.empty(n + m, np.int64),
-        np.empty(n, np.int64),
-        np.empty(n_edges, np.int64),
-        np.empty(n + m, np.int64),
-        np.empty(n + m, np.int32),
-        np.empty(n + m, np.int32),
-        np.empty(n + m, np.int32),
-        np.empty(n + m, np.bool_),
-    )
+    net, pre = empty_network(n, m, n_edges), empty_preflow(n, m, n_edges)
     stack = np.empty((n + 2, 6), np.int64)  # segments to do: where their nodes, items and edges begin and end
     stack[0] = (0, n, 0, m, 0, n_edges)
     n_left = 1 if n > 0 else 0

@@ -45,6 +45,36 @@ class Preflow(NamedTuple):
 
 
 @kernel
+def empty_network(n: int, m: int, n_edges: int) -> Network:
+    """Return the memory of a network of n nodes and m items."""
+    return Network(
+        np.empty(n, np.int32),
+        np.empty(n, np.int32),
+        np.empty(n, np.int32),
+        np.empty(n + 1, np.int64),
+        np.empty(n_edges, np.int32),
+        np.empty(n_edges, np.int32),
+        np.empty(m + 1, np.int64),
+        np.empty(n_edges, np.int32),
+    )
+
+
+@kernel
+def empty_preflow(n: int, m: int, n_edges: int) -> Preflow:
+    """Return the memory of a preflow in such a network."""
+    return Preflow(
+        np.empty(n + m, np.int64),
+        np.empty(n, np.int64),
+        np.empty(n_edges, np.int64),
+        np.empty(n + m, np.int64),
+        np.empty(n + m, np.int32),
+        np.empty(n + m, np.int32),
+        np.empty(n + m, np.int32),
+        np.empty(n + m, np.bool_),
+    )
+
+
+@kernel
 def saturate(net: Network, pre: Preflow) -> int:
     """Let flow out what can; return how much is left.
 
