@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from secateur.io.batches import Batches
     from secateur.io.parquet import read_batches
     from secateur.path import Path, Pruned
+    from secateur.reporting import report
     from secateur.validation import holdout_size
 
 _HOME = {
@@ -36,6 +37,7 @@ _HOME = {
     "prune_nodes": "secateur.editing",
     "prune_path": "secateur.api",
     "read_batches": "secateur.io.parquet",
+    "report": "secateur.reporting",
     "simplify": "secateur.editing",
     "majority_vote": "secateur.editing",
     "subforest": "secateur.decision",
@@ -61,6 +63,7 @@ __all__ = [
     "prune_nodes",
     "prune_path",
     "read_batches",
+    "report",
     "serving",
     "simplify",
     "solvers",

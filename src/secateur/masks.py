@@ -23,6 +23,10 @@ class Masks(ABC):
         """Return which nodes are present at a point, (n_nodes,)."""
 
     @abstractmethod
+    def present(self, nodes: NDArray[np.integer]) -> NDArray[np.bool_]:
+        """Return at which points some nodes are present, (n_points, len(nodes))."""
+
+    @abstractmethod
     def take(self, points: NDArray[np.intp]) -> "Masks":
         """Return the masks of some points, given in rising order."""
 
@@ -66,6 +70,10 @@ class NestedMasks(Masks):
     def keep(self, point: int) -> NDArray[np.bool_]:
         """Return which nodes are present at a point, (n_nodes,)."""
         return self.removed_at > point
+
+    def present(self, nodes: NDArray[np.integer]) -> NDArray[np.bool_]:
+        """Return at which points some nodes are present, (n_points, len(nodes))."""
+        return self.removed_at[nodes] > np.arange(self.n_points)[:, None]
 
     def take(self, points: NDArray[np.intp]) -> "NestedMasks":
         """Return the masks of some points, given in rising order."""
@@ -142,6 +150,10 @@ class PackedMasks(Masks):
     def keep(self, point: int) -> NDArray[np.bool_]:
         """Return which nodes are present at a point, (n_nodes,)."""
         return np.unpackbits(self.bits[point], count=self.n_nodes).astype(bool)
+
+    def present(self, nodes: NDArray[np.integer]) -> NDArray[np.bool_]:
+        """Return at which points some nodes are present, (n_points, len(nodes))."""
+        return (self.bits[:, nodes // 8] >> (7 - nodes % 8).astype(np.uint8) & 1).astype(bool)
 
     def lifetimes(self, forest: Forest) -> Iterator[tuple[slice, NDArray[np.int32]]]:
         """Yield point by point."""

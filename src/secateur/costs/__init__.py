@@ -1,7 +1,7 @@
 """What a forest costs; `COSTS` is the table of costs."""
 
 from secateur.costs.additive import DepthCost, LeafCost, NodeCost
-from secateur.costs.base import AdditiveCost, Bill, Cost, SharedCost, paid
+from secateur.costs.base import AdditiveCost, Bill, Cost, SharedCost, needs, paid
 from secateur.costs.features import FeatureCost
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "LeafCost",
     "NodeCost",
     "SharedCost",
+    "needs",
     "paid",
 ]
 

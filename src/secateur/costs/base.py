@@ -1,6 +1,7 @@
 """What a cost is: something to be paid for a pruned forest."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from functools import partial
 from typing import ClassVar, NamedTuple
 
@@ -70,6 +71,17 @@ class SharedCost(Cost):
 
     def _paid(self, forest: Forest, sample: Sample, masks: Masks) -> Floats:
         return paid(forest, sample, masks, self.bill(forest, sample))
+
+
+def needs(forest: Forest, sample: Sample, masks: Masks, bill: Bill) -> Iterator[NDArray[np.bool_]]:
+    """Yield for every point which things each row needs, (n_rows, n_things)."""
+    n_things = bill.prices.shape[1]
+    for points, until in masks.lifetimes(forest):
+        last = kernels.needed_until(
+            sample.leaves, forest.tree_start, forest.parent, forest.feature, until, bill.things, n_things
+        )
+        for point in range(points.stop - points.start):
+            yield last > point
 
 
 def paid(forest: Forest, sample: Sample, masks: Masks, bill: Bill) -> Floats:

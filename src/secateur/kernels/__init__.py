@@ -18,7 +18,7 @@ from secateur.kernels.block_descent import (
 from secateur.kernels.closure_path import closure_path, inseparable, worthwhile
 from secateur.kernels.cost_descent import collapse_features, count_tree, list_rows, price_tree, shifts_without
 from secateur.kernels.crown import mark_crown
-from secateur.kernels.feature_cost import cost_of_points, equal_items, list_needs, price_needs
+from secateur.kernels.feature_cost import cost_of_points, equal_items, list_needs, needed_until, price_needs
 from secateur.kernels.gram_descent import layer_steps, move_cut, sweep_layers
 from secateur.kernels.links import exp_all, softmax_rows, softplus_all
 from secateur.kernels.max_heap import fit_max_heap, node_gradient, project_max_heap
@@ -89,6 +89,7 @@ __all__ = [
     "merge_leaves",
     "move_cut",
     "move_intercept",
+    "needed_until",
     "no_more_than_parent",
     "node_gradient",
     "preorder",

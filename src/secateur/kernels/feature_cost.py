@@ -36,13 +36,8 @@ def cost_of_points(
         n_here = min(_BLOCK, n_rows - first)
         for tree in range(n_trees):
             for j in range(n_here):
-                v = parent[tree_start[tree] + leaves[tree, first + j]]
-                while v != -1:
-                    for k in range(2):
-                        thing = things[feature[v], k]
-                        if thing != -1 and until[v] > last[j, thing]:
-                            last[j, thing] = until[v]
-                    v = parent[v]
+                leaf = tree_start[tree] + leaves[tree, first + j]
+                _note_needs(leaf, parent, feature, until, things, last[j])
         for j in range(n_here):
             i = first + j
             for thing in range(n_things):
@@ -55,6 +50,39 @@ def cost_of_points(
         running += paid[point + 1]
         total[point] = running
     return total
+
+
+@kernel
+def needed_until(
+    leaves: np.ndarray,
+    tree_start: np.ndarray,
+    parent: np.ndarray,
+    feature: np.ndarray,
+    until: np.ndarray,
+    things: np.ndarray,
+    n_things: int,
+) -> np.ndarray:
+    """Return the first point at which each row needs each thing no more, (n_rows, n_things); `until` as above."""
+    n_trees, n_rows = leaves.shape
+    last = np.zeros((n_rows, n_things), np.int32)
+    for tree in range(n_trees):
+        for i in range(n_rows):
+            _note_needs(tree_start[tree] + leaves[tree, i], parent, feature, until, things, last[i])
+    return last
+
+
+@kernel
+def _note_needs(
+    leaf: int, parent: np.ndarray, feature: np.ndarray, until: np.ndarray, things: np.ndarray, last: np.ndarray
+) -> None:
+    """Raise `last` (n_things,) to the points until which the splits above a leaf ask for things."""
+    v = parent[leaf]
+    while v != -1:
+        for k in range(2):
+            thing = things[feature[v], k]
+            if thing != -1 and until[v] > last[thing]:
+                last[thing] = until[v]
+        v = parent[v]
 
 
 @kernel
