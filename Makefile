@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test check bench clean
+.PHONY: demo test check docs pictures bench clean
 
 demo: .venv/.core
 	$(BIN)/secateur demo --out demo --force
@@ -17,6 +17,13 @@ check: .venv/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+docs: .venv/.dev
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+pictures: .venv/.dev
+	$(BIN)/python docs/site/pictures.py
+	$(BIN)/python docs/site/screens.py
 
 bench: .venv/.dev
 	$(BIN)/python -m benchmarks
@@ -31,4 +38,4 @@ bench: .venv/.dev
 	touch $@
 
 clean:
-	rm -rf .venv demo .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv demo site .mypy_cache .ruff_cache .pytest_cache .hypothesis

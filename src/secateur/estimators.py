@@ -154,8 +154,7 @@ class PrunedClassifier(ClassifierMixin, _PrunedEstimator):
         `prefit`.
     validation : float
         The share of rows held out of training to choose the pruning by, spread evenly over the classes.
-    max_nodes, max_leaves, max_trees, max_depth, max_features, max_cost, max_bytes, max_loss_increase,
-    rule
+    max_nodes, max_leaves, max_trees, max_depth, max_features, max_cost, max_bytes, max_loss_increase, rule
         As in `Path.select`; if all are None, `rule="one_percent"`.
     random_state : int, RandomState or None
         For the rows held out, and for the estimator.

@@ -82,7 +82,7 @@ class PruneEstimator(Estimator, PruneParams, MLReadable, MLWritable):
     validation : float
     prices : list of float
         What features cost, for `maxCost`.
-    maxNodes, maxLeaves, maxTrees, maxDepth, maxFeatures, maxCost, maxLossIncrease
+    maxNodes, maxLeaves, maxTrees, maxDepth, maxFeatures, maxCost, maxLossIncrease : optional
         Limits, as in `secateur.prune`.
     seed : int
         Draws the rows that are held out, by what is in them.
