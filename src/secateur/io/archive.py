@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secateur.forest import Categories, Forest, check_forest
+from secateur.forest.checking import TYPES
 
 FORMAT, VERSION = "secateur forest", 1
 
@@ -31,30 +32,6 @@ _FACTS = (
     "zero_is_missing",
     "feature_names",
 )
-_TYPES = {
-    "tree_start": "i8",
-    "right": "i4",
-    "feature": "i4",
-    "threshold": "f8",
-    "default_left": "?",
-    "value": "f8",
-    "weight": "f8",
-    "tree_weight": "f8",
-    "tree_output": "i4",
-    "base": "f8",
-    "categories.row": "i4",
-    "categories.start": "i8",
-    "categories.code": "i4",
-    "categories.left": "?",
-    "categories.other_left": "?",
-}
-_CHOICES = {
-    "aggregation": ("sum", "mean", "median"),
-    "comparison": ("<=", "<"),
-    "input_dtype": ("float32", "float64"),
-    "sum_dtype": ("float32", "float64"),
-    "addition": ("in_order", "scaled", "fours", "around_base"),
-}
 _ROOM, _SHRINKAGE = 2**30, 200  # a file may unpack to a gigabyte, or to this many times its size
 
 
@@ -140,7 +117,7 @@ def _check_sizes(file: Path) -> None:
 def forest_to_arrays(forest: Forest) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Return the facts (JSON values) and the arrays of a forest; array names start with `forest.`."""
     facts = {name: _plain(getattr(forest, name)) for name in _FACTS}
-    arrays = {f"forest.{name}": _field(forest, name) for name in _TYPES}
+    arrays = {f"forest.{name}": _field(forest, name) for name in TYPES}
     return facts, arrays
 
 
@@ -154,7 +131,7 @@ def _plain(fact: Any) -> Any:
 def _field(forest: Forest, name: str) -> NDArray[Any]:
     holder: Any = forest.categories if name.startswith("categories.") else forest
     array: NDArray[Any] = getattr(holder, name.removeprefix("categories."))
-    return array.astype(_TYPES[name], copy=False)
+    return array.astype(TYPES[name], copy=False)
 
 
 def forest_from_arrays(facts: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Forest:
@@ -169,65 +146,19 @@ def forest_from_arrays(facts: Mapping[str, Any], arrays: Mapping[str, NDArray[An
     for name in ("n_classes", "zero_is_missing", "feature_names"):
         if given.get(name) is not None:
             given[name] = tuple(given[name])
-    typed: dict[str, Any] = {name: _typed(arrays[f"forest.{name}"], name) for name in _TYPES}
+    typed: dict[str, Any] = {name: _typed(arrays[f"forest.{name}"], name) for name in TYPES}
     categories = Categories(**{field.name: typed.pop(f"categories.{field.name}") for field in fields(Categories)})
     forest = Forest(**typed, **given, categories=categories)
-    _check_facts(forest)
     check_forest(forest)
-    _check_categories(forest)
     return forest
 
 
 def _typed(array: NDArray[Any], name: str) -> NDArray[Any]:
     """Return an array as kernels want it: of its type, in the machine's byte order, rows one after another."""
-    dtype, axes = np.dtype(_TYPES[name]), 2 if name == "value" else 1
+    dtype, axes = np.dtype(TYPES[name]), 2 if name == "value" else 1
     if array.ndim != axes or array.dtype.newbyteorder("=") != dtype:
         raise ValueError(f"{name} has {array.ndim} axes of {array.dtype}; it needs {axes} of {dtype}")
     return np.ascontiguousarray(array, dtype)
-
-
-def _check_facts(forest: Forest) -> None:
-    """Raise ValueError unless the facts are of their types and fit the arrays."""
-    for name, choices in _CHOICES.items():
-        if getattr(forest, name) not in choices:
-            raise ValueError(f"{name} is {getattr(forest, name)!r}; it must be one of {', '.join(choices)}")
-    whole = {"n_features": (forest.n_features,), "n_classes": forest.n_classes}
-    for name, numbers in {**whole, "zero_is_missing": forest.zero_is_missing}.items():
-        if not all(type(number) is int and number >= 0 for number in numbers):
-            raise ValueError(f"{name} is {getattr(forest, name)!r}; it must be a whole number, or several")
-    if not (type(forest.symmetric) is bool and math.isfinite(forest.unit) and math.isfinite(forest.divisor)):
-        raise ValueError("symmetric must be true or false, unit and divisor finite numbers")
-    names = forest.feature_names
-    if names is not None and not (len(names) == forest.n_features and all(isinstance(name, str) for name in names)):
-        raise ValueError(f"feature_names must be {forest.n_features} strings")
-    if max(forest.zero_is_missing, default=-1) >= forest.n_features:
-        raise ValueError(f"zero_is_missing names a feature beyond the {forest.n_features} there are")
-    one_sum_each = set(forest.n_classes) == {2} and len(forest.n_classes) == forest.n_outputs
-    if forest.n_classes and sum(forest.n_classes) != forest.n_outputs and not one_sum_each:
-        raise ValueError(f"the classes are {forest.n_classes} but there are {forest.n_outputs} outputs")
-    if len(forest.tree_start) < 1:
-        raise ValueError("tree_start is empty; it starts with 0")
-
-
-def _check_categories(forest: Forest) -> None:
-    """Raise ValueError unless every categorical split has a list that is there and sorted."""
-    lists = forest.categories
-    n_lists = len(lists.start) - 1
-    rises = (
-        n_lists >= 0
-        and lists.start[0] == 0
-        and lists.start[-1] == len(lists.code)
-        and (np.diff(lists.start) >= 0).all()
-    )
-    if not rises or len(lists.left) != len(lists.code) or len(lists.other_left) != n_lists:
-        raise ValueError("the lists of categories do not fit together")
-    if len(lists.row) not in (0, forest.n_nodes) or (
-        len(lists.row) and not -1 <= lists.row.min() <= lists.row.max() < n_lists
-    ):
-        raise ValueError("a split uses a list of categories that is not there")
-    falls = np.flatnonzero(np.diff(lists.code.astype(np.int64)) <= 0) + 1
-    if not np.isin(falls, lists.start).all():
-        raise ValueError("a list of categories is not sorted")
 
 
 def same_forest(a: Forest, b: Forest) -> bool:

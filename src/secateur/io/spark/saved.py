@@ -6,7 +6,6 @@ tree). A pipeline keeps its stages in folders of the same kind; all files but th
 
 import io
 import json
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from os import PathLike
@@ -15,6 +14,8 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+
+from secateur.io.replace import replacing_folder
 
 
 class Kind(NamedTuple):
@@ -150,15 +151,11 @@ class SavedModel:
                 f"{target} exists{' and is no Spark model' if force else ''}; a new folder is needed. "
                 f"Use another name{'' if force else ', or force=True'}."
             )
-        with tempfile.TemporaryDirectory(dir=target.absolute().parent, prefix=f".{target.name}-") as temporary:
-            new = Path(temporary) / "new"
+        with replacing_folder(target) as new:
             for name, content in self.files().items():
                 file = new / name
                 file.parent.mkdir(parents=True, exist_ok=True)
                 file.write_bytes(content)
-            if target.exists():
-                target.rename(Path(temporary) / "old")
-            new.rename(target)
         return target
 
 

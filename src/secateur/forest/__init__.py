@@ -13,7 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secateur import kernels
+from secateur.forest.checking import check_forest
 from secateur.links import Link, link_named
+
+__all__ = ["Addition", "Aggregation", "Categories", "Comparison", "Forest", "Leaves", "check_forest"]
 
 Aggregation = Literal["sum", "mean", "median"]
 Comparison = Literal["<=", "<"]
@@ -166,6 +169,7 @@ class Forest:
     @cached_property
     def end(self) -> NDArray[np.int64]:
         """One past the last node below each node, (n_nodes,)."""
+        check_forest(self)
         end = np.empty(self.n_nodes, np.int64)
         kernels.subtree_end(self.tree_start, self.right, end)
         return end
@@ -173,6 +177,7 @@ class Forest:
     @cached_property
     def parent(self) -> NDArray[np.int32]:
         """The parent of each node, -1 at a root, (n_nodes,)."""
+        check_forest(self)
         return kernels.tree_parent(self.tree_start, self.right)
 
     @cached_property
@@ -199,47 +204,3 @@ class Forest:
     def response(self) -> Link:
         """The link as an object."""
         return link_named(self.link)
-
-
-def check_forest(forest: Forest) -> None:
-    """Raise ValueError unless the arrays are a forest that kernels can walk without looking again."""
-    n, trees = forest.n_nodes, forest.n_trees
-    start = forest.tree_start
-    if n >= 2**31:
-        raise ValueError(f"The forest has {n} nodes; at most {2**31 - 1} fit. Drop trees before reading it.")
-    if start[0] != 0 or start[-1] != n or (np.diff(start) < 1).any():
-        raise ValueError("tree_start must rise from 0 to n_nodes with at least one node per tree; rebuild it.")
-    for name, length in [("feature", n), ("threshold", n), ("default_left", n), ("value", n), ("weight", n)]:
-        if len(getattr(forest, name)) != length:
-            raise ValueError(f"{name} has {len(getattr(forest, name))} entries; the forest has {n} nodes.")
-    if len(forest.tree_weight) != trees or len(forest.tree_output) != trees:
-        raise ValueError(f"tree_weight and tree_output must have one entry for each of the {trees} trees.")
-    broken = kernels.subtree_end(start, forest.right, np.empty(n, np.int64))
-    if broken != -1:
-        raise ValueError(
-            f"The tree around node {broken} is not in preorder: a right child must follow the whole left subtree. "
-            "Reorder the nodes so that each subtree is one slice, left before right."
-        )
-    unknown = forest.feature[forest.is_split & ((forest.feature < 0) | (forest.feature >= forest.n_features))]
-    if len(unknown):
-        raise ValueError(
-            f"A split looks at feature {unknown.min() if unknown.min() < 0 else unknown.max()}; "
-            f"the forest has features 0 to {forest.n_features - 1}. The model is damaged or was misread."
-        )
-    _check_outputs(forest)
-
-
-def _check_outputs(forest: Forest) -> None:
-    """Raise ValueError unless values, outputs and link fit together."""
-    output = forest.tree_output
-    one_each = bool((output >= 0).all())
-    if not one_each and (output != -1).any():
-        raise ValueError("tree_output mixes trees that feed one output with trees that feed all; use one kind.")
-    if output.max(initial=-1) >= forest.n_outputs:
-        raise ValueError(f"A tree feeds output {output.max()}; the forest has {forest.n_outputs} outputs.")
-    width = 1 if one_each else forest.n_outputs
-    if forest.n_trees and forest.value.shape[1:] != (width,):
-        raise ValueError(f"value has shape {forest.value.shape}; it must be (n_nodes, {width}).")
-    link_named(forest.link)
-    if (np.isnan(forest.threshold) & forest.is_split).any():
-        raise ValueError("A split has the threshold NaN, which no row can be compared with. The model is damaged.")
