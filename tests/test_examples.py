@@ -1,4 +1,4 @@
-"""Every example runs and says something."""
+"""Every example runs and says something; every plot example leaves a picture."""
 
 import runpy
 import sys
@@ -8,12 +8,33 @@ import pytest
 from tests.cases.spark import session as one_session
 
 EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
+PLOTS = [example for example in EXAMPLES if example.stem.startswith("plot_")]
+OTHERS = [example for example in EXAMPLES if example not in PLOTS]
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=[e.stem for e in EXAMPLES])
+@pytest.mark.parametrize("example", OTHERS, ids=[e.stem for e in OTHERS])
 def test_the_example_runs(example, capsys, monkeypatch, tmp_path):
     if example.stem.startswith("spark"):
         one_session()
         monkeypatch.setattr(sys, "argv", [example.name, (tmp_path / "out").as_uri(), "--rows-made", "2000"])
     runpy.run_path(str(example), run_name="__main__")
     assert capsys.readouterr().out
+
+
+@pytest.mark.parametrize("example", PLOTS, ids=[e.stem for e in PLOTS])
+def test_the_example_draws(example):
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    try:
+        told = runpy.run_path(str(example), run_name="__main__")
+        axes = [ax for number in pyplot.get_fignums() for ax in pyplot.figure(number).axes]
+        assert axes
+        assert all(ax.has_data() for ax in axes)
+        assert any(ax.get_title() for ax in axes)
+        first_line, _, rest = told["__doc__"].partition("\n")
+        assert first_line
+        assert rest.strip()
+    finally:
+        pyplot.close("all")

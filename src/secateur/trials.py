@@ -1,7 +1,9 @@
 """A path judged by others like it: made without some rows, by the same solver, and tried on those rows."""
 
+import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +13,7 @@ from secateur.losses import loss_named
 from secateur.path import NestedMasks, Path, Progress
 from secateur.path.judging import Compared, columns_of
 from secateur.path.selection import fullest
+from secateur.warnings import InterruptedWarning
 
 Floats = NDArray[np.float64]
 
@@ -39,32 +42,52 @@ def judge(
     """Return the path, shortened, with the losses its points had in the trials; `rows` says in words on which rows.
 
     A point is matched with the point of a trial that the same choice would give: the same penalty, or `by_size`, where
-    a number of nodes is aimed at, the same number of nodes.
+    a number of nodes is aimed at, the same number of nodes. Ctrl-C ends the trials, not the judging: it goes by those
+    done so far, if there are any, and says so in the facts and a warning.
     """
     path = shorten(whole)
     penalty = path.table["penalty"]
     if isinstance(whole.masks, NestedMasks):
         penalty = _typical_penalty(penalty, whole.table["penalty"])
     power = np.array([[1], [2], [1], [2]])  # losses and shares add up, and so do the squares of their standard errors
-    total, weight, n_rows = np.zeros((4, len(path))), 0.0, 0
     rivals = _Rivals(path) if by_size and "usual_ridge" in path.facts else None
-    for done, trial in enumerate(trials, start=1):
-        if trial.path.facts.get("interrupted"):
-            raise KeyboardInterrupt  # half a path would be matched with points it does not have
-        match = _matching_points(path, penalty, trial.path, by_size)
-        matched, place = np.unique(np.concatenate([[0], match]), return_inverse=True)
-        judged = trial.path.take(matched).evaluate_sample(trial.judging, rows="some rows")
-        columns = [judged.table[name][place[1:]] for name in ("loss", "loss_se", "changed", "increase_se")]
-        total += (trial.judging.total_weight * np.array(columns)) ** power
-        if rivals:
-            rivals.meet(trial, match)
-        weight += trial.judging.total_weight
-        n_rows += len(trial.judging)
-        if progress:
-            progress(done, n_trials, "trying on other rows")
-    loss, variance, changed, increase = total / weight**power
+    tried: list[_Tried] = []
+    try:
+        for trial in trials:
+            if trial.path.facts.get("interrupted"):
+                break  # half a path would be matched with points it does not have
+            match = _matching_points(path, penalty, trial.path, by_size)
+            matched, place = np.unique(np.concatenate([[0], match]), return_inverse=True)
+            judged = trial.path.take(matched).evaluate_sample(trial.judging, rows="some rows")
+            columns = [judged.table[name][place[1:]] for name in ("loss", "loss_se", "changed", "increase_se")]
+            sums = (trial.judging.total_weight * np.array(columns)) ** power
+            lead = rivals.meet(trial, match) if rivals else np.zeros(0)
+            tried.append(_Tried(sums, lead, trial.judging.total_weight, len(trial.judging)))
+            if progress:
+                progress(len(tried), n_trials, "trying on other rows")
+    except KeyboardInterrupt:
+        if not tried:
+            raise
+        message = f"Interrupted: the path is judged by {len(tried)} of {n_trials} rounds. Run again for the others."
+        warnings.warn(message, InterruptedWarning, stacklevel=2)
+    if not tried:
+        raise KeyboardInterrupt
+    weight, n_rows = sum(one.weight for one in tried), sum(one.n_rows for one in tried)
+    loss, variance, changed, increase = np.sum([one.sums for one in tried], axis=0) / weight**power
+    if len(tried) < n_trials:
+        rows = f"{rows}, {len(tried)} of {n_trials} rounds"
+        path = replace(path, facts={**path.facts, "interrupted": True})
     judged = path.with_losses(loss, np.sqrt(variance), changed, np.sqrt(increase), rows=rows, n_rows=n_rows)
-    return judged if rivals is None else rivals.add_to(judged, weight)
+    return judged if rivals is None else rivals.add_to(judged, np.sum([one.lead for one in tried], axis=0), weight)
+
+
+class _Tried(NamedTuple):
+    """What a trial told, to be added up."""
+
+    sums: Floats
+    lead: Floats
+    weight: float
+    n_rows: int
 
 
 class _Rivals:
@@ -74,22 +97,21 @@ class _Rivals:
         self.points = fullest(path.table, np.arange(1, len(path)))
         usual = (path.table["ridge"] == path.facts["usual_ridge"]) & (path.table["kept"] == 0)
         self.usual = self.points[usual[self.points]]
-        self.variance = np.zeros(len(self.points))
 
-    def meet(self, trial: Trial, match: NDArray[np.intp]) -> None:
-        """Compare the losses of the rows of a trial."""
+    def meet(self, trial: Trial, match: NDArray[np.intp]) -> Floats:
+        """Return what the losses of the rows of a trial add to the variances."""
         if not len(self.usual):
-            return
+            return np.zeros(len(self.points))
         path, judging, usual = trial.path, trial.judging, int(match[self.usual[0]])
         ask = Compared(path.decisions, tuple(match[self.points].tolist()), loss_named(path.facts["loss"]), usual)
         lead_se = columns_of(judging.total(path.forest, ask))[3]
-        self.variance += (judging.total_weight * lead_se) ** 2
+        return np.asarray((judging.total_weight * lead_se) ** 2)
 
-    def add_to(self, path: Path, weight: float) -> Path:
+    def add_to(self, path: Path, variance: Floats, weight: float) -> Path:
         """Return the path with a column `lead_se`; its facts say that a size was aimed at."""
         lead_se = np.full(len(path), np.nan)
         if len(self.usual):
-            lead_se[self.points] = np.sqrt(self.variance) / weight
+            lead_se[self.points] = np.sqrt(variance) / weight
         return replace(path, table={**path.table, "lead_se": lead_se}, facts={**path.facts, "aimed": True})
 
 

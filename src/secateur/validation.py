@@ -126,10 +126,12 @@ def make_and_evaluate(
     making, judging, which = _rows_to_use(adapter, rows, sample, way, rng)
     if sums and isinstance(way, float | np.ndarray):
         trial = Trial(make(adapter, making), judging)
+        if trial.path.facts.get("interrupted"):  # a choice from what there is, rather than starting on all rows
+            return shorten(trial.path).evaluate_sample(judging, rows=which, progress=progress, partial=True)
         which += ", by a pruning of the others"
         whole = make(adapter, sample)
         return judge(whole, shorten, [trial], 1, by_size=by_size, rows=which, progress=progress)
-    return shorten(make(adapter, making)).evaluate_sample(judging, rows=which, progress=progress)
+    return shorten(make(adapter, making)).evaluate_sample(judging, rows=which, progress=progress, partial=True)
 
 
 def _rows_to_use(

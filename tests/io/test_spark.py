@@ -97,6 +97,7 @@ def test_a_live_model_is_pruned_to_a_live_model_of_its_class(spark, kind):
     for method, found in ask_live(model, X, column).items():
         assert np.array_equal(found, before[method])
     assert adapter.n_bytes(small) < adapter.n_bytes(model)
+    assert adapter.n_bytes_after(decision) == pytest.approx(adapter.n_bytes(small), rel=0.01)  # but for a time stamp
 
 
 def repeated(model, times):

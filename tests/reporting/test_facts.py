@@ -98,6 +98,15 @@ def test_a_model_whose_library_wants_other_rows_is_timed_by_secateur(single):
     assert told["measured"]["engine"] == ["secateur"]
 
 
+def test_rows_without_targets_are_timed_and_billed_but_not_judged(priced):
+    X, y = priced.choose
+    told = describe(priced.path, X, cost=priced.cost)["measured"]
+    whole = describe(priced.path, X, y, cost=priced.cost)["measured"]
+    assert "calibration" not in told
+    assert told["bills"] == whole["bills"]
+    assert "loss" not in describe(sc.prune_path(priced.model, *priced.prune), X)["table"]
+
+
 def test_risk_is_called_a_loss_only_where_it_is_one(single, ensemble, priced):
     assert describe(single.path)["risk_is_loss"]  # one tree: its own loss is the model's
     assert describe(ensemble.path)["risk_is_loss"]

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from secateur.forest import Comparison, Forest
 from secateur.io import adapt
 from secateur.io.adapter import Adapter
+from secateur.wording import categories_of
 
 _OPPOSITE = {"<=": ">", "<": ">="}
 
@@ -180,10 +181,7 @@ def _entries(column: NDArray[Any] | None, start: int, stop: int) -> Iterable[Any
 
 def _condition(forest: Forest, split: int, row: _Row, goes_left: bool) -> Condition:
     """Return the condition of a step from a split to one of its sides."""
-    lists, codes = forest.categories, None
-    if len(lists.row) and lists.row[split] != -1:
-        listed = slice(lists.start[lists.row[split]], lists.start[lists.row[split] + 1])
-        codes = tuple(lists.code[listed][lists.left[listed]].tolist())
+    codes = categories_of(forest, split)
     threshold = row.threshold if codes is None else np.nan  # this very NaN, so that equal conditions compare as equal
     return Condition(row.feature, row.feature_name, threshold, goes_left, forest.comparison, codes)
 

@@ -73,6 +73,10 @@ class Adapter(ABC):
         """The name of the loss the model was trained for, where that is not what its kind is usually judged by."""
         return None
 
+    def n_bytes_after(self, decision: Decision) -> int:
+        """Return the size of the saved model, once it is pruned."""
+        return self.n_bytes(self.write(decision))
+
     def n_bytes(self, model: Any) -> int:
         """Return the size of a model of this kind when it is saved: pickled, without keeping the bytes."""
         counter = _Counter()

@@ -1,5 +1,6 @@
 """A Path: the decisions a solver made, from the unpruned forest to the most pruned, and a table of what each gives."""
 
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from os import PathLike
@@ -20,6 +21,7 @@ from secateur.path.pruned import Pruned
 from secateur.path.selection import LIMITS, certificate, choose, within
 from secateur.problem import Progress
 from secateur.sample import Sample, read_sample
+from secateur.warnings import InterruptedWarning
 
 __all__ = ["Masks", "NestedMasks", "PackedMasks", "Path", "Progress", "Pruned"]
 
@@ -75,14 +77,24 @@ class Path:
             raise IndexError(f"Point {point} asked for; the path has points 0 to {len(self) - 1}.")
         point = point % len(self)
         row = {name: column[point].item() for name, column in self.table.items()}
-        return Pruned(self.source, self.decision(point), point, row, self.solver, self.facts)
+        proof = certificate(self.table, point, None)
+        return Pruned(self.source, self.decision(point), point, row, self.solver, self.facts, proof)
 
     def __iter__(self) -> Iterator[Pruned]:
         return (self[point] for point in range(len(self)))
 
     def __repr__(self) -> str:
         nodes = self.table["n_nodes"]
-        return f"Path({len(self)} points, {nodes[0]} to {nodes[-1]} nodes, solver={self.solver})"
+        loss = ""
+        if "loss" in self.table:
+            low, high = self.table["loss"].min(), self.table["loss"].max()
+            loss = f", {self.facts['loss']} {low:.4g} to {high:.4g}"
+        return f"Path({len(self)} points, {nodes[0]} to {nodes[-1]} nodes{loss}, solver={self.solver})"
+
+    def _repr_html_(self) -> str:
+        from secateur.path.notebook import path_html
+
+        return path_html(self)
 
     @property
     def decisions(self) -> Decisions:
@@ -149,6 +161,9 @@ class Path:
     ) -> "Path":
         """Return the path with columns loss, loss_se, changed and increase_se, measured on the rows given.
 
+        Interrupted by Ctrl-C once a pruning was evaluated, it warns and returns the path of the points evaluated so
+        far.
+
         Parameters
         ----------
         X, y : rows and targets the path has not seen
@@ -159,30 +174,51 @@ class Path:
             Called as `progress(done, total, what)`.
         """
         sample = read_sample(self.source, X, y, sample_weight)
-        return self.evaluate_sample(sample, loss=loss, rows="the rows passed to evaluate", progress=progress)
+        which = "the rows passed to evaluate"
+        return self.evaluate_sample(sample, loss=loss, rows=which, progress=progress, partial=True)
 
     def evaluate_sample(
-        self, evidence: Evidence, *, rows: str, loss: Loss | None = None, progress: Progress | None = None
+        self,
+        evidence: Evidence,
+        *,
+        rows: str,
+        loss: Loss | None = None,
+        progress: Progress | None = None,
+        partial: bool = False,
     ) -> "Path":
-        """Return the path evaluated on rows that are routed already; `rows` says in words which they are."""
+        """Return the path evaluated on rows that are routed already; `rows` says in words which they are.
+
+        With `partial`, Ctrl-C ends the evaluation, not the path: it has the points evaluated so far, if these are more
+        than the unpruned model, and says so in its facts and a warning.
+        """
         loss = loss or loss_named(self.facts["loss"])
         if isinstance(evidence, Sample):
-            columns = self._compare(evidence, loss, progress)
+            columns = self._compare(evidence, loss, progress, partial)
+            if columns.shape[1] < len(self):
+                known = self.take(np.arange(columns.shape[1]))
+                known = replace(known, facts={**known.facts, "interrupted": True})
+                return known.with_losses(*columns, rows=rows, n_rows=len(evidence), loss=loss.text)
         else:
             ask = Compared(self.decisions, tuple(range(len(self))), loss)
             columns = columns_of(evidence.total(self.forest, ask))
         return self.with_losses(*columns, rows=rows, n_rows=len(evidence), loss=loss.text)
 
-    def _compare(self, sample: Sample, loss: Loss, progress: Progress | None) -> Floats:
-        """Return what `compare` does of every point, (4, n_points)."""
+    def _compare(self, sample: Sample, loss: Loss, progress: Progress | None, partial: bool) -> Floats:
+        """Return what `compare` does of every point, (4, n_points); of the first ones only if it is interrupted."""
         unpruned = self.row_losses(0, sample, loss)
-        columns = np.empty((4, len(self)))
-        for point in range(len(self)):
-            told = self.row_losses(point, sample, loss) if point else unpruned
-            columns[:, point] = compare(told, unpruned, sample.weight / sample.total_weight)
-            if progress:
-                progress(point + 1, len(self), "evaluating")
-        return columns
+        columns: list[tuple[float, ...]] = []
+        try:
+            for point in range(len(self)):
+                told = self.row_losses(point, sample, loss) if point else unpruned
+                columns.append(compare(told, unpruned, sample.weight / sample.total_weight))
+                if progress:
+                    progress(point + 1, len(self), "evaluating")
+        except KeyboardInterrupt:
+            if not partial or len(columns) < 2:
+                raise
+            message = f"Interrupted: the path has the {len(columns)} of {len(self)} points evaluated so far."
+            warnings.warn(f"{message} Run again for the others.", InterruptedWarning, stacklevel=4)
+        return np.array(columns).T
 
     def row_losses(self, point: int, sample: Sample, loss: Loss) -> tuple[Floats, NDArray[Any]]:
         """Return the loss of each row at a point, and what the model says of it."""
@@ -213,6 +249,7 @@ class Path:
         facts = {
             **self.facts,
             "loss": loss or self.facts["loss"],
+            "risk_loss": self.facts.get("risk_loss", self.facts["loss"]),
             "unpruned_loss": float(loss_column[0]),
             "evaluated_on": rows,
             "evaluated_rows": n_rows,
@@ -257,7 +294,7 @@ class Path:
             chosen = path[choose(path.table, limits, max_loss_increase, rule, self.facts["made_on_rows"], guard)]
             if max_bytes is None:
                 return replace(chosen, proof=certificate(path.table, chosen.point, max_cost))
-            path.table["bytes"][chosen.point] = self.source.n_bytes(chosen.to_model())
+            path.table["bytes"][chosen.point] = chosen.n_bytes
             if path.table["bytes"][chosen.point] <= max_bytes:
                 return chosen
 
@@ -269,7 +306,7 @@ class Path:
         if "bytes" in self.table:
             return replace(self, table={**self.table, "bytes": self.table["bytes"].copy()})
         points = np.unique(np.linspace(1, len(self) - 1, 4).astype(int)) if len(self) > 1 else np.zeros(1, int)
-        known = [self.source.n_bytes(self[int(point)].to_model()) for point in points]
+        known = [self[int(point)].n_bytes for point in points]
         facts = np.column_stack([np.ones(len(self)), self.table["n_nodes"], self.table["n_trees"]])
         weights = np.linalg.lstsq(facts[points], np.array(known, np.float64), rcond=None)[0]
         column = np.maximum(facts @ weights, 1.0)
@@ -285,6 +322,40 @@ class Path:
                 "to_pandas needs pandas, which is not installed. Run: pip install 'secateur[pandas]'."
             ) from error
         return pandas.DataFrame(self.table)
+
+    def plot(self, kind: str = "tradeoff", *, ax: Any = None, **options: Any) -> Any:
+        """Draw the path with matplotlib and return the Axes. See docs/plots.md.
+
+        Parameters
+        ----------
+        kind : "tradeoff", "tree" or "features"
+        ax : matplotlib Axes, optional
+            Where to draw; default a new figure.
+        x : str, optional
+            tradeoff: the column to draw by, "n_nodes", "cost", "bytes" and so on; default the cost the path is for.
+        mark : int or Pruned, optional
+            tradeoff: a point to mark as chosen.
+        baselines : dict of name: Path, optional
+            tradeoff: further lines, of the same loss measured on the same rows.
+        label : str, optional
+            tradeoff: what the legend calls the path.
+        point : int or Pruned, optional
+            tree and features: the pruning to draw; default what `select()` returns.
+        tree : int, optional
+            tree: which tree of the model.
+        max_depth : int, optional
+            tree: how deep to draw; default as deep as 32 nodes side by side allow.
+        prices : FeatureCost, (n_features,) or dict, optional
+            features: prices to write beside the bars.
+
+        Raises
+        ------
+        ImportError
+            Without matplotlib.
+        """
+        from secateur.path.drawing import draw
+
+        return draw(self, kind, ax, options)
 
     def save(self, file: str | PathLike[str], *, force: bool = False) -> FilePath:
         """Write the path to one `.npz` file, without the native model. See docs/format.md."""

@@ -12,13 +12,14 @@ from numpy.typing import NDArray
 from secateur.decision import Decision
 from secateur.losses import Loss
 from secateur.path import Path, Pruned
+from secateur.path.selection import certificate
 from secateur.routing import route
 from secateur.sample import Sample
 
 Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class JoinedPath(Path):
     """A path whose points are those of others, in the order of what they cost; point 0 is that of the first.
 
@@ -46,7 +47,8 @@ class JoinedPath(Path):
         part, own = self._of(point)
         row = {name: column[point].item() for name, column in self.table.items()}
         given = None if part is self.parts[0] else self.source
-        return replace(part[own], point=point, row=row, solver=self.solver, facts=self.facts, given=given)
+        proof = certificate(self.table, point, None)
+        return replace(part[own], point=point, row=row, solver=self.solver, facts=self.facts, proof=proof, given=given)
 
     def _of(self, point: int) -> tuple[Path, int]:
         which, own = self.place[point].tolist()

@@ -51,13 +51,35 @@ class Pruned:
         return self.given or self.source
 
     def __repr__(self) -> str:
-        size = f"{self.row['n_nodes']} of {self.source.forest.n_nodes} nodes, {self.row['n_trees']} trees"
+        row, whole = self.row, self.original.forest
+        trees = "" if whole.n_trees == 1 else f", {row['n_trees']} of {whole.n_trees} trees"
+        loss, before = "", self.facts.get("unpruned_loss")
+        if "loss" in row and before is not None:
+            loss = f", {self.facts['loss']} {before:.4g} → {row['loss']:.4g}"
+        whose = "" if self.given is None else "of a clone, "
+        size = f"{whose}{row['n_nodes']} of {whole.n_nodes} nodes{trees}{loss}"
         return f"Pruned({type(self.source.model).__name__}, {size}, point {self.point})"
+
+    def _repr_html_(self) -> str:
+        from secateur.path.notebook import pruned_html
+
+        return pruned_html(self)
+
+    def plot(self, *, ax: Any = None, tree: int = 0, max_depth: int | None = None) -> Any:
+        """Draw a tree of the model with matplotlib, what was cut as a ghost; return the Axes. See docs/plots.md."""
+        from secateur.path.tree_drawing import draw_tree
+
+        return draw_tree(self, ax, tree=tree, max_depth=max_depth)
 
     @cached_property
     def forest(self) -> Forest:
         """The pruned forest."""
         return subforest(self.source.forest, self.decision)
+
+    @cached_property
+    def n_bytes(self) -> int:
+        """The size of the pruned model when it is saved."""
+        return self.source.n_bytes_after(self.decision)
 
     def to_model(self) -> Any:
         """Return a pruned copy of the model, of the model's own type."""
@@ -102,7 +124,7 @@ class Pruned:
         """
         row = self.row
         before = {**_size(self.original.forest), "bytes": self.original.n_bytes(self.original.model)}
-        after = {**_size(self.forest), "bytes": self.source.n_bytes(self.to_model())}
+        after = {**_size(self.forest), "bytes": self.n_bytes}
         return {
             "model": type(self.source.model).__name__,
             "before": before,

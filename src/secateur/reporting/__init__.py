@@ -11,7 +11,7 @@ from secateur.path import Path
 from secateur.reporting.facts import describe
 from secateur.reporting.page import write_page
 
-__all__ = ["describe", "report"]
+__all__ = ["describe", "report", "write_facts"]
 
 
 def report(
@@ -37,7 +37,7 @@ def report(
     X, y, sample_weight : optional
         Rows, best ones that neither training nor pruning has seen. On them the page measures what a path does not hold:
         calibration, microseconds per prediction and, with `cost`, what single rows pay. A path that has not been
-        evaluated is evaluated on them, too.
+        evaluated is evaluated on them, too. X alone will do for time and cost.
     cost : FeatureCost, optional
         The prices the path was made with.
     baselines : dict of name: Path, optional
@@ -65,10 +65,10 @@ def report(
         raise ValueError(f"A report is a page, but the name is {target.name}. Use {target.stem}.html.")
     check_free(target, force=force)
     facts = describe(path, X, y, sample_weight=sample_weight, cost=cost, baselines=baselines, point=point, **limits)
-    return write_report(facts, target, force=force)
+    return write_facts(facts, target, force=force)
 
 
-def write_report(facts: Mapping[str, Any], file: FilePath, *, force: bool = False) -> FilePath:
+def write_facts(facts: Mapping[str, Any], file: FilePath, *, force: bool = False) -> FilePath:
     """Write the page of what `describe` returned."""
     with replacing(file, force=force) as stream:
         stream.write(write_page(facts).encode())

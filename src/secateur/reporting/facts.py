@@ -15,6 +15,7 @@ from secateur.reporting.measuring import calibration, microseconds, spread
 from secateur.reporting.model import describe_model, versions
 from secateur.reporting.plain import plain
 from secateur.reporting.trees import describe_trees
+from secateur.routing import route
 from secateur.sample import Sample, read_sample
 from secateur.wording import class_names
 
@@ -37,8 +38,9 @@ def describe(
     **limits: float | None,
 ) -> dict[str, Any]:
     """Return what `report` shows, with the same arguments: plain values that JSON can hold. See docs/report.md."""
-    sample = None if X is None else read_sample(path.source, X, y, sample_weight)
-    if sample is not None and "loss" not in path.table:
+    sample = None if X is None else _rows(path, X, y, sample_weight)
+    judged = sample is not None and (y is not None or not path.source.supervised)
+    if sample is not None and judged and "loss" not in path.table:
         path = path.evaluate_sample(sample, rows="the rows passed to the report")
     chosen = _chosen(path, point, limits)
     path = path.with_bytes()
@@ -46,6 +48,9 @@ def describe(
     features = describe_features(path)
     summary = chosen.summary()
     path.table["bytes"][[0, chosen.point]] = summary["before"]["bytes"], summary["after"]["bytes"]
+    measured = None
+    if sample is not None:
+        measured = _measured(path, sample, X, chosen.point, cost, features["number"], judged)
     facts = {
         "format": FORMAT,
         "version": VERSION,
@@ -61,7 +66,7 @@ def describe(
         "sure": _how_sure(path),
         "trees": [] if isinstance(path, JoinedPath) else describe_trees(path, chosen.point, valued),
         "features": features,
-        "measured": None if sample is None else _measured(path, sample, X, chosen.point, cost, features["number"]),
+        "measured": measured,
         "baselines": {name: _baseline(name, other) for name, other in (baselines or {}).items()},
         "code": {"python": "small = path[{point}].to_model()"},
     }
@@ -69,22 +74,21 @@ def describe(
     return described
 
 
+def _rows(path: Path, X: Any, y: Any, sample_weight: Any) -> Sample:
+    """Return the rows routed; without targets they can be timed and billed, but not judged."""
+    if y is not None or not path.source.supervised:
+        return read_sample(path.source, X, y, sample_weight)
+    rows = path.source.rows(X)
+    weight = np.ones(len(rows)) if sample_weight is None else np.asarray(sample_weight, np.float64)
+    return Sample(route(path.forest, rows), np.zeros((len(rows), 1)), weight)
+
+
 def _chosen(path: Path, point: int | None, limits: Mapping[str, Any]) -> Pruned:
-    """Return the point a page opens at, with its proof where there is one."""
+    """Return the point a page opens at."""
     if point is None:
         free = all(limit is None for limit in limits.values())
         return path.select(**limits, rule="one_percent" if free and "loss" in path.table else None)
-    chosen = path[point]
-    return Pruned(
-        chosen.source,
-        chosen.decision,
-        chosen.point,
-        chosen.row,
-        chosen.solver,
-        chosen.facts,
-        certificate(path.table, chosen.point, None),
-        chosen.given,
-    )
+    return path[point]
 
 
 def _risk_is_loss(path: Path) -> bool:
@@ -108,7 +112,9 @@ def _how_sure(path: Path) -> dict[str, Any]:
     return {**sure, "best": best, "one_se": bound, "within": len(within), "cheapest": cheapest}
 
 
-def _measured(path: Path, sample: Sample, X: Any, chosen: int, cost: Cost | None, shown: list[int]) -> dict[str, Any]:
+def _measured(
+    path: Path, sample: Sample, X: Any, chosen: int, cost: Cost | None, shown: list[int], judged: bool
+) -> dict[str, Any]:
     """Return what the rows tell of some points; of fewer points how long a prediction takes, as that takes long."""
     always = [0, chosen, len(path) - 1]
     points, timed = spread(len(path), MOST_MEASURED, always), spread(len(path), MOST_TIMED, always)
@@ -121,7 +127,9 @@ def _measured(path: Path, sample: Sample, X: Any, chosen: int, cost: Cost | None
     }
     if isinstance(path, JoinedPath):
         return told
-    told |= {"points": points, "calibration": [calibration(path, sample, int(point)) for point in points]}
+    told["points"] = points
+    if judged:
+        told["calibration"] = [calibration(path, sample, int(point)) for point in points]
     if isinstance(cost, SharedCost):
         told["bills"] = describe_bills(path, sample, cost, points, shown)
     return told

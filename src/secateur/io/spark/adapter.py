@@ -114,7 +114,11 @@ class SparkAdapter(Adapter):
 
     def n_bytes(self, model: Any) -> int:
         """Return the size of the saved folder."""
-        return sum(len(content) for content in self.as_saved(model).files().values())
+        return _size(self.saved if model is self.model else self.as_saved(model))
+
+    def n_bytes_after(self, decision: Decision) -> int:
+        """Return the size of the pruned folder; no session has to load it."""
+        return _size(self.pruned(decision))
 
     def cannot_change(self, what: str) -> str | None:
         """Return a reason for the base, for tree weights where trees only have a mean, and for values of classes.
@@ -215,6 +219,10 @@ class SparkAdapter(Adapter):
             leaf[:, None] & (small.value != shares_of(stats)).any(axis=1)[:, None], small.value * scale, stats
         )
         return {"impurityStats": stats, "prediction": np.where(leaf, stats.argmax(axis=1), prediction)}
+
+
+def _size(saved: SavedModel) -> int:
+    return sum(len(content) for content in saved.files().values())
 
 
 class SavedAdapter(SparkAdapter):
