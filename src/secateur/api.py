@@ -188,8 +188,12 @@ def prune(
 def prune_point(model: Any, X: Any, y: Any = None, *, max_loss_increase: float | None = None, **options: Any) -> Pruned:
     """Do what `prune` does, but return the chosen `Pruned`: its `summary()` says what was gained and lost."""
     limits = {name: options.get(name) for name in LIMITS}
+    return choose_point(evaluated_path(model, X, y, **options), max_loss_increase=max_loss_increase, **limits)
+
+
+def choose_point(path: Path, *, max_loss_increase: float | None = None, **limits: Any) -> Pruned:
+    """Return the point of an `evaluated_path` that `prune` takes, and warn where the choice is worth little."""
     free = max_loss_increase is None and all(limit is None for limit in limits.values())
-    path = evaluated_path(model, X, y, **options)
     rule = "one_percent" if free else None
     if path.facts.get("aimed") and max_loss_increase is None:
         rule = "fullest"  # a budget is used up, and the rows held out choose the ridge
@@ -273,7 +277,7 @@ def _warn_of_extremes(chosen: Pruned) -> None:
             "the less they can tell. Choose by more rows (validation), allow a larger max_loss_increase, or set "
             "max_nodes.",
             NothingPrunedWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
     elif chosen.row["n_leaves"] == chosen.row["n_trees"]:
         cheapest = chosen.facts.get("cheapest")
@@ -282,7 +286,7 @@ def _warn_of_extremes(chosen: Pruned) -> None:
             f"Every tree was cut to its root, so the model predicts a constant: by {where} no split is worth keeping "
             f"within the limits. {least}Pass more rows, or a limit that allows more loss or more cost.",
             EverythingPrunedWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
 
 
@@ -298,7 +302,7 @@ def _warn_of_noise(chosen: Pruned, max_loss_increase: float | None) -> None:
             f"to ± {row['increase_se']:.2g} only: the choice is mostly noise. Choose by more rows (validation), or "
             "allow a larger max_loss_increase.",
             NoisyChoiceWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
 
 

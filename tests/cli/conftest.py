@@ -1,7 +1,9 @@
 """Folders with a trained forest, rows and paths, as files."""
 
+import contextlib
 import gzip
 import shutil
+import signal
 
 import numpy as np
 import pytest
@@ -11,7 +13,7 @@ from tests.cli.runner import FOREST, call
 from secateur.io.files import save_model
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def made(tmp_path_factory):
     """Return a folder with a trained forest and rows it has not seen; labels are text."""
     folder = tmp_path_factory.mktemp("made")
@@ -34,10 +36,47 @@ def here(made, tmp_path):
     return tmp_path
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def paths(made):
     """Return the folder with two paths in it, one evaluated."""
     args = ("path", made / "forest.skops", made / "rows.csv", "--target", "y")
     call(*args, "--out", made / "plain.npz")
     call(*args, "--out", made / "judged.npz", "--validation", made / "others.csv")
     return made
+
+
+class Told(list):
+    """What a command told of its progress, and which blocks it announced."""
+
+    def __init__(self):
+        super().__init__()
+        self.blocks = []
+
+
+@pytest.fixture
+def watched(monkeypatch):
+    """Return what makes commands tell a list how far they are, and the signal SIGINT come at chosen steps."""
+
+    def watch(*interrupts):
+        told, left = Told(), list(interrupts)
+
+        def step(entry):
+            if left and left[0] == entry:
+                left.pop(0)
+                signal.raise_signal(signal.SIGINT)
+
+        def move(done, total, what):
+            told.append((done, total, what))
+            step((what, sum(1 for _, _, known in told if known == what)))
+
+        @contextlib.contextmanager
+        def progress_bar(what):
+            told.blocks.append(what)
+            step(what)
+            yield move
+
+        for module in ("making", "looking", "using", "results", "demo"):
+            monkeypatch.setattr(f"secateur.cli.{module}.progress_bar", progress_bar)
+        return told
+
+    return watch

@@ -1,9 +1,12 @@
 """`secateur demo`: what it says is what it did."""
 
+import json
+
 from sklearn.datasets import load_breast_cancer
 from tests.cli.runner import call, numbers_of
 
 import secateur as sc
+from secateur.cli.demo import print_demo
 from secateur.io.files import load_model
 
 
@@ -19,6 +22,20 @@ def test_demo_writes_a_model_that_predicts_what_it_says(tmp_path):
 
 
 def test_demo_does_not_overwrite_unless_forced(tmp_path):
-    call("demo", "--out", tmp_path)
+    (tmp_path / "small.skops").write_text("precious")
     assert "would be overwritten" in call("demo", "--out", tmp_path, code=1).stderr
-    call("demo", "--out", tmp_path, "--force")
+    assert (tmp_path / "small.skops").read_text() == "precious"
+    assert call("demo", "--out", tmp_path, "--force", "--quiet").output == ""
+    assert load_model(tmp_path / "small.skops").n_features_in_ == 30
+
+
+def test_demo_json_has_the_numbers_shown(tmp_path, capsys):
+    facts = json.loads(call("demo", "--out", tmp_path, "--json", "--quiet").stdout)
+    small = load_model(tmp_path / "small.skops")
+    assert facts["file"] == str(tmp_path / "small.skops")
+    assert facts["after"]["nodes"] == sc.as_forest(small).n_nodes
+    assert sum(facts["test"]["rows"].values()) == len(load_breast_cancer().data)
+    print_demo(facts)
+    shown = capsys.readouterr().out
+    for share in facts["test"]["accuracy"].values():
+        assert f"{share:.1%}" in shown

@@ -12,11 +12,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 from sklearn.tree import DecisionTreeRegressor
 from tests.cli.runner import FOREST, call, numbers_of
-from typer.testing import CliRunner
 
 import secateur as sc
 from secateur import __version__
-from secateur.cli import app
 from secateur.io.files import save_model
 
 
@@ -97,8 +95,9 @@ def test_pickle_is_refused_without_trust(made):
 
 
 def test_debug_shows_the_traceback(made):
-    result = CliRunner().invoke(app, ["inspect", str(made / "forest.pkl"), "--debug"])
-    assert isinstance(result.exception, ValueError)
+    result = call("inspect", made / "forest.pkl", "--debug", code=1)
+    assert "Traceback (most recent call last)" in result.stderr
+    assert "Error: " in result.stderr.splitlines()[-1]
 
 
 def test_a_model_that_is_no_tree_is_refused(tmp_path):

@@ -97,3 +97,22 @@ def test_select_from_a_path_without_a_model_asks_for_it(here):
     args = ("select", here / "p.npz", "--max-nodes", 80, "--out", here / "s.skops")
     assert "does not say which model" in call(*args, code=1).stderr
     call(*args, "--model", here / "forest.skops")
+
+
+def test_select_takes_the_very_point_named(paths, tmp_path):
+    whole = sc.Path.load(paths / "judged.npz")
+    for point in (0, 3, len(whole) - 1):
+        args = ("select", paths / "judged.npz", "--point", point, "-o", tmp_path / "s.skops", "--force", "--json")
+        summary = json.loads(call(*args).stdout)
+        assert summary["point"] == point
+        assert summary["loss"]["after"] == whole.table["loss"][point]
+        assert sc.as_forest(load_model(tmp_path / "s.skops")).n_nodes == whole.table["n_nodes"][point]
+
+
+def test_the_seed_draws_the_rows_to_choose_by(here):
+    args = ("path", here / "forest.skops", here / "rows.csv", "--target", "y", "--solver", "weakest_link")
+    args = (*args, "--validation", 0.3, "--out", here / "p.npz", "--force", "--json")
+    usual, same, other = (
+        json.loads(call(*args, *seed).stdout)["table"]["loss"] for seed in ((), ("--seed", 0), ("--seed", 1))
+    )
+    assert usual == same != other

@@ -1,12 +1,15 @@
 """The main job on data that ships with scikit-learn: train, prune, and measure on rows nobody has seen."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from secateur.cli.progress import progress_bar
+from secateur.cli.results import write_report
 from secateur.cli.show import before_after, print_written
-from secateur.cli.terminal import progress_bar, stdout
+from secateur.cli.terminal import current, stdout
 
 MAX_NODES = 500
 
@@ -28,30 +31,42 @@ class _Parts:
     y_test: Any
 
 
-def run_demo(folder: Path, *, force: bool) -> Path:
-    """Train a forest, prune it, print what that did, and return the file of the pruned model."""
-    from secateur.api import prune_point
-    from secateur.io.replace import check_free
-
-    file = folder / ("small.skops" if find_spec("skops") else "small.joblib")
-    folder.mkdir(parents=True, exist_ok=True)
-    check_free(file, force=force)
+def run_demo(folder: Path, *, force: bool) -> dict[str, Any]:
+    """Train a forest, prune it, write model and report, and return what that did as plain values."""
     with progress_bar("training a random forest") as progress:
+        from secateur.api import choose_point, evaluated_path
+        from secateur.io.replace import check_free
+
+        file = folder / ("small.skops" if find_spec("skops") else "small.joblib")
+        page = folder / "report.html"
+        blocked = next((place for place in (folder, *folder.parents) if place.is_file()), None)
+        if blocked is not None:
+            raise NotADirectoryError(f"{blocked} is a file; the demo writes into a folder. Use another --out.")
+        if folder.exists():
+            check_free(file, force=force)
+            check_free(page, force=force)
         parts = _load()
         model = _train(parts)
-        chosen = prune_point(model, parts.X_prune, parts.y_prune, max_nodes=MAX_NODES, progress=progress)
-    small = chosen.to_model()
-    _print(parts, model, small, chosen.summary())
+        options: dict[str, Any] = {"max_nodes": MAX_NODES, "progress": progress}
+        path = evaluated_path(model, parts.X_prune, parts.y_prune, **options)
+        chosen = choose_point(path, max_nodes=MAX_NODES)
+        fewer = evaluated_path(model, parts.X_prune, parts.y_prune, solver="fewer_trees")
+    folder.mkdir(parents=True, exist_ok=True)
     chosen.save(file, force=force)
-    print_written(file)
-    return file
+    current().written = file
+    again = {"chosen": _SNIPPET}
+    rows = {"X": parts.X_test, "y": parts.y_test}
+    write_report(path, page, force, again, point=chosen.point, baselines={"fewer trees": fewer}, **rows)
+    test = _test(parts, model, chosen.to_model())
+    return {**chosen.summary(), "test": test, "file": str(file), "report": str(page)}
 
 
 def _load() -> _Parts:
     from sklearn.datasets import load_breast_cancer
     from sklearn.model_selection import train_test_split
 
-    X, y = load_breast_cancer(return_X_y=True)
+    data = load_breast_cancer(as_frame=True) if find_spec("pandas") else load_breast_cancer()
+    X, y = data.data, data.target_names[data.target]
     X, X_test, y, y_test = train_test_split(X, y, test_size=0.3, stratify=y, random_state=0)
     X_train, X_prune, y_train, y_prune = train_test_split(X, y, test_size=0.4, stratify=y, random_state=0)
     return _Parts(X_train, X_prune, X_test, y_train, y_prune, y_test)
@@ -63,22 +78,34 @@ def _train(parts: _Parts) -> Any:
     return RandomForestClassifier(random_state=0).fit(parts.X_train, parts.y_train)
 
 
-def _print(parts: _Parts, model: Any, small: Any, summary: dict[str, Any]) -> None:
-    """Print before and after, with the accuracy on the test rows measured here."""
-    n_test, n_trees = len(parts.X_test), summary["before"]["trees"]
-    table = before_after(summary["before"], summary["after"])
-    accuracy = [f"{m.score(parts.X_test, parts.y_test):.1%}" for m in (model, small)]
-    table.add_row("test accuracy", *accuracy)
-    changed = (model.predict(parts.X_test) != small.predict(parts.X_test)).mean()
-    table.add_row("predictions changed", "", f"{changed:.1%}")
+def _test(parts: _Parts, model: Any, small: Any) -> dict[str, Any]:
+    """Return what both models do on the test rows."""
+    said = [m.predict(parts.X_test) for m in (model, small)]
+    before, after = (float((answers == parts.y_test).mean()) for answers in said)
+    return {
+        "accuracy": {"before": before, "after": after},
+        "changed": float((said[0] != said[1]).mean()),
+        "rows": {"trained_on": len(parts.X_train), "pruned_by": len(parts.X_prune), "tested_on": len(parts.X_test)},
+    }
+
+
+def print_demo(facts: Mapping[str, Any]) -> None:
+    """Print what `run_demo` says: before and after, with the accuracy on the test rows."""
+    test, rows = facts["test"], facts["test"]["rows"]
+    table = before_after(facts["before"], facts["after"])
+    table.add_row("test accuracy", *(f"{share:.1%}" for share in test["accuracy"].values()))
+    table.add_row("predictions changed", "", f"{test['changed']:.1%}")
     console = stdout()
     console.print("A random forest for the breast cancer data of scikit-learn", style="bold")
     console.print(table)
     console.print(
-        f"A forest of {n_trees} trees was trained on {len(parts.X_train)} rows. secateur was allowed {MAX_NODES} "
-        f"nodes and pruned and chose by {len(parts.X_prune)} other rows. Accuracy and changed "
-        f"predictions were then measured on {n_test} rows that neither step has seen."
+        f"A forest of {facts['before']['trees']} trees was trained on {rows['trained_on']} rows. secateur was allowed "
+        f"{MAX_NODES} nodes and pruned and chose by {rows['pruned_by']} other rows. Accuracy and changed "
+        f"predictions were then measured on {rows['tested_on']} rows that neither step has seen."
     )
     console.print("\nThe same in Python:\n")
     console.print(_SNIPPET, style="cyan", markup=False)
     console.print()
+    print_written(Path(facts["file"]))
+    print_written(Path(facts["report"]))
+    console.print("Open the report in a browser: all prunings to choose from, the curve, and the trees.")

@@ -1,15 +1,20 @@
 """From the files named on the command line to what the API wants."""
 
 import hashlib
+import warnings
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from secateur.cli.completion import VALIDATIONS, names_in
 from secateur.io import adapt
 from secateur.io.tables import Table, read_table
 
 if TYPE_CHECKING:
     from secateur.path import Path as PruningPath
+    from secateur.path import Pruned
 
 
 @dataclass(frozen=True)
@@ -42,6 +47,7 @@ class Columns:
             classes=getattr(self.model, "classes_", None),
             drop=[] if self.weights is None else [self.weights],
         )
+        check_numbers(self.model, X, table)
         return X, y, None if self.weights is None else table.numbers(self.weights)
 
 
@@ -60,18 +66,71 @@ def feature_names(model: Any, table: Table) -> list[str] | None:
     return None if made_up else [str(name) for name in names]
 
 
+def check_numbers(model: Any, X: Any, table: Table) -> None:
+    """Raise ValueError if a column holds text and the model is one that wants nothing but numbers.
+
+    Pipelines encode text, and boosting libraries may know its categories: those are asked later.
+    """
+    adapter = adapt(model)
+    if adapter.library != "sklearn" or hasattr(adapter, "inner") or not hasattr(X, "columns"):
+        return
+    if type(adapter.model).__name__.startswith("Hist"):
+        return
+    for name in X.columns:
+        if X[name].dtype.kind == "O":
+            place, text = next((i, value) for i, value in enumerate(X[name]) if not _is_number(value))
+            raise ValueError(
+                f"The column {name!r} of {table.name} holds text, {text!r} in row {place + 1}; this "
+                f"{type(model).__name__} needs numbers. Mend the rows, encode the column as it was for training, or "
+                "pass the whole pipeline."
+            )
+
+
+def _is_number(value: Any) -> bool:
+    try:
+        float(value)
+    except ValueError:
+        return False
+    return True
+
+
+def check_words(solver: str, loss: str | None, cost: str | None) -> None:
+    """Raise ValueError unless the names given are in the tables: asked before anything is read."""
+    _check_word("--solver", solver, ("auto", *names_in("solvers")))
+    _check_word("--loss", None if loss is None else loss.partition(":")[0], names_in("losses"))
+    _check_word("--cost", cost, names_in("costs"))
+
+
+def _check_word(option: str, word: str | None, known: Sequence[str]) -> None:
+    if word is None or word in known or len(known) < 2:
+        return
+    near = get_close_matches(word, known, 1)
+    remedy = f"Did you mean {near[0]}?" if near else "Use one of these."
+    raise ValueError(f"{option} {word} is unknown; known are {', '.join(known)}. {remedy}")
+
+
 def read_validation(text: str | None, columns: Columns) -> Any:
     """Return the API's `validation` for what --validation says: a share, a word, or a data file."""
     if text in (None, "auto"):
         return "auto"
-    if text in ("oob", "refit", "cv"):
-        return text
     if text == "none":
         return None
+    if text in VALIDATIONS:
+        return text
     try:
-        return float(text)
+        share = float(text)
     except ValueError:
+        share = None
+    if share is None:
+        if "." not in text and not Path(text).exists():
+            raise ValueError(
+                f"--validation {text} is neither a share such as 0.25, nor a data file, nor one of "
+                f"{', '.join(VALIDATIONS)}. Use one of these."
+            )
         return columns.rows(read_table(text))
+    if not 0.0 < share < 1.0:
+        raise ValueError(f"--validation {text} is no share of the rows; it must be between 0 and 1. Try 0.25.")
+    return share
 
 
 def read_costs(name: str | None, prices: Path | None) -> Any:
@@ -121,3 +180,63 @@ def model_of(path: "PruningPath", file: Path, other: Path | None) -> Path:
             "the model with --model."
         )
     return model
+
+
+def choose_point(path: "PruningPath", point: int | None, limits: Mapping[str, float | None]) -> "Pruned":
+    """Return the point of that number, or the one the limits select.
+
+    Raises
+    ------
+    ValueError
+        If both are given, or there is no such point.
+    """
+    check_choice(path, point, limits)
+    return path.select(**limits) if point is None else path[point]  # type: ignore[arg-type]
+
+
+def check_choice(path: "PruningPath", point: int | None, limits: Mapping[str, float | None]) -> None:
+    """Raise ValueError if both a point and limits are given, or there is no such point."""
+    if point is None:
+        return
+    given = [f"--{name.replace('_', '-')}" for name, limit in limits.items() if limit is not None]
+    if given:
+        raise ValueError(f"--point names a pruning, and {' and '.join(given)} would choose one. Leave out one of them.")
+    if not 0 <= point < len(path):
+        raise ValueError(
+            f"--point {point} is not on the path, which has points 0 to {len(path) - 1}. Name one of these."
+        )
+
+
+def report_path(file: Path, model: Path | None, trust: bool) -> "PruningPath":
+    """Return a saved path with its model; without it, and with a warning, where the model cannot be had.
+
+    A report can do without: bytes and times are then those of secateur's own form, and classes are numbers.
+    """
+    from secateur.io.files import load_model
+    from secateur.path import Path as PruningPath
+
+    path = PruningPath.load(file)
+    try:
+        return PruningPath.load(file, load_model(model_of(path, file, model), trust=trust))
+    except (OSError, ValueError) as error:
+        if model is not None:
+            raise
+        warnings.warn(f"{error} The report is made without the model: its bytes are not the library's.", stacklevel=2)
+    return path
+
+
+def report_rows(
+    path: "PruningPath", data: Path | None, target: str | None, weights: str | None, costs: Path | None
+) -> dict[str, Any]:
+    """Return what the API's `report` wants to know of rows and prices."""
+    if costs is not None and data is None:
+        raise ValueError("--costs needs rows: what features cost depends on which a row needs. Name some with --data.")
+    if data is None:
+        return {}
+    columns = Columns(path.source.model, target, weights)
+    table = read_table(data)
+    if target is None:
+        X, _ = table.split(None, feature_names(path.source.model, table))
+        return {"X": X, "cost": read_costs(None, costs)}
+    X, y, weight = columns.rows(table)
+    return {"X": X, "y": y, "sample_weight": weight, "cost": read_costs(None, costs)}

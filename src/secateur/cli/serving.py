@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from secateur.cli.inputs import feature_names, read_costs
+from secateur.cli.inputs import check_numbers, feature_names, read_costs
 from secateur.cli.terminal import stdout
 from secateur.io.files import load_model
 from secateur.io.tables import Table, read_table
@@ -38,6 +38,7 @@ def serving_prices(
 def _prices_of(model: Any, table: Table, target: str | None, costs: Path | None) -> tuple[dict[str, Any], Answers]:
     """Return what rows cost in each way, and what the model answers when every tree goes to its leaf."""
     X, _ = table.split(target, feature_names(model, table))
+    check_numbers(model, X, table)
     predictor = LazyPredictor(model, read_costs(None, costs), example=X.iloc[:1] if hasattr(X, "iloc") else None)
     answers = {same: predictor.predict(X, same=same) for same in _WAYS}
     full = answers["leaves"]

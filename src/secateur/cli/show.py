@@ -11,7 +11,6 @@ from secateur.cli.terminal import stdout
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from secateur.io.adapter import Adapter
     from secateur.path import Path as PruningPath
 
 _SHOWN_POINTS = 20
@@ -31,42 +30,15 @@ _COLUMNS = {
 }
 
 
-def describe_model(adapter: "Adapter") -> dict[str, Any]:
-    """Return what there is to know about a model before pruning it."""
-    forest = adapter.forest
-    kinds: list[str] = []
-    layer: Any = adapter
-    while layer is not None:
-        kinds.append(getattr(layer.model, "kind_name", type(layer.model).__name__))
-        layer = getattr(layer, "inner", None)
-    task = "classification" if forest.n_classes else "regression"
-    if not adapter.supervised:
-        task = "outlier detection" if forest.link == "anomaly" else "scores of its own"
-    return {
-        "type": kinds[0],
-        "inside": kinds[1:],
-        "library": adapter.library,
-        "task": task,
-        "classes": list(forest.n_classes),
-        "trees": forest.n_trees,
-        "nodes": forest.n_nodes,
-        "leaves": forest.n_leaves,
-        "depth": forest.max_depth,
-        "features_used": len(forest.features_used),
-        "features": forest.n_features,
-        "link": forest.link,
-        "bytes": adapter.n_bytes(adapter.model),
-    }
-
-
 def describe_needs(model: Any, data: Path, target: str | None, prices: Path | None) -> dict[str, Any]:
     """Return how many features the rows of a file need on average, and what that costs."""
-    from secateur.cli.inputs import feature_names, read_costs
+    from secateur.cli.inputs import check_numbers, feature_names, read_costs
     from secateur.costs import FeatureCost
     from secateur.io.tables import read_table
 
     table = read_table(data)
     X, _ = table.split(target, feature_names(model, table))
+    check_numbers(model, X, table)
     facts = {"rows": len(table), "features_per_row": FeatureCost().mean_price(model, X)}
     return facts if prices is None else {**facts, "cost_per_row": read_costs(None, prices).mean_price(model, X)}
 
@@ -79,7 +51,7 @@ def describe_path(path: "PruningPath", file: Path) -> dict[str, Any]:
 
 def print_json(facts: Mapping[str, Any]) -> None:
     """Print one JSON object; numbers JSON cannot hold become null."""
-    stdout().out(json.dumps(_plain(facts), indent=2, allow_nan=False), highlight=False)
+    stdout(even_if_quiet=True).out(json.dumps(_plain(facts), indent=2, allow_nan=False), highlight=False)
 
 
 def print_model(facts: Mapping[str, Any]) -> None:

@@ -1,81 +1,101 @@
-"""The terminal: results go to stdout; errors, warnings and the progress bar go to stderr."""
+"""The terminal: results go to stdout; errors, warnings and progress go to stderr; colours only where wanted."""
 
-import functools
 import os
 import sys
-import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
-
-import typer
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-Command = TypeVar("Command", bound=Callable[..., None])
-
 _PIPED_WIDTH = 120
-_USER_ERRORS = (ValueError, TypeError, OSError, ImportError)
 
 
-def stdout() -> "Console":
+class Line(Protocol):
+    """A line at the bottom of the terminal that is drawn again and again."""
+
+    def away(self) -> AbstractContextManager[None]:
+        """Take it away while something else is printed."""
+
+
+@dataclass
+class Run:
+    """What is known of the command that runs.
+
+    Attributes
+    ----------
+    quiet : bool
+        Whether results and progress are left out.
+    interrupted : bool
+        Whether Ctrl-C cut short what is computed; the result is then a partial one.
+    written : Path or None
+        The result, once it is there.
+    line : Line or None
+        What the terminal shows at its bottom just now.
+    """
+
+    quiet: bool = False
+    interrupted: bool = False
+    written: Path | None = None
+    line: Line | None = None
+
+
+_runs = [Run()]
+
+
+def current() -> Run:
+    """Return the command that runs."""
+    return _runs[-1]
+
+
+@contextmanager
+def begun(run: Run) -> Iterator[Run]:
+    """Make a command the one that runs, until the block ends."""
+    _runs.append(run)
+    try:
+        yield run
+    finally:
+        _runs.pop()
+
+
+def stdout(*, even_if_quiet: bool = False) -> "Console":
     """Return where results are printed; into a pipe, tables are not squeezed to 80 columns."""
-    from rich.console import Console
-
     piped = not sys.stdout.isatty() and "COLUMNS" not in os.environ
-    return Console(highlight=False, width=_PIPED_WIDTH if piped else None)
+    quiet = current().quiet and not even_if_quiet
+    return _console(width=_PIPED_WIDTH if piped else None, quiet=quiet)
 
 
 def stderr() -> "Console":
     """Return where everything else is printed."""
+    return _console(stderr=True)
+
+
+def say(text: str, colour: str) -> None:
+    """Print one line on stderr, above the progress."""
+    line = current().line
+    with line.away() if line is not None else nullcontext():
+        stderr().print(" ".join(text.split()), style=colour, markup=False, soft_wrap=True)
+
+
+def colours_wanted(*, terminal: bool) -> bool:
+    """Return whether escape codes may be written: not with NO_COLOR, and not to files without FORCE_COLOR."""
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        return False
+    return terminal or bool(os.environ.get("FORCE_COLOR"))
+
+
+def _console(**settings: Any) -> "Console":
+    """Return a console without any escape codes, bold ones included, where colours are not wanted."""
     from rich.console import Console
 
-    return Console(stderr=True, highlight=False)
+    class _Console(Console):
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError
 
-
-def plain_messages(command: Command) -> Command:
-    """Return the command with errors a user can mend, and warnings, shown as plain sentences.
-
-    The command must have the option `debug`, which shows tracebacks instead.
-    """
-
-    @functools.wraps(command)
-    def run(*args: Any, **kwargs: Any) -> None:
-        with warnings.catch_warnings():
-            warnings.simplefilter("always", UserWarning)
-            warnings.showwarning = _show_warning
-            try:
-                command(*args, **kwargs)
-            except _USER_ERRORS as error:
-                if kwargs["debug"]:
-                    raise
-                _say("Error", str(error) or type(error).__name__, "red")
-                raise typer.Exit(1) from error
-
-    return run  # type: ignore[return-value]
-
-
-@contextmanager
-def progress_bar(what: str) -> Iterator[Callable[[int, int, str], None] | None]:
-    """Show a bar while the block runs, if stderr is a terminal; gives the callback that moves it."""
-    console = stderr()
-    if not console.is_terminal:
-        yield None
-        return
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task(what, total=None)
-        yield lambda done, total, step: bar.update(task, description=step, total=total, completed=done)
-
-
-def _show_warning(message: Warning | str, *place: Any, **rest: Any) -> None:
-    """Stand in for `warnings.showwarning`: the sentence without the place in the code."""
-    _say("Warning", str(message), "yellow")
-
-
-def _say(kind: str, text: str, colour: str) -> None:
-    console = stderr()
-    console.print(f"{kind}: {' '.join(text.split())}", style=colour, markup=False, soft_wrap=True)
+    stream = sys.stderr if settings.get("stderr") else sys.stdout
+    if not colours_wanted(terminal=stream.isatty()):
+        settings["color_system"] = None
+    return _Console(highlight=False, **settings)

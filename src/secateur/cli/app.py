@@ -1,0 +1,53 @@
+"""The program itself: what all commands share."""
+
+import os
+import sys
+from collections.abc import Callable
+from typing import Annotated
+
+import typer
+
+from secateur.cli.running import EXIT_CODES, Command, end_when_told, forget_stdout, runs
+from secateur.cli.terminal import colours_wanted, stdout
+
+app = typer.Typer(
+    name="secateur",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog=EXIT_CODES,
+)
+
+
+def main() -> None:
+    """Run the command line."""
+    end_when_told()
+    if not colours_wanted(terminal=sys.stdout.isatty()):
+        os.environ["_TYPER_FORCE_DISABLE_TERMINAL"] = "1"  # or --help is bold with NO_COLOR, and coloured in some pipes
+    try:
+        app(prog_name="secateur")
+    except BrokenPipeError:
+        sys.exit(forget_stdout())
+
+
+def verb(command: Command) -> Command:
+    """Enrol a command; it needs the options `quiet` and `debug`."""
+    enrol: Callable[[Command], Command] = app.command(epilog=EXIT_CODES)
+    return enrol(runs(command))
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        from secateur import __version__
+
+        stdout().print(f"secateur {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def secateur(
+    version: Annotated[
+        bool, typer.Option("--version", help="Show the version.", callback=_print_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Prune trained decision trees and tree ensembles: the same kind of model back, smaller."""

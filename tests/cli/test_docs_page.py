@@ -1,0 +1,56 @@
+"""Every command line and every table in docs/cli.md is true."""
+
+import re
+import shlex
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_diabetes
+from sklearn.ensemble import RandomForestRegressor
+from tests.cli.runner import call
+from typer.main import get_command
+
+from secateur.cli import app, running
+from secateur.io.files import save_model
+
+PAGE = (Path(__file__).parents[2] / "docs" / "cli.md").read_text()
+LINES = re.findall(r"^secateur (.*)$", "".join(re.findall(r"```bash\n(.*?)```", PAGE, flags=re.S)), flags=re.M)
+COMMANDS = list(get_command(app).commands)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Be in a folder with the files the page speaks of."""
+    monkeypatch.chdir(tmp_path)
+    X, y = load_diabetes(return_X_y=True, as_frame=True)
+    save_model(RandomForestRegressor(15, random_state=0).fit(X[::2], y[::2]), "model.skops")
+    rows = X.assign(y=y)[1::2]
+    rows[::2].to_csv("rows.csv", index=False)
+    rows[1::2].to_csv("others.csv", index=False)
+    pd.DataFrame({"feature": X.columns, "cost": np.arange(1, 11)}).to_csv("prices.csv", index=False)
+
+
+def test_the_command_lines_run_in_order(folder):
+    for line in LINES:
+        out = re.search(r"--out (\S+)", line)
+        assert out is None or "--force" in line or not Path(out.group(1)).exists(), line
+        call(*shlex.split(line))
+        assert out is None or Path(out.group(1)).exists(), line
+
+
+def test_every_command_has_a_line_and_a_row():
+    assert {line.split()[0] for line in LINES} == set(COMMANDS)
+    assert re.findall(r"^\| `([\w-]+)` \| \w", PAGE.split("## demo")[0], flags=re.M) == COMMANDS
+
+
+def test_the_exit_codes_are_all_there():
+    codes = [running.FAILED, running.DEFECT, running.INTERRUPTED, running.BROKEN_PIPE, running.TERMINATED]
+    assert sorted([0, 2, *codes]) == [int(code) for code in re.findall(r"^\| (\d+) \|", PAGE, flags=re.M)]
+
+
+def test_options_named_on_the_page_exist():
+    known = {name for command in get_command(app).commands.values() for param in command.params for name in param.opts}
+    known |= {name for param in get_command(app).params for name in param.opts} | {"--help"}
+    assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", PAGE)) <= known

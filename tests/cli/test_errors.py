@@ -1,0 +1,194 @@
+"""What the commands say when they cannot: what was found, what is needed, what to do; and the exit codes."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_iris
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.preprocessing import OneHotEncoder
+from tests.cli.runner import call
+
+from secateur.cli.running import EXIT_CODES
+from secateur.io.files import save_model
+
+COLUMNS = ["sepal_length", "sepal_width", "petal_length", "petal_width"]
+
+
+@pytest.fixture(scope="module")
+def everything(tmp_path_factory):
+    """Return a folder with a model, rows, a path, and most of what can be wrong with these."""
+    folder = tmp_path_factory.mktemp("everything")
+    X, y = load_iris(return_X_y=True)
+    X = pd.DataFrame(X, columns=COLUMNS)
+    for seed, name in enumerate(("m.skops", "other.skops")):
+        save_model(RandomForestClassifier(4, random_state=seed).fit(X[::2], y[::2]), folder / name)
+    save_model(OneHotEncoder().fit([["a"]]), folder / "encoder.skops")
+    rows = X[1::2].assign(species=y[1::2])
+    tables = {
+        "rows.csv": rows,
+        "renamed.csv": rows.rename(columns={"sepal_width": "sepal_widht"}),
+        "text.csv": rows.astype({"petal_width": object}).set_axis(range(len(rows))),
+        "none.csv": rows[:0],
+        "unlabelled.csv": rows.assign(species=None),
+        "strange.csv": rows.assign(species="rose"),
+    }
+    tables["text.csv"].loc[4, "petal_width"] = "wide"
+    for name, table in tables.items():
+        table.to_csv(folder / name, index=False)
+    rows.to_parquet(folder / "rows.parquet")
+    made = ("path", folder / "m.skops", folder / "rows.csv", "--target", "species", "--solver", "weakest_link")
+    call(*made, "--out", folder / "p.npz")
+    for whole in ("m.skops", "p.npz", "rows.parquet"):
+        (folder / f"cut{Path(whole).suffix}").write_bytes((folder / whole).read_bytes()[:-500])
+    np.savez(folder / "foreign.npz", a=1)
+    for name in ("m.txt", "m.json", "empty.csv", "rows.tsv", "file"):
+        (folder / name).write_text("")
+    (folder / "ragged.csv").write_text("a,b\n1\n")
+    (folder / "folder").mkdir()
+    return folder
+
+
+PRUNE = "prune m.skops rows.csv --target species --out s.skops"
+CASES = {
+    # files
+    "inspect gone.skops": ["no file gone.skops", "a model file is needed", "Check the name"],
+    "inspect rows.csv": ["the suffix .csv", "a model file ends in", "Use one of these"],
+    "inspect cut.skops": ["cannot be read", "damaged", "Save the model again"],
+    "inspect m.txt": ["m.txt", "is needed", "save the model again"],
+    "inspect m.json": ["m.json is no model", "XGBoost or CatBoost", "Save the model again"],
+    "inspect encoder.skops": ["OneHotEncoder", "not a tree model", "Pass"],
+    "inspect folder": ["folder holds 0 tree models", "is needed", "Pass the folder of one"],
+    "inspect file/m.skops": ["no file file/m.skops", "is needed", "Check the name"],
+    "prune m.skops gone.csv --target species --out s.skops": ["no file gone.csv", "data file is needed", "Check"],
+    "prune m.skops rows.tsv --target species --out s.skops": ["no known suffix", "a data file ends in", "Use one"],
+    "prune m.skops cut.parquet --target species --out s.skops": [
+        "cannot be read as parquet",
+        "corrupted",
+        "Save the data again",
+    ],
+    "prune m.skops ragged.csv --target species --out s.skops": ["Line 2", "has 1 fields", "2 columns", "Mend"],
+    "prune m.skops empty.csv --target species --out s.skops": ["is empty", "are needed", "Check the file"],
+    "prune m.skops none.csv --target species --out s.skops": ["has no rows", "are needed", "Check the file"],
+    # columns
+    "prune m.skops renamed.csv --target species --out s.skops": ["no column 'sepal_width'", "'sepal_widht'", "Check"],
+    "prune m.skops rows.csv --target specis --out s.skops": ["no column 'specis'", "it has 'species'", "Check"],
+    "prune m.skops rows.csv --out s.skops": ["--target is missing", "predicts a column", "Name it", "species"],
+    f"{PRUNE} --weights wieght": ["no column 'wieght'", "it has", "Check"],
+    "prune m.skops text.csv --target species --out s.skops": [
+        "'petal_width' of text.csv holds text, 'wide' in row 5",
+        "needs numbers",
+        "encode the column",
+    ],
+    "inspect m.skops text.csv": ["'petal_width'", "needs numbers", "encode the column"],
+    "serve-cost m.skops text.csv": ["'petal_width'", "needs numbers", "encode the column"],
+    "prune m.skops unlabelled.csv --target species --out s.skops": ["missing values", "needs a label", "Drop"],
+    "prune m.skops strange.csv --target species --out s.skops": ["'rose'", "it knows [0, 1, 2]", "Drop those rows"],
+    # names
+    f"{PRUNE} --solver weakest_lnk": ["--solver weakest_lnk is unknown", "known are", "Did you mean weakest_link?"],
+    f"{PRUNE} --loss logloss": ["--loss logloss is unknown", "known are", "Did you mean log_loss?"],
+    f"{PRUNE} --cost leafs": ["--cost leafs is unknown", "known are", "Did you mean leaves?"],
+    f"{PRUNE} --loss xyz": ["--loss xyz is unknown", "known are", "Use one of these."],
+    f"{PRUNE} --loss quantile:half": ["quantile:half", "known are", "Use one of these."],
+    f"{PRUNE} --loss squared_error": ["for regression", "the model does classification", "Use one of"],
+    f"{PRUNE} --validation oops": ["--validation oops", "nor a data file", "Use one of these"],
+    f"{PRUNE} --validation gone.csv": ["no file gone.csv", "is needed", "Check the name"],
+    f"{PRUNE} --validation 2": ["--validation 2", "between 0 and 1", "Try 0.25"],
+    f"{PRUNE} --validation oob --solver weakest_link": ["'oob'", "needs the rows", "Pass those"],
+    # limits
+    f"{PRUNE} --solver weakest_link --max-nodes 3": ["max_nodes=3", "The nearest, point", "Raise the limit"],
+    "select p.npz --out s.skops --max-loss-increase 0.1": ["not been evaluated", "not known", "--validation"],
+    "select p.npz --out s.skops --point 999": ["--point 999", "has points 0 to", "Name one"],
+    "select p.npz --out s.skops --point -1": ["--point -1", "has points 0 to", "Name one"],
+    "select p.npz --out s.skops --point 1 --max-nodes 9": ["--point", "--max-nodes", "Leave out one"],
+    # prices
+    "inspect m.skops --costs rows.csv": ["--costs", "needs rows", "Name a DATA file"],
+    f"{PRUNE} --costs gone.csv": ["no file gone.csv", "needs a list of prices", "Check the name"],
+    f"{PRUNE} --regrow": ["regrow", "cost of features", "leave regrow out"],
+    # results
+    "prune m.skops rows.csv --target species --out m.skops": ["m.skops exists", "overwritten", "--force"],
+    "prune m.skops rows.csv --target species --out no/s.skops": ["folder no", "does not exist", "Create it first"],
+    "prune m.skops rows.csv --target species --out s.h5": ["the suffix .h5", "a model file ends in", "Use one"],
+    "prune m.skops rows.csv --target species --out s.cbm": ["models of catboost", "RandomForestClassifier", "Use one"],
+    "path m.skops rows.csv --target species --out p.json": ["p.json", "must end in .npz", "Use p.npz"],
+    "path m.skops rows.csv --target species --out p.npz": ["p.npz exists", "overwritten", "--force"],
+    "demo --out file": ["file is a file", "into a folder", "Use another --out"],
+    "demo --out file/d": ["file is a file", "into a folder", "Use another --out"],
+    # paths
+    "select gone.npz --out s.skops": ["no file gone.npz", "a secateur path is needed", "Make one"],
+    "select cut.npz --out s.skops": ["cannot be read", "damaged", "Make one"],
+    "select foreign.npz --out s.skops": ["cannot be read", "something else", "Make one"],
+    "select p.npz --out s.skops --model other.skops": ["another model", "its trees differ", "Pass the model"],
+    "select p.npz --out s.skops --model gone.skops": ["no file gone.skops", "is needed", "Check the name"],
+}
+
+
+@pytest.mark.parametrize("line", CASES)
+def test_errors_say_what_was_found_what_is_needed_and_what_to_do(line, everything, monkeypatch):
+    monkeypatch.chdir(everything)
+    before = sorted(os.listdir())
+    done = call(*line.split(), code=1)
+    assert done.stdout == ""
+    told = done.stderr.splitlines()[-1]
+    assert told.startswith("Error: ")
+    assert told.endswith((".", "?"))
+    for part in CASES[line]:
+        assert part in told
+    assert "Traceback" not in done.stderr
+    assert sorted(os.listdir()) == before
+
+
+def test_a_file_that_may_not_be_read_is_told(everything, monkeypatch):
+    def refused(*args, **kwargs):
+        raise PermissionError(13, "Permission denied", str(everything / "m.skops"))
+
+    monkeypatch.setattr("secateur.io.files.load_model", refused)
+    told = call("inspect", everything / "m.skops", code=1).stderr
+    assert (
+        told
+        == f"Error: {everything / 'm.skops'} cannot be used: permission denied. Check the name and the permissions.\n"
+    )
+
+
+def test_too_little_memory_is_told(everything, monkeypatch):
+    def full(*args, **kwargs):
+        raise MemoryError("Unable to allocate 3 TiB")
+
+    monkeypatch.setattr("secateur.io.files.load_model", full)
+    told = call("inspect", everything / "m.skops", code=1).stderr
+    assert "The memory does not suffice (Unable to allocate 3 TiB)" in told
+
+
+@pytest.fixture
+def broken(monkeypatch):
+    """Put a defect into reading models."""
+
+    def load(*args, **kwargs):
+        raise KeyError("left")
+
+    monkeypatch.setattr("secateur.io.files.load_model", load)
+
+
+def test_a_defect_is_called_one(everything, broken):
+    done = call("inspect", everything / "m.skops", code=70)
+    assert done.output == (
+        "Error: KeyError: 'left': this is a defect of secateur. Run again with --debug and report what it shows.\n"
+    )
+
+
+def test_debug_shows_where_a_defect_is(everything, broken):
+    done = call("inspect", everything / "m.skops", "--debug", code=70)
+    assert done.stderr.startswith("Traceback (most recent call last)")
+    assert 'raise KeyError("left")' in done.stderr
+
+
+@pytest.mark.parametrize("limit", ["--max-nodes", "--max-leaves", "--max-bytes"])
+def test_limits_nothing_can_obey_are_wrong_usage(limit):
+    assert "Invalid value" in call("prune", "m.skops", "r.csv", "--out", "s.skops", limit, "0", code=2).stderr
+
+
+@pytest.mark.parametrize("args", [(), ("prune",), ("demo",)])
+def test_help_tells_the_exit_codes(args):
+    assert EXIT_CODES in " ".join(call(*args, "--help").stdout.split())
