@@ -5,17 +5,26 @@ from importlib import import_module
 
 from tests.cases.case import Case
 
+from secateur.io import adapt
+from secateur.io.adapter import Adapter
+
 LIBRARIES = ("sklearn", "lightgbm", "xgboost", "spark", "catboost")
 """Files here: RECIPES names functions that return a Case, FOR_SOLVERS are those of them every solver is tried on."""
 
-_FILES = [import_module(f"tests.cases.{library}") for library in LIBRARIES]
-RECIPES = _FILES[0].RECIPES
+FILES = [import_module(f"tests.cases.{library}") for library in LIBRARIES]
+RECIPES = FILES[0].RECIPES
 """Models of scikit-learn."""
-ALL_RECIPES = {name: recipe for file in _FILES for name, recipe in file.RECIPES.items()}
-FOR_SOLVERS = [name for file in _FILES for name in file.FOR_SOLVERS]
+ALL_RECIPES = {name: recipe for file in FILES for name, recipe in file.RECIPES.items()}
+FOR_SOLVERS = [name for file in FILES for name in file.FOR_SOLVERS]
 
 
 @cache
 def case(name: str) -> Case:
     """Return one fitted model by name."""
     return ALL_RECIPES[name]()
+
+
+@cache
+def adapter_of(name: str) -> Adapter:
+    """Return one fitted model as we read it, for tests of what comes after reading."""
+    return adapt(case(name).model)

@@ -46,7 +46,8 @@ def session():
         "spark.sql.adaptive.enabled": "false",
         "spark.sql.codegen.wholeStage": "false",  # compiling a plan takes longer than a hundred rows do
         "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",  # least work for a short life
+        "spark.ui.showConsoleProgress": "false",
         "spark.sql.warehouse.dir": tempfile.gettempdir(),
     }.items():
         builder = builder.config(name, setting)

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from benchmarks.mutations import native_sums
-from tests.cases import ALL_RECIPES, case
+from tests.cases import ALL_RECIPES, FILES, adapter_of, case
 from tests.strategies import everything, raised_keep, random_keep
 
 from secateur import Decision, subforest
@@ -42,7 +42,7 @@ def questions(forest):
 
 
 def test_every_library_has_cases():
-    assert {adapt(case(name).model).library for name in ALL_RECIPES} == set(LIBRARIES)
+    assert {adapter_of(next(iter(file.RECIPES))).library for file in FILES} == set(LIBRARIES)
 
 
 @cases
@@ -52,7 +52,7 @@ def test_the_forest_is_valid(name):
 
 @cases
 def test_our_evaluation_is_the_library_s(name):
-    adapter, X = adapt(case(name).model), case(name).X_new
+    adapter, X = adapter_of(name), case(name).X_new
     ours = pruned_by(adapter, everything(adapter.forest))
     for method, expected in case(name).ask(adapter.model, X).items():
         assert case(name).same(getattr(ours, method)(X), expected), method
@@ -60,7 +60,7 @@ def test_our_evaluation_is_the_library_s(name):
 
 @cases
 def test_with_nothing_pruned_the_model_predicts_the_same(name):
-    adapter, X = adapt(case(name).model), case(name).X_new
+    adapter, X = adapter_of(name), case(name).X_new
     copied = adapter.write(everything(adapter.forest))
     assert type(copied) is type(adapter.model)
     assert copied is not adapter.model
@@ -72,7 +72,7 @@ def test_with_nothing_pruned_the_model_predicts_the_same(name):
 @cases
 @pytest.mark.parametrize("seed", range(4))
 def test_after_any_cut_the_native_model_predicts_what_we_do(name, seed):
-    adapter, X = adapt(case(name).model), case(name).X_new
+    adapter, X = adapter_of(name), case(name).X_new
     keep = random_keep(np.random.default_rng(seed), adapter.forest)
     check_keep(adapter.forest, keep)
     ours = pruned_by(adapter, Decision(keep))
@@ -83,7 +83,7 @@ def test_after_any_cut_the_native_model_predicts_what_we_do(name, seed):
 
 @cases
 def test_after_raising_the_native_model_predicts_what_we_do(name):
-    adapter, X = adapt(case(name).model), case(name).X_new
+    adapter, X = adapter_of(name), case(name).X_new
     decision = Decision(raised_keep(np.random.default_rng(5), adapter.forest))
     ours = pruned_by(adapter, decision)
     if adapter.forest.link == "anomaly":
@@ -97,7 +97,7 @@ def test_after_raising_the_native_model_predicts_what_we_do(name):
 
 @cases
 def test_the_pruned_model_reads_as_the_pruned_forest(name):
-    adapter = adapt(case(name).model)
+    adapter = adapter_of(name)
     keep = random_keep(np.random.default_rng(9), adapter.forest, p_cut=0.2)
     keep[adapter.forest.root] = True  # a grid of boosted trees fills gaps with leaves that say 0
     for v in np.flatnonzero(adapter.forest.is_split):
@@ -138,7 +138,7 @@ def test_changing_the_pruned_model_does_not_change_the_original(name):
 
 @cases
 def test_pickling_the_pruned_model_changes_nothing(name):
-    adapter, X = adapt(case(name).model), case(name).X_new
+    adapter, X = adapter_of(name), case(name).X_new
     native = adapter.write(Decision(random_keep(np.random.default_rng(2), adapter.forest)))
     again = pickle.loads(pickle.dumps(native))
     expected = case(name).ask(native, X)
@@ -148,7 +148,7 @@ def test_pickling_the_pruned_model_changes_nothing(name):
 
 @pytest.mark.parametrize("name", [name for name in ALL_RECIPES if name not in NOT_IN_FILES])
 def test_a_pruned_model_saved_in_a_file_of_its_library_and_loaded_again_predicts_what_we_do(name, tmp_path):
-    adapter, X = adapt(case(name).model), case(name).X_new
+    adapter, X = adapter_of(name), case(name).X_new
     ours = pruned_by(adapter, Decision(random_keep(np.random.default_rng(6), adapter.forest)))
     for suffix in OWN_FILES[adapter.library]:
         again = adapt(load_model(ours.save(tmp_path / f"small{suffix}"), trust=True))
@@ -165,7 +165,7 @@ def test_a_pruned_model_saved_in_a_file_of_its_library_and_loaded_again_predicts
 
 @cases
 def test_rows_and_targets_are_encoded_for_the_forest(name):
-    adapter, c = adapt(case(name).model), case(name)
+    adapter, c = adapter_of(name), case(name)
     rows = adapter.rows(c.X)
     assert rows.flags.c_contiguous
     assert rows.dtype == adapter.forest.input_dtype

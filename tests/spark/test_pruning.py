@@ -233,8 +233,9 @@ def test_spark_saves_and_loads_what_was_pruned(spark, tmp_path, kind, target):
 
     X, targets = data()
     model = live(saved(kind).saved)
+    n_nodes = saved(kind).forest.n_nodes
     frame = labelled(spark, X, targets[target]).withColumnRenamed("label", target)  # as the model knows it
-    chosen = prune_point(model, frame, max_nodes=max(3, adapt(model).forest.n_nodes // 3), validation=None)
+    chosen = prune_point(model, frame, max_nodes=max(3, n_nodes // 3), validation=None)
     small = chosen.to_model()
     assert type(small) is type(model)
     folder = (tmp_path / "small").as_uri()
@@ -243,7 +244,7 @@ def test_spark_saves_and_loads_what_was_pruned(spark, tmp_path, kind, target):
     found = np.array([row.prediction for row in again.transform(frame).collect()])
     features = np.array([row.features.toArray() for row in frame.collect()])
     np.testing.assert_allclose(found, chosen.predict(features), rtol=1e-12)
-    assert chosen.forest.n_nodes < adapt(model).forest.n_nodes
+    assert chosen.forest.n_nodes < n_nodes
     frame.unpersist()
 
 
@@ -269,16 +270,16 @@ def test_a_forest_of_500_trees_with_categories(spark, tmp_path):
     adapter = adapt(model)
     assert adapter.forest.n_trees == 500
     assert len(adapter.forest.categories.row)
-    small = prune(model, frame, max_nodes=1500)  # of raw rows: the pipeline makes the features
+    small = prune(adapter, frame, max_nodes=1500)  # of raw rows: the pipeline makes the features
     assert type(small) is type(model)
-    assert sc.as_forest(small).n_nodes <= 1500 < adapter.forest.n_nodes
+    forest = adapt(small)
+    assert forest.forest.n_nodes <= 1500 < adapter.forest.n_nodes
     small.write().save((tmp_path / "small").as_uri())
     again = type(model).load((tmp_path / "small").as_uri())
     said = [row.probability.toArray().tolist() for row in again.transform(frame).collect()]
     made = model.stages[1].transform(model.stages[0].transform(frame))
     features = np.array([row.features.toArray() for row in made.collect()])
-    forest = adapt(small)
-    whole = sc.prune_path(small, features, y)[0]
+    whole = sc.prune_path(forest, features, y, solver=WeakestLink())[0]
     assert forest.forest.n_trees == 500
     np.testing.assert_array_equal(np.array(said), whole.predict_proba(features))
 

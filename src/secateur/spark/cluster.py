@@ -199,9 +199,11 @@ class ClusterSample(Evidence):
         if self.blocks is not None:
             self.total(self.adapter.forest, _nothing)
             return
-        weight = self.columns.weight
-        needed = F.lit(True) if weight is None else F.col(self.columns.place(weight))
-        self._said(self.frame.select(needed).mapInArrow(Count(self.columns), SAID), whole=False)
+        if self.columns.weight is None:  # Spark counts by itself, and asks no Python of its executors
+            self._remember(n_rows := self.frame.count(), float(n_rows))
+            return
+        weight = F.col(self.columns.place(self.columns.weight))
+        self._said(self.frame.select(weight).mapInArrow(Count(self.columns), SAID), whole=False)
 
     def _parts(self) -> dict[int, int]:
         """Return the number of rows of each partition that has some."""
@@ -220,8 +222,7 @@ class ClusterSample(Evidence):
         self._check(said)
         n_rows = sum(said.counts.values())
         if self.memory.n_rows is None:
-            self._check_first(n_rows, said.weight)
-            self.memory.n_rows, self.memory.weight = n_rows, said.weight
+            self._remember(n_rows, said.weight)
         elif n_rows != self.memory.n_rows:
             raise _changed(self.memory.n_rows, n_rows)
         if whole:
@@ -242,7 +243,8 @@ class ClusterSample(Evidence):
         if said.error is not None:
             raise said.error
 
-    def _check_first(self, n_rows: int, weight: float) -> None:
+    def _remember(self, n_rows: int, weight: float) -> None:
+        """Keep what the first pass has shown, unless there are no rows, or none that count."""
         if not n_rows:
             raise ValueError(
                 "The DataFrame has no rows; pruning needs data to judge by. Pass at least one row, and see whether a "
@@ -253,6 +255,7 @@ class ClusterSample(Evidence):
                 f"The weight column {self.columns.weight!r} is zero in all {n_rows} rows; some must count. "
                 "Name another column, or none."
             )
+        self.memory.n_rows, self.memory.weight = n_rows, weight
 
 
 def _nothing(forest: Forest, sample: Sample) -> int:

@@ -1,7 +1,7 @@
 """prune() and prune_path() by rows that live in a Spark cluster."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -37,6 +37,8 @@ class SparkRows(Source):
         Whether to bring the leaves of the rows to the driver if they fit there, for solvers that look at rows.
     driver_bytes : int
         How large they may be.
+    routed : dict of ClusterSample
+        The same rows as they were routed by a model before, and so counted.
     """
 
     frame: Any
@@ -45,6 +47,7 @@ class SparkRows(Source):
     weight: str | None = None
     near: bool = False
     driver_bytes: int = 2**30
+    routed: dict[Adapter, ClusterSample] = field(default_factory=dict, repr=False)
 
     def sample(self, adapter: Adapter) -> Evidence:
         """Return them routed: in the cluster, or here."""
@@ -53,6 +56,11 @@ class SparkRows(Source):
 
     def cluster(self, adapter: Adapter) -> ClusterSample:
         """Return them as they are routed in the cluster; a pipeline's own stages make the features, if they must."""
+        if adapter not in self.routed:
+            self.routed[adapter] = self._routed_by(adapter)
+        return self.routed[adapter]
+
+    def _routed_by(self, adapter: Adapter) -> ClusterSample:
         own = own_columns(adapter)
         features = self.features or own.features
         features = features if isinstance(features, str) else tuple(features)
@@ -66,7 +74,7 @@ class SparkRows(Source):
 
     def others(self, given: tuple[Any, ...]) -> "SparkRows":
         """Return another DataFrame with the same columns."""
-        return replace(self, frame=given[0])
+        return replace(self, frame=given[0], routed={})
 
 
 def prune_path(
