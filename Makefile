@@ -1,10 +1,11 @@
 # make demo: prune a forest on data that ships with scikit-learn.  make test: every check CI runs.
-# Both need only Python 3.11+ and make: they create .venv and install into it on the first call.
+# make harden: what was tried to break it, at full scale; writes docs/reliability.md.
+# All need only Python 3.11+ and make: they create .venv and install into it on the first call.
 PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test check docs pictures bench clean
+.PHONY: demo test check docs pictures bench harden clean
 
 demo: .venv/.core
 	$(BIN)/secateur demo --out demo --force
@@ -27,6 +28,9 @@ pictures: .venv/.dev
 
 bench: .venv/.dev
 	$(BIN)/python -m benchmarks
+
+harden: .venv/.dev
+	$(BIN)/python -m tests.hardening
 
 .venv/.core: pyproject.toml
 	$(PYTHON) -m venv .venv

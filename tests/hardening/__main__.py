@@ -1,0 +1,36 @@
+"""The long mode: python -m tests.hardening [NAME ...] runs checks at full scale and writes figures and page."""
+
+import json
+import logging
+import sys
+import time
+from dataclasses import asdict
+
+from benchmarks.machine import facts
+from tests.hardening.checks import checks
+from tests.hardening.page import PAGE, RESULTS, read_results, write_page
+
+
+def main(names: list[str]) -> int:
+    """Run the checks named, or all, and return how many of them found something."""
+    RESULTS.mkdir(exist_ok=True)
+    known, failed = checks(), 0
+    for name in names or known:
+        began = time.perf_counter()
+        found = known[name].run(known[name].LONG)
+        machine = facts()
+        told = {
+            "claim": known[name].__doc__.split("\n\n")[0].replace("\n", " "),
+            **asdict(found),
+            "measured": f"{machine['date'][:10]}, {machine['cores']} cores, {machine['commit']}",
+        }
+        (RESULTS / f"{name}.json").write_text(json.dumps(told, indent=2) + "\n")
+        failed += bool(found.bad)
+        logging.info("%s: %d bad, %.0f s", name, len(found.bad), time.perf_counter() - began)
+    PAGE.write_text(write_page(read_results()))
+    return failed
+
+
+if __name__ == "__main__":
+    logging.basicConfig(level=logging.INFO, format="%(message)s")
+    sys.exit(min(main(sys.argv[1:]), 1))
