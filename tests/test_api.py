@@ -14,6 +14,7 @@ from tests.cases import RECIPES, case
 import secateur as sc
 from secateur.api import evaluated_path, prune_point
 from secateur.io import adapt
+from secateur.io.files import save_model
 from secateur.sample import read_sample
 from secateur.warnings import NoisyChoiceWarning, NothingPrunedWarning, TrainingRowsWarning
 
@@ -296,6 +297,25 @@ def test_a_limit_on_bytes_is_that_of_the_pickled_model(cancer, solver):
         assert path.table["bytes"][point] == pytest.approx(actual, rel=0.2)
     with pytest.raises(ValueError, match="max_bytes=100"):
         sc.prune(model, X, y, solver=solver, max_bytes=100)
+
+
+@pytest.mark.parametrize("suffix", [".skops", ".joblib", ".onnx", ".secateur"])
+def test_a_limit_on_bytes_is_that_of_the_files_named(cancer, suffix, tmp_path):
+    model, _, _, X, y = cancer
+    limit = save_model(model, tmp_path / f"whole{suffix}").stat().st_size // 3
+    chosen = prune_point(model, X, y, max_bytes=limit, saved_as=suffix)
+    size, told = chosen.save(tmp_path / f"small{suffix}").stat().st_size, chosen.summary()
+    close = {".skops": 0.03}.get(suffix, 0.0)  # skops numbers objects by their addresses, and compresses them
+    assert limit / 2 < size <= limit * (1 + close)
+    assert told["after"]["bytes"] == pytest.approx(size, rel=close)
+    assert told["before"]["bytes"] == pytest.approx(3 * limit, rel=close, abs=3)
+    assert told["saved_as"] == suffix
+
+
+def test_files_of_another_library_have_no_size(cancer):
+    model, _, _, X, y = cancer
+    with pytest.raises(ValueError, match="xgboost"):
+        sc.prune(model, X, y, max_bytes=1000, saved_as=".ubj")
 
 
 def test_an_ensemble_uses_a_node_budget_up(cancer):

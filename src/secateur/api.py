@@ -107,6 +107,7 @@ def prune(
     max_cost: float | None = None,
     max_bytes: int | None = None,
     max_loss_increase: float | None = None,
+    saved_as: str | None = None,
     sample_weight: Any = None,
     regrow: bool = False,
     random_state: int | np.random.Generator = 0,
@@ -137,6 +138,9 @@ def prune(
         points would win otherwise. A model that has learned noise may be worse than a constant, and this then allows
         the constant. Without any limit the cheapest point within one per cent of the *lowest* loss is taken, which is
         never above the unpruned model's.
+    saved_as : str, optional
+        The suffix of the files whose size `max_bytes` limits, such as ".onnx"; default pickled, or for models of other
+        libraries as these save them.
     random_state : int or numpy Generator
         For the split into rows to prune and rows to choose by.
     progress : callable, optional
@@ -171,6 +175,7 @@ def prune(
         loss=loss,
         validation=validation,
         sample_weight=sample_weight,
+        saved_as=saved_as,
         regrow=regrow,
         random_state=random_state,
         progress=progress,
@@ -213,6 +218,7 @@ def evaluated_path(
     cost: Cost | str | None = None,
     loss: Loss | str | None = None,
     validation: Validation = "auto",
+    saved_as: str | None = None,
     sample_weight: Any = None,
     regrow: bool = False,
     random_state: int | np.random.Generator = 0,
@@ -225,7 +231,7 @@ def evaluated_path(
     if isinstance(solver, str) and isinstance(validation, str) and (solver, validation) == ("auto", "oob"):
         solver = "weakest_link"  # single trees are to speak for a row
     chosen = _solver_for(solver, adapter, cost)
-    budget = _node_budget(adapter, limits.get("max_nodes"), limits.pop("max_bytes", None))
+    budget = _node_budget(adapter, limits.get("max_nodes"), limits.pop("max_bytes", None), saved_as)
     chosen = chosen.aiming_at(max_nodes=budget, max_trees=max_trees, max_cost=limits.get("max_cost"))
 
     question = _Question(chosen, cost, loss, progress)
@@ -242,7 +248,7 @@ def evaluated_path(
         return path.thin(_EVALUATED_POINTS, max_trees=max_trees, **limits)
 
     rng = np.random.default_rng(random_state)
-    return make_and_evaluate(
+    path = make_and_evaluate(
         adapter,
         rows,
         make,
@@ -253,6 +259,7 @@ def evaluated_path(
         rng=rng,
         progress=progress,
     )
+    return path if saved_as is None else path.saved_as(saved_as)
 
 
 def _source(X: Any, y: Any, sample_weight: Any) -> Source:
@@ -260,11 +267,16 @@ def _source(X: Any, y: Any, sample_weight: Any) -> Source:
     return X if isinstance(X, Source) else Rows(X, y, sample_weight)
 
 
-def _node_budget(adapter: Adapter, max_nodes: float | None, max_bytes: float | None) -> int | None:
+def _node_budget(
+    adapter: Adapter, max_nodes: float | None, max_bytes: float | None, saved_as: str | None
+) -> int | None:
     """Return how many nodes to aim at, if there is a limit on nodes or bytes."""
     budgets = [max_nodes] if max_nodes is not None else []
     if max_bytes is not None:
-        budgets.append(max_bytes * adapter.forest.n_nodes / adapter.n_bytes(adapter.model))
+        from secateur.io.files import file_size
+
+        whole = adapter.n_bytes(adapter.model) if saved_as is None else file_size(adapter.model, saved_as)
+        budgets.append(max_bytes * adapter.forest.n_nodes / whole)
     return max(1, int(min(budgets))) if budgets else None
 
 

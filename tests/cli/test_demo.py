@@ -17,7 +17,7 @@ def test_demo_writes_a_model_that_predicts_what_it_says(tmp_path):
     shown = numbers_of(output)
     assert forest.n_nodes <= 500
     assert [shown["nodes"][1], shown["leaves"][1]] == [str(forest.n_nodes), str(forest.n_leaves)]
-    assert set(small.predict(load_breast_cancer().data)) == {0, 1}
+    assert set(small.predict(load_breast_cancer(as_frame=True).data)) == {"benign", "malignant"}
     assert "sc.prune(model, X_prune, y_prune, max_nodes=500)" in output
 
 

@@ -110,7 +110,7 @@ def array(name, change):
         (array("right", lambda a: a.astype(np.int64)), "right has 1 axes of int64"),
         (array("value", lambda a: a[:, 0]), "value has 1 axes"),
         (array("feature", lambda a: a + 100), "feature"),
-        (array("tree_start", lambda a: a[:0]), "tree_start is empty"),
+        (array("tree_start", lambda a: a[:0]), "tree_start must rise"),
         (array("tree_start", lambda a: a[:-1]), "tree_start"),
         (array("tree_weight", lambda a: a[:-1]), "tree_weight"),
         (array("threshold", lambda a: a * np.nan), "NaN"),

@@ -47,7 +47,7 @@ def run_demo(folder: Path, *, force: bool) -> dict[str, Any]:
             check_free(page, force=force)
         parts = _load()
         model = _train(parts)
-        options: dict[str, Any] = {"max_nodes": MAX_NODES, "progress": progress}
+        options: dict[str, Any] = {"max_nodes": MAX_NODES, "saved_as": file.suffix, "progress": progress}
         path = evaluated_path(model, parts.X_prune, parts.y_prune, **options)
         chosen = choose_point(path, max_nodes=MAX_NODES)
         fewer = evaluated_path(model, parts.X_prune, parts.y_prune, solver="fewer_trees")
@@ -92,7 +92,7 @@ def _test(parts: _Parts, model: Any, small: Any) -> dict[str, Any]:
 def print_demo(facts: Mapping[str, Any]) -> None:
     """Print what `run_demo` says: before and after, with the accuracy on the test rows."""
     test, rows = facts["test"], facts["test"]["rows"]
-    table = before_after(facts["before"], facts["after"])
+    table = before_after(facts)
     table.add_row("test accuracy", *(f"{share:.1%}" for share in test["accuracy"].values()))
     table.add_row("predictions changed", "", f"{test['changed']:.1%}")
     console = stdout()

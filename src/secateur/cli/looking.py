@@ -38,13 +38,13 @@ def inspect(
     if costs is not None and data is None:
         raise ValueError("--costs needs rows: what features cost depends on which a row needs. Name a DATA file.")
     with progress_bar(f"reading {model.name}"):
-        from secateur.cli.show import describe_needs, print_json, print_model
+        from secateur.cli.show import bytes_of, describe_needs, print_json, print_model
         from secateur.io import adapt
         from secateur.io.files import load_model
         from secateur.reporting.model import describe_model
 
         loaded = load_model(model, trust=trust)
-        facts = describe_model(adapt(loaded))
+        facts = {**describe_model(adapt(loaded)), "bytes": bytes_of(model)}
     if data is not None:
         with progress_bar(f"reading {data.name}"):
             facts |= describe_needs(loaded, data, target, costs)

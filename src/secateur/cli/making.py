@@ -48,6 +48,7 @@ def prune(
     with progress_bar(f"reading {model.name}"):
         from secateur.api import choose_point, evaluated_path
         from secateur.cli.inputs import check_words, read_costs, read_validation
+        from secateur.io.files import model_suffix
         from secateur.io.tables import read_table
 
         if not model.is_dir():  # Spark's models are folders, which may have any name
@@ -71,6 +72,7 @@ def prune(
             loss=loss,
             cost=to_pay,
             sample_weight=weight,
+            saved_as=model_suffix(out),
             regrow=regrow,
             validation=choose_by,
             random_state=seed,

@@ -1,10 +1,13 @@
 """Where results go: checked before any work, written whole or not at all, then shown."""
 
+import inspect
 import shlex
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import typer
 
 from secateur.cli.progress import progress_bar
 from secateur.cli.terminal import current
@@ -123,15 +126,15 @@ def write_report(
 
 
 def command_line(*left_out: str) -> str:
-    """Return the command that runs as it was typed, less some options."""
-    import click
-
-    context = click.get_current_context()
-    words: list[str] = []
-    for param in context.command.params:
-        name = param.name or ""
-        if name in left_out or context.get_parameter_source(name) is not click.core.ParameterSource.COMMANDLINE:
+    """Return the command that runs as it could be typed again: what differs from the defaults, less some options."""
+    run = current()
+    words = ["secateur", run.verb.__name__.replace("_", "-")]
+    for name, parameter in inspect.signature(run.verb).parameters.items():
+        value = run.given.get(name)
+        if name in left_out or value is None or value == parameter.default:
             continue
-        value = context.params[name]
-        words += ([param.opts[0]] if isinstance(param, click.Option) else []) + ([] if value is True else [str(value)])
-    return shlex.join(["secateur", context.info_name or "", *words])
+        (described,) = parameter.annotation.__metadata__
+        if isinstance(described, typer.models.OptionInfo):
+            words.append((described.param_decls or (f"--{name.replace('_', '-')}",))[0])
+        words += [] if value is True else [str(value)]
+    return shlex.join(words)

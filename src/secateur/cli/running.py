@@ -45,7 +45,7 @@ def runs(command: Command) -> Command:
 
     @functools.wraps(command)
     def run(*args: Any, **kwargs: Any) -> None:
-        with begun(Run(quiet=kwargs["quiet"])) as here, warnings.catch_warnings():
+        with begun(Run(command, kwargs, kwargs["quiet"])) as here, warnings.catch_warnings():
             warnings.simplefilter("always", UserWarning)
             warnings.showwarning = functools.partial(_show_warning, here)
             code = _attempt(lambda: command(*args, **kwargs), here, kwargs["debug"])

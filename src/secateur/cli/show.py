@@ -43,6 +43,11 @@ def describe_needs(model: Any, data: Path, target: str | None, prices: Path | No
     return facts if prices is None else {**facts, "cost_per_row": read_costs(None, prices).mean_price(model, X)}
 
 
+def bytes_of(file: Path) -> int:
+    """Return the size of a file, or of all files in a folder."""
+    return sum(part.stat().st_size for part in (file.rglob("*") if file.is_dir() else [file]) if part.is_file())
+
+
 def describe_path(path: "PruningPath", file: Path) -> dict[str, Any]:
     """Return a path as plain values, all points."""
     table = {name: column.tolist() for name, column in path.table.items()}
@@ -69,7 +74,7 @@ def print_model(facts: Mapping[str, Any]) -> None:
         if name in facts:
             table.add_row(label, f"{_number(facts[name])} on average over {_number(facts['rows'])} rows")
     table.add_row("link", facts["link"])
-    table.add_row("bytes (saved)", _number(facts["bytes"]))
+    table.add_row("bytes of the file", _number(facts["bytes"]))
     console = stdout()
     console.print(facts["type"], style="bold")
     console.print(table)
@@ -79,7 +84,7 @@ def print_summary(summary: Mapping[str, Any]) -> None:
     """Print what `Pruned.summary` says: before and after, and how the choice was made."""
     console = stdout()
     console.print(summary["model"], style="bold")
-    console.print(before_after(summary["before"], summary["after"]))
+    console.print(before_after(summary))
     loss, rows = summary["loss"], summary["rows"]
     if loss["after"] is None:
         console.print(f"The path was not evaluated; its own risk here is {summary['risk']:.4g} ({loss['name']}).")
@@ -102,12 +107,13 @@ def print_summary(summary: Mapping[str, Any]) -> None:
     console.print(f"Pruned by {summary['solver']} on {_number(rows['made_on'])} rows.")
 
 
-def before_after(before: Mapping[str, int], after: Mapping[str, int]) -> "Table":
-    """Return a table of sizes before and after, and what is left of each."""
+def before_after(facts: Mapping[str, Any]) -> "Table":
+    """Return a table of the sizes in a summary before and after, and what is left of each."""
+    before, after, saved_as = facts["before"], facts["after"], facts["saved_as"]
     table = _grid("", "before", "after", "left")
     for name in before:
         left = f"{after[name] / before[name]:.0%}" if before[name] else ""
-        label = "bytes (saved)" if name == "bytes" else name
+        label = f"bytes ({saved_as or 'saved'})" if name == "bytes" else name
         table.add_row(label, _number(before[name]), _number(after[name]), left)
     return table
 

@@ -2,9 +2,9 @@
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -27,6 +27,10 @@ class Run:
 
     Attributes
     ----------
+    verb : callable
+        The command.
+    given : dict
+        Its arguments.
     quiet : bool
         Whether results and progress are left out.
     interrupted : bool
@@ -37,13 +41,15 @@ class Run:
         What the terminal shows at its bottom just now.
     """
 
+    verb: Callable[..., None]
+    given: Mapping[str, Any] = field(default_factory=dict)
     quiet: bool = False
     interrupted: bool = False
     written: Path | None = None
     line: Line | None = None
 
 
-_runs = [Run()]
+_runs = [Run(lambda: None)]
 
 
 def current() -> Run:

@@ -36,12 +36,12 @@ def select(
 
     with progress_bar(f"reading {path.name}"):
         from secateur.cli.inputs import choose_point, model_of
-        from secateur.io.files import load_model
+        from secateur.io.files import load_model, model_suffix
         from secateur.path import Path as PruningPath
 
         source = load_model(model_of(PruningPath.load(path), path, model), trust=trust)
         check_out(out, force, source)
-        whole = PruningPath.load(path, source)
+        whole = PruningPath.load(path, source).saved_as(model_suffix(out))
     finish_model(choose_point(whole, point, limits), out, force, json)
 
 

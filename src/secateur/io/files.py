@@ -1,8 +1,9 @@
 """Model files: the suffix says how a model is read and written; nothing runs code unless trusted to."""
 
+import tempfile
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from secateur.io.formats import FORMATS, Format, library_module, library_of, reason
 from secateur.io.replace import check_free, replacing
@@ -64,21 +65,46 @@ def save_model(model: Any, file: str | PathLike[str], *, force: bool = False) ->
         check_free(target, force=force)
         saved: Path = library_module("pyspark").adapt(model).saved.save(target, force=force)
         return saved
-    kind, suffix = FORMATS[target.suffix.lower()], target.suffix.lower()
     with replacing(target, force=force) as stream:
-        try:
-            kind.write(model, stream, suffix)
-        except (OSError, ImportError):
-            raise
-        except Exception as error:  # whatever a part of the model raises when it is asked for its state
-            if kind.explains and isinstance(error, ValueError | TypeError):
-                raise
-            others = [other for other in suffixes_for(model) if FORMATS[other] is not kind]
-            raise ValueError(
-                f"This {type(model).__name__} cannot be written as {target.suffix} ({reason(error)}). "
-                f"Use another suffix: {', '.join(others)}."
-            ) from error
+        _write(model, stream, target.suffix.lower())
     return target
+
+
+def file_size(model: Any, suffix: str) -> int:
+    """Return how many bytes the file of a model would have, without keeping it.
+
+    Raises
+    ------
+    ValueError, ImportError
+        As `save_model` does.
+    """
+    check_model_name(f"model{suffix}", model)
+    with tempfile.TemporaryFile() as stream:
+        _write(model, stream, suffix.lower())
+        return stream.seek(0, 2)
+
+
+def model_suffix(file: str | PathLike[str]) -> str | None:
+    """Return the suffix that says how a model is saved in a file; None for the folder of a Spark model."""
+    suffix = Path(file).suffix.lower()
+    return suffix if suffix in FORMATS else None
+
+
+def _write(model: Any, stream: IO[bytes], suffix: str) -> None:
+    """Write a model the way its suffix says; whatever goes wrong is told in one sentence."""
+    kind = FORMATS[suffix]
+    try:
+        kind.write(model, stream, suffix)
+    except (OSError, ImportError):
+        raise
+    except Exception as error:  # whatever a part of the model raises when it is asked for its state
+        if kind.explains and isinstance(error, ValueError | TypeError):
+            raise
+        others = [other for other in suffixes_for(model) if FORMATS[other] is not kind]
+        raise ValueError(
+            f"This {type(model).__name__} cannot be written as {suffix} ({reason(error)}). "
+            f"Use another suffix: {', '.join(others)}."
+        ) from error
 
 
 def check_model_name(file: str | PathLike[str], model: Any = None) -> None:

@@ -275,8 +275,8 @@ class Path:
         With `max_loss_increase` (relative to the unpruned model on the same rows) the cheapest that loses no more, also
         if the increase were `guard` standard errors larger than measured: many points are compared, and the luckiest
         would win.
-        `max_bytes` limits the size of the saved native model; it is estimated for all points and verified for the one
-        returned.
+        `max_bytes` limits the size of the saved native model (see `saved_as`); it is estimated for all points and
+        verified for the one returned.
         With `rule="one_se"` the cheapest within one standard error of the lowest loss, with `rule="one_percent"` the
         cheapest within one per cent of it, with `rule="srm"` the least structural risk, risk + sqrt(nodes / rows),
         which needs no other rows; with `rule="fullest"` the lowest loss of the largest points that obey the limits,
@@ -297,6 +297,14 @@ class Path:
             path.table["bytes"][chosen.point] = chosen.n_bytes
             if path.table["bytes"][chosen.point] <= max_bytes:
                 return chosen
+
+    def saved_as(self, suffix: str | None) -> "Path":
+        """Return the path with bytes counted in files of this suffix, such as ".onnx"; None for what is usual.
+
+        That is pickled, or for models of other libraries as these save them.
+        """
+        table = {name: column for name, column in self.table.items() if name != "bytes"}
+        return replace(self, table=table, facts={**self.facts, "saved_as": suffix})
 
     def with_bytes(self) -> "Path":
         """Return the path with a column bytes, the size of the saved native model, estimated from nodes and trees.

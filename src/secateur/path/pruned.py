@@ -78,8 +78,15 @@ class Pruned:
 
     @cached_property
     def n_bytes(self) -> int:
-        """The size of the pruned model when it is saved."""
-        return self.source.n_bytes_after(self.decision)
+        """The size of the pruned model when it is saved: in the kind of file the path is for, else as is usual."""
+        suffix = self.facts.get("saved_as")
+        return self.source.n_bytes_after(self.decision) if suffix is None else _file_size(self.to_model(), suffix)
+
+    @cached_property
+    def n_bytes_before(self) -> int:
+        """The size of the model that was given, saved the same way."""
+        suffix, model = self.facts.get("saved_as"), self.original.model
+        return self.original.n_bytes(model) if suffix is None else _file_size(model, suffix)
 
     def to_model(self) -> Any:
         """Return a pruned copy of the model, of the model's own type."""
@@ -120,15 +127,17 @@ class Pruned:
     def summary(self) -> dict[str, Any]:
         """Return before and after, the losses, and how the choice was made, as plain values.
 
-        `bytes` is the size of the saved native model: pickled, where it can be.
+        `bytes` is the size of the saved native model: in files of the suffix `saved_as`; if that is None, pickled or as
+        its library saves it.
         """
         row = self.row
-        before = {**_size(self.original.forest), "bytes": self.original.n_bytes(self.original.model)}
+        before = {**_size(self.original.forest), "bytes": self.n_bytes_before}
         after = {**_size(self.forest), "bytes": self.n_bytes}
         return {
             "model": type(self.source.model).__name__,
             "before": before,
             "after": after,
+            "saved_as": self.facts.get("saved_as"),
             "loss": {
                 "name": self.facts["loss"],
                 "before": self.facts.get("unpruned_loss"),
@@ -149,6 +158,12 @@ class Pruned:
                 "chosen_on_rows": self.facts.get("evaluated_rows", self.facts["made_on_rows"]),
             },
         }
+
+
+def _file_size(model: Any, suffix: str) -> int:
+    from secateur.io.files import file_size
+
+    return file_size(model, suffix)
 
 
 def _size(forest: Forest) -> dict[str, int]:

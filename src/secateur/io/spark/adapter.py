@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
 from secateur.decision import Decision, kept_trees, subforest
 from secateur.forest import Forest, Leaves
@@ -102,8 +103,7 @@ class SparkAdapter(Adapter):
     def probabilities(self, raw: NDArray[np.floating]) -> Any:
         """Return Spark's probability column."""
         if self.saved.kind.boosted:
-            with np.errstate(over="ignore"):
-                first = 1.0 / (1.0 + np.exp(2.0 * raw))
+            first = expit(-2.0 * raw)  # by the C library's exp, as Java's; numpy's own differs with the processor
             return np.hstack([first, 1.0 - first])
         return shares_of(raw) if self.raw_is_total else raw
 
