@@ -9,10 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secateur.evidence import Evidence
-from secateur.losses import loss_named
 from secateur.path import NestedMasks, Path, Progress
-from secateur.path.judging import Compared, columns_of
-from secateur.path.selection import fullest
 from secateur.warnings import InterruptedWarning
 
 Floats = NDArray[np.float64]
@@ -50,7 +47,6 @@ def judge(
     if isinstance(whole.masks, NestedMasks):
         penalty = _typical_penalty(penalty, whole.table["penalty"])
     power = np.array([[1], [2], [1], [2]])  # losses and shares add up, and so do the squares of their standard errors
-    rivals = _Rivals(path) if by_size and "usual_ridge" in path.facts else None
     tried: list[_Tried] = []
     try:
         for trial in trials:
@@ -61,8 +57,7 @@ def judge(
             judged = trial.path.take(matched).evaluate_sample(trial.judging, rows="some rows")
             columns = [judged.table[name][place[1:]] for name in ("loss", "loss_se", "changed", "increase_se")]
             sums = (trial.judging.total_weight * np.array(columns)) ** power
-            lead = rivals.meet(trial, match) if rivals else np.zeros(0)
-            tried.append(_Tried(sums, lead, trial.judging.total_weight, len(trial.judging)))
+            tried.append(_Tried(sums, trial.judging.total_weight, len(trial.judging)))
             if progress:
                 progress(len(tried), n_trials, "trying on other rows")
     except KeyboardInterrupt:
@@ -77,42 +72,17 @@ def judge(
     if len(tried) < n_trials:
         rows = f"{rows}, {len(tried)} of {n_trials} rounds"
         path = replace(path, facts={**path.facts, "interrupted": True})
-    judged = path.with_losses(loss, np.sqrt(variance), changed, np.sqrt(increase), rows=rows, n_rows=n_rows)
-    return judged if rivals is None else rivals.add_to(judged, np.sum([one.lead for one in tried], axis=0), weight)
+    if by_size and "ridge" in path.table:
+        path = replace(path, facts={**path.facts, "aimed": True})
+    return path.with_losses(loss, np.sqrt(variance), changed, np.sqrt(increase), rows=rows, n_rows=n_rows)
 
 
 class _Tried(NamedTuple):
     """What a trial told, to be added up."""
 
     sums: Floats
-    lead: Floats
     weight: float
     n_rows: int
-
-
-class _Rivals:
-    """The largest points of each ridge, and how sure it is which is better than that of the usual one."""
-
-    def __init__(self, path: Path) -> None:
-        self.points = fullest(path.table, np.arange(1, len(path)))
-        usual = (path.table["ridge"] == path.facts["usual_ridge"]) & (path.table["kept"] == 0)
-        self.usual = self.points[usual[self.points]]
-
-    def meet(self, trial: Trial, match: NDArray[np.intp]) -> Floats:
-        """Return what the losses of the rows of a trial add to the variances."""
-        if not len(self.usual):
-            return np.zeros(len(self.points))
-        path, judging, usual = trial.path, trial.judging, int(match[self.usual[0]])
-        ask = Compared(path.decisions, tuple(match[self.points].tolist()), loss_named(path.facts["loss"]), usual)
-        lead_se = columns_of(judging.total(path.forest, ask))[3]
-        return np.asarray((judging.total_weight * lead_se) ** 2)
-
-    def add_to(self, path: Path, variance: Floats, weight: float) -> Path:
-        """Return the path with a column `lead_se`; its facts say that a size was aimed at."""
-        lead_se = np.full(len(path), np.nan)
-        if len(self.usual):
-            lead_se[self.points] = np.sqrt(variance) / weight
-        return replace(path, table={**path.table, "lead_se": lead_se}, facts={**path.facts, "aimed": True})
 
 
 def _typical_penalty(penalty: Floats, critical: Floats) -> Floats:

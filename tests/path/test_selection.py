@@ -77,17 +77,3 @@ def test_fullest_takes_the_largest_of_each_ridge_and_of_these_the_best():
     assert choose(table, {"max_nodes": 40}, None, "fullest") == 4
     del table["kept"]
     assert choose(table, {"max_nodes": 50}, None, "fullest") == 2
-
-
-def test_the_usual_ridge_stays_unless_it_is_clearly_beaten():
-    table = {
-        "n_nodes": np.array([90, 48, 47]),
-        "ridge": np.array([0.0, 5.0, 25.0]),
-        "kept": np.zeros(3),
-        "cost": np.arange(3.0),
-        "loss": np.array([0.0, 0.30, 0.40]),
-        "lead_se": np.array([np.nan, 0.19, 0.0]),
-    }
-    assert choose(table, {"max_nodes": 50}, None, "fullest") == 1
-    assert choose({**table, "lead_se": np.array([np.nan, 0.21, 0.0])}, {"max_nodes": 50}, None, "fullest") == 2
-    assert choose({**table, "lead_se": np.full(3, np.nan)}, {"max_nodes": 50}, None, "fullest") == 1

@@ -59,13 +59,11 @@ class LossesAt:
 
 @dataclass(frozen=True, eq=False)
 class Compared(LossesAt):
-    """Ask how the losses at some points compare with those at another: sums that `columns_of` understands."""
-
-    reference: int = 0
+    """Ask how the losses at some points compare with those of the unpruned forest: sums `columns_of` understands."""
 
     def __call__(self, forest: Forest, sample: Sample) -> Floats:
         """Return the sums over these rows, (n_points, 9)."""
-        reference, before = self.told(forest, sample, self.reference)
+        reference, before = self.told(forest, sample, 0)
         weight = sample.weight
         sums = np.empty((len(self.points), 9))
         for place, point in enumerate(self.points):

@@ -69,14 +69,14 @@ def choose(
         raise ValueError(f"rule={rule!r} is unknown; known rules are {', '.join(RULES)}. Use one of these or None.")
     if rule == "srm":
         return _lowest(table, points, table["risk"] + np.sqrt(table["n_nodes"] / n_rows))
-    if rule == "fullest":
-        return _better_than_usual(table, fullest(table, points))
-    if (max_loss_increase is not None or rule is not None) and "loss" not in table:
+    if (max_loss_increase is not None or rule in ("one_se", "one_percent")) and "loss" not in table:
         raise ValueError(
             "The path has not been evaluated, so its losses are not known. Call path.evaluate(X_val, y_val) first, "
             "or make it with `secateur path … --validation`."
         )
     loss = table["loss"] if "loss" in table else table["risk"]
+    if rule == "fullest":
+        return _lowest(table, fullest(table, points), loss)
     if max_loss_increase is not None:
         feared = loss + guard * table["increase_se"] if guard else loss
         return _smallest(table, points, feared, loss[0] + max_loss_increase * abs(loss[0]), max_loss_increase)
@@ -101,20 +101,6 @@ def certificate(table: Table, point: int, max_cost: float | None) -> dict[str, f
     budget = float(table["cost"][point]) if max_cost is None else max_cost
     least = float(np.nanmax(table["bound"] - table["penalty"] * budget))
     return {"max_cost": budget, "risk": risk, "least_risk": min(least, risk), "gap": max(risk - least, 0.0)}
-
-
-def _better_than_usual(table: Table, points: NDArray[np.intp]) -> int:
-    """Return the point with the lowest loss, but that of the usual ridge unless it is clearly beaten.
-
-    Clearly is by half a standard error of the difference, which the column `lead_se` has; 0 at the usual one.
-    """
-    loss = table["loss"] if "loss" in table else table["risk"]
-    best = _lowest(table, points, loss)
-    lead_se = table.get("lead_se")
-    usual = [] if lead_se is None else points[lead_se[points] == 0]
-    if len(usual) and lead_se is not None and loss[usual[0]] - loss[best] <= 0.5 * lead_se[best]:
-        return int(usual[0])
-    return best
 
 
 def fullest(table: Table, points: NDArray[np.intp]) -> NDArray[np.intp]:

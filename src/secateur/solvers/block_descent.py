@@ -150,8 +150,7 @@ class BlockDescent(Solver):
             points = gram_points(problem.forest, problem.prices, gram, self.settings("keep", 0.0))
         else:
             points = self._points(problem)
-        path = trace_points(problem, points, repr(self), ensemble=True)
-        return replace(path, facts={**path.facts, "usual_ridge": type(self).ridge})
+        return trace_points(problem, points, repr(self), ensemble=True)
 
     def _takes_gram(self, problem: Problem) -> bool:
         """Return whether inner products are asked for, or are all it takes to prune by rows that are elsewhere."""
