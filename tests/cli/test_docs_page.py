@@ -1,4 +1,4 @@
-"""Every command line and every table in docs/cli.md is true."""
+"""Every command line and every table in docs/cli.md is true, and what docs/first_steps.md has a new user type."""
 
 import re
 import shlex
@@ -12,11 +12,20 @@ from sklearn.ensemble import RandomForestRegressor
 from tests.cli.runner import call
 from typer.main import get_command
 
+from secateur import as_forest
 from secateur.cli import app, running
-from secateur.io.files import save_model
+from secateur.io.files import load_model, save_model
 
-PAGE = (Path(__file__).parents[2] / "docs" / "cli.md").read_text()
-LINES = re.findall(r"^secateur (.*)$", "".join(re.findall(r"```bash\n(.*?)```", PAGE, flags=re.S)), flags=re.M)
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def lines_of(page):
+    """Return the calls of secateur in the shell blocks of a page."""
+    return re.findall(r"^secateur (.*)$", "".join(re.findall(r"```bash\n(.*?)```", page, flags=re.S)), flags=re.M)
+
+
+PAGE = (DOCS / "cli.md").read_text()
+LINES = lines_of(PAGE)
 COMMANDS = list(get_command(app).commands)
 
 
@@ -38,6 +47,17 @@ def test_the_command_lines_run_in_order(folder):
         assert out is None or "--force" in line or not Path(out.group(1)).exists(), line
         call(*shlex.split(line))
         assert out is None or Path(out.group(1)).exists(), line
+
+
+def test_a_new_user_s_own_model_is_pruned_as_written(folder):
+    model = load_model("model.skops")
+    save_model(model, "model.joblib")
+    for line in lines_of((DOCS / "first_steps.md").read_text()):
+        call(*shlex.split(line))
+    assert Path("report.html").exists()
+    small = load_model("small.joblib", trust=True)
+    assert type(small) is type(model)
+    assert as_forest(small).n_nodes < as_forest(model).n_nodes
 
 
 def test_every_command_has_a_line_and_a_row():

@@ -12,6 +12,8 @@ from sklearn.preprocessing import OneHotEncoder
 from tests.cli.runner import FOREST, call, numbers_of
 
 import secateur as sc
+from secateur.cli.show import before_after
+from secateur.cli.terminal import stdout
 from secateur.io.files import load_model, save_model
 
 
@@ -109,6 +111,14 @@ def test_warnings_are_one_plain_line_each(here):
     lines = call(*args, "-o", here / "s.skops").stderr.splitlines()
     assert [line for line in lines if line.startswith("Warning: X looks like the rows the model was trained on")]
     assert all(line.startswith("Warning: ") for line in lines)
+    assert len(set(lines)) == len(lines)
+
+
+def test_what_is_left_of_little_is_not_nothing(capsys):
+    before, after = {"nodes": 451_156, "trees": 200, "depth": 0}, {"nodes": 1_131, "trees": 61, "depth": 0}
+    stdout().print(before_after({"before": before, "after": after, "saved_as": None}))
+    shown = [line.split()[-1] for line in capsys.readouterr().out.splitlines() if line.split()[:1] != []]
+    assert shown[-3:] == ["0.25%", "30%", "0"]
 
 
 @pytest.mark.parametrize("command", ["prune", "path"])

@@ -3,12 +3,14 @@
 import io
 import json
 import subprocess
+import warnings
 
 import pytest
 from tests.cli.runner import call
 from tests.cli.shell import PROGRAM, environment, in_a_pipe, on_a_terminal
 
 from secateur.cli.progress import Bar, Pace, in_words
+from secateur.cli.running import runs
 
 ESCAPE = "\x1b"
 
@@ -221,3 +223,14 @@ def test_long_steps_tell_how_far_they_are(args, steps, here, watched):
     assert {what for _, _, what in told} == set(steps)
     assert all(0 <= done <= total for done, total, _ in told)
     assert {"reading forest.skops", "reading rows.csv", "pruning"} <= set(told.blocks)
+
+
+def test_a_warning_is_said_once_for_a_command(capsys):
+    @runs
+    def warn_twice(quiet, debug):
+        for _ in range(2):
+            warnings.warn("the same", UserWarning, stacklevel=1)
+
+    for _ in range(2):
+        warn_twice(quiet=False, debug=False)
+    assert capsys.readouterr().err == "Warning: the same\n" * 2

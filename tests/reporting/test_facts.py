@@ -141,3 +141,9 @@ def test_prunings_of_clones_are_told_but_not_drawn():
 
 def _codes(names):
     return np.unique(names, return_inverse=True)[1]
+
+
+def test_what_a_library_says_of_the_form_of_rows_is_not_passed_on(single, recwarn):
+    X, y = single.choose  # the model knows the names of columns, and is timed on rows without
+    describe(single.path, X.to_numpy(), y)
+    assert not [str(one.message) for one in recwarn if "feature names" in str(one.message)]

@@ -115,7 +115,9 @@ def _show_warning(run: Run, message: Warning | str, category: type[Warning], *pl
             raise KeyboardInterrupt
         run.interrupted = True
         message = f"{message} Going on with these; press Ctrl-C again to stop at once."
-    say(f"Warning: {message}", "yellow")
+    if str(message) not in run.warned:
+        run.warned.add(str(message))
+        say(f"Warning: {message}", "yellow")
 
 
 def forget_stdout() -> int:

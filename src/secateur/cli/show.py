@@ -112,10 +112,15 @@ def before_after(facts: Mapping[str, Any]) -> "Table":
     before, after, saved_as = facts["before"], facts["after"], facts["saved_as"]
     table = _grid("", "before", "after", "left")
     for name in before:
-        left = f"{after[name] / before[name]:.0%}" if before[name] else ""
+        left = _share(after[name] / before[name]) if before[name] else ""
         label = f"bytes ({saved_as or 'saved'})" if name == "bytes" else name
         table.add_row(label, _number(before[name]), _number(after[name]), left)
     return table
+
+
+def _share(left: float) -> str:
+    """Return a share in per cent, with digits enough to tell a small one from nothing."""
+    return f"{left:.0%}" if left >= 0.01 or left == 0 else f"{100 * left:.2g}%"
 
 
 def print_path(path: "PruningPath", file: Path) -> None:

@@ -39,6 +39,8 @@ class Run:
         The result, once it is there.
     line : Line or None
         What the terminal shows at its bottom just now.
+    warned : set of str
+        What it has warned of; a library may say the same at every call.
     """
 
     verb: Callable[..., None]
@@ -47,6 +49,7 @@ class Run:
     interrupted: bool = False
     written: Path | None = None
     line: Line | None = None
+    warned: set[str] = field(default_factory=set)
 
 
 _runs = [Run(lambda: None)]

@@ -1,6 +1,7 @@
 """What rows tell of some points of a path that its table does not: calibration, and the time a prediction takes."""
 
 import time
+import warnings
 from typing import Any
 
 import numpy as np
@@ -40,14 +41,16 @@ def microseconds(pruned: Pruned, X: Any) -> tuple[float, str]:
     rows = X[: min(_TIMED_ROWS, len(X))]
     model, engine = pruned.to_model(), pruned.source.library
     predict = getattr(model, "predict", None)
-    try:
-        if engine in ("spark", "secateur") or predict is None:
-            raise TypeError
-        predict(rows)
-    except (TypeError, ValueError, AttributeError):
-        predict, engine = pruned.predict, "secateur"
-        predict(rows)
-    return _least_seconds(predict, rows) / len(rows) * 1e6, engine
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what a library has to say of the form of the rows, call after call
+        try:
+            if engine in ("spark", "secateur") or predict is None:
+                raise TypeError
+            predict(rows)
+        except (TypeError, ValueError, AttributeError):
+            predict, engine = pruned.predict, "secateur"
+            predict(rows)
+        return _least_seconds(predict, rows) / len(rows) * 1e6, engine
 
 
 def _least_seconds(predict: Any, rows: Any) -> float:

@@ -2,6 +2,7 @@
 
 const treeState = { shown: 0, opened: new Map() };
 const LEVEL = 64;
+const LETTER = 6.4; // pixels
 
 function setUpTrees() {
   const trees = report.trees;
@@ -75,7 +76,7 @@ function layOut(tree, open, visible) {
     children.forEach((child) => visit(child, depth + 1));
     const placed = children.filter((child) => place.has(child));
     const x = placed.length ? placed.reduce((sum, child) => sum + place.get(child).x, 0) / placed.length : slot++;
-    place.set(node, { x, depth, slots: Math.max(slot - from, 1), children: placed });
+    place.set(node, { x, depth, from, slots: Math.max(slot - from, 1), children: placed });
   };
   // A node that took its dropped parent's place is visible though the parent is not.
   const below = (node) => tree.left[node] !== -1 && open.has(node) && [tree.left[node], tree.right[node]].some((child) => visible(child) || below(child));
@@ -89,7 +90,7 @@ function drawTree(tree, place, open, there, point, width) {
   const step = Math.max(26, Math.min(150, (width - 24) / slots));
   const total = Math.max(step * slots + 24, Math.min(width, 260));
   const left = (total - step * slots) / 2;
-  const at = (spot) => ({ x: left + (spot.x + 0.5) * step, y: 24 + spot.depth * LEVEL });
+  const at = (spot) => ({ x: left + (spot.x + 0.5) * step, y: 24 + spot.depth * LEVEL, from: left + spot.from * step, to: left + (spot.from + spot.slots) * step });
   const picture = drawn("svg", { width: total, height: 24 + depth * LEVEL + 46, role: "group", "aria-label": `Tree ${tree.tree}` });
   const lines = [...place].flatMap(([node, spot]) => spot.children.map((child) => [node, child]));
   for (const [node, child] of lines.sort((a, b) => there(a[1]) - there(b[1]))) {
@@ -102,7 +103,7 @@ function drawTree(tree, place, open, there, point, width) {
   return picture;
 }
 
-function drawNode(tree, node, spot, { x, y }, step, open, there, point, values) {
+function drawNode(tree, node, spot, { x, y, from, to }, step, open, there, point, values) {
   const kept = there(node);
   const splits = kept && presentAt(tree.opens[node], point);
   const foldable = tree.left[node] !== -1;
@@ -110,16 +111,17 @@ function drawNode(tree, node, spot, { x, y }, step, open, there, point, values) 
   const group = drawn("g", { "data-node": node, "data-kept": kept, opacity: kept ? support : 1 });
   const text = tellNode(tree, node, kept, splits, values);
   group.append(drawn("title", {}, text.full));
-  const room = Math.floor((spot.slots * step - 6) / 6.4);
+  const room = Math.floor((spot.slots * step - 6) / LETTER);
+  const near = (said) => Math.min(Math.max(x, from + (said.length * LETTER) / 2), to - (said.length * LETTER) / 2);
   if (spot.children.length) {
     group.append(drawn("circle", { class: kept ? (splits ? "node" : `node leaf ${colour(tree, node, values)}`) : "node ghost", cx: x, cy: y, r: 7 }));
-    label(group, splits || !kept ? tree.question[node] : text.short, x, y - 11, room, kept, 5);
+    label(group, splits || !kept ? tree.question[node] : text.short, near, y - 11, room, kept, 5);
   } else if (foldable || tree.hidden[node]) {
     group.append(drawn("path", { class: kept && splits ? "more" : kept ? `node leaf ${colour(tree, node, values)}` : "more ghost", d: splits || !kept ? `M${x} ${y - 8}l11 18h-22z` : circlePath(x, y, 7) }));
-    label(group, splits || !kept ? hiddenCount(tree, node) : fitting(text, room), x, y + 24, room, kept, 2);
+    label(group, splits || !kept ? hiddenCount(tree, node) : fitting(text, room), near, y + 24, room, kept, 2);
   } else {
     group.append(drawn("circle", { class: kept ? `node leaf ${colour(tree, node, values)}` : "node ghost", cx: x, cy: y, r: kept ? 8 : 5 }));
-    if (kept) label(group, fitting(text, room), x, y + 22, room, kept, 1);
+    if (kept) label(group, fitting(text, room), near, y + 22, room, kept, 1);
   }
   if (foldable) makeButton(group, node, open, text.full);
   return group;
@@ -157,10 +159,11 @@ function makeButton(group, node, open, text) {
 // What a leaf says, as far as there is room; a number is not cut short.
 const fitting = (text, room) => [text.short, text.brief].find((said) => said.length <= room) ?? "";
 
-function label(group, text, x, y, room, kept, least) {
+// As near to its node as it can be without leaving the node's own part of the picture.
+function label(group, text, near, y, room, kept, least) {
   if (room < least || !text) return;
   const cut = text.length > room ? `${text.slice(0, Math.max(room - 1, 1))}…` : text;
-  group.append(drawn("text", { x, y, "text-anchor": "middle", class: kept ? null : "ghost" }, cut));
+  group.append(drawn("text", { x: near(cut), y, "text-anchor": "middle", class: kept ? null : "ghost" }, cut));
 }
 
 // What the leaves say at a point: their own values, or those learned for the point.
