@@ -135,6 +135,7 @@ def command_line(*left_out: str) -> str:
             continue
         (described,) = parameter.annotation.__metadata__
         if isinstance(described, typer.models.OptionInfo):
-            words.append((described.param_decls or (f"--{name.replace('_', '-')}",))[0])
+            names = (described.default, *(described.param_decls or ()))  # typer keeps the first name in the one's place
+            words.append(next((n for n in map(str, names) if n.startswith("--")), f"--{name.replace('_', '-')}"))
         words += [] if value is True else [str(value)]
     return shlex.join(words)
