@@ -6,12 +6,16 @@ from typing import Any, TypeVar, cast
 import numba
 from numba.extending import intrinsic
 
+from secateur.kernels._cache import keep_on_disk
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 def kernel(function: F) -> F:
     """Compile `function`: serial, cached on disk, GIL released, IEEE arithmetic left as written."""
-    return cast(F, numba.njit(cache=True, nogil=True)(function))
+    compiled = numba.njit(nogil=True)(function)
+    keep_on_disk(compiled)
+    return cast(F, compiled)
 
 
 def _fused(typing: Any, a: Any, b: Any, c: Any) -> Any:
