@@ -1,13 +1,12 @@
 """LightGBM's Booster and its scikit-learn wrappers: read by their text, written by new text."""
 
 import copy
-import tempfile
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import lightgbm
 import numpy as np
+from lightgbm.basic import LightGBMError
 from numpy.typing import NDArray
 from sklearn.base import clone
 
@@ -19,6 +18,7 @@ from secateur.io.lightgbm.objectives import Objective, read_objective
 from secateur.io.lightgbm.text import ModelText, compose, parse
 from secateur.io.lightgbm.trees import Nodes, read_nodes
 from secateur.io.lightgbm.write import pruned_text
+from secateur.io.scratch import scratch_folder
 from secateur.io.sklearn.base import SklearnAdapter
 from secateur.io.targets import as_columns, as_real_target, check_known_labels, class_codes
 from secateur.io.values import cover_mean
@@ -44,11 +44,13 @@ class BoosterAdapter(SklearnAdapter):
     @cached_property
     def text(self) -> ModelText:
         """The model in parts, up to its best iteration."""
-        # A file, for what gives a string writes a model of more than a megabyte twice.
-        with tempfile.TemporaryDirectory() as folder:
-            file = Path(folder) / "model.txt"
-            self.booster.save_model(str(file))
-            return parse(file.read_text(encoding="utf-8"))
+        try:  # a file, for what gives a string writes a model of more than a megabyte twice
+            with scratch_folder() as folder:
+                self.booster.save_model(str(folder / "model.txt"))
+                text = (folder / "model.txt").read_text(encoding="utf-8")
+        except (OSError, LightGBMError):  # no room for one
+            text = self.booster.model_to_string()
+        return parse(text)
 
     @cached_property
     def nodes(self) -> Nodes:
