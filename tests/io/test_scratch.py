@@ -1,6 +1,7 @@
 """What libraries read and write only as files needs a folder for temporary ones; without it the error says so."""
 
 import tempfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -43,5 +44,8 @@ def test_catboost_json_says_which_folder_has_no_room(no_room, tmp_path, monkeypa
 
     monkeypatch.setattr(model, "save_model", full)
     with pytest.raises(OSError, match=r"Error 28: No space left.*set TMPDIR"):
+        save_model(model, tmp_path / "n.json")
+    monkeypatch.setattr(model, "save_model", lambda file, **_: Path(file).write_text('{"oblivious_trees": ['))
+    with pytest.raises(OSError, match=r"CatBoost wrote 21 bytes of it.*set TMPDIR"):  # which it does without a word
         save_model(model, tmp_path / "n.json")
     assert [path.name for path in tmp_path.iterdir()] == ["m.json"]

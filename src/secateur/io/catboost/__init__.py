@@ -1,6 +1,7 @@
 """CatBoost: models in memory, and files ending in .cbm or .json."""
 
 import errno
+import json
 from pathlib import Path
 from typing import Any
 
@@ -110,4 +111,9 @@ def dump(model: CatBoost, suffix: str) -> bytes:
             model.save_model(str(file), format="json")
         except CatBoostError as error:
             raise OSError(errno.EIO, str(error).partition("\n")[0]) from error
-        return file.read_bytes()
+        content = file.read_bytes()
+        try:
+            json.loads(content)
+        except ValueError as error:
+            raise OSError(errno.EIO, f"CatBoost wrote {len(content)} bytes of it, and no word of more") from error
+        return content
