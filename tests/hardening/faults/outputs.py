@@ -65,6 +65,15 @@ def trained(library: str) -> tuple[Any, Any, Any]:
 
 
 @cache
+def small_forest() -> tuple[Any, Any, Any]:
+    """Return a forest that every solver is quick with, and rows."""
+    from sklearn.ensemble import RandomForestClassifier
+
+    _, X, y = trained("scikit-learn")
+    return RandomForestClassifier(6, max_depth=4, random_state=0).fit(X[::2], y[::2]), X, y
+
+
+@cache
 def path_of(library: str) -> sc.Path:
     """Return the path of a model, evaluated."""
     model, X, y = trained(library)
@@ -150,13 +159,13 @@ def _forest(X: Any, y: Any) -> Any:
 def _xgboost(X: Any, y: Any) -> Any:
     import xgboost
 
-    return xgboost.XGBClassifier(n_estimators=30, max_depth=6, n_jobs=1).fit(X, y)
+    return xgboost.XGBClassifier(n_estimators=30, max_depth=6).fit(X, y)
 
 
 def _lightgbm(X: Any, y: Any) -> Any:
     import lightgbm
 
-    return lightgbm.LGBMClassifier(n_estimators=30, verbose=-1, n_jobs=1).fit(X, y)
+    return lightgbm.LGBMClassifier(n_estimators=30, verbose=-1).fit(X, y)
 
 
 def _catboost(X: Any, y: Any) -> Any:
