@@ -44,6 +44,7 @@ def load(file: Path) -> Any:
     ValueError
         If the file is no complete LightGBM model; it is checked before LightGBM sees it.
     """
+    one_thread_in_a_fork()
     try:
         text = parse(file.read_bytes().decode())
     except UnicodeDecodeError as error:

@@ -13,6 +13,7 @@ from sklearn.base import clone
 from secateur.decision import Decision
 from secateur.forest import Categories, Forest, check_forest
 from secateur.io.adapter import as_matrix
+from secateur.io.forks import one_thread_in_a_fork
 from secateur.io.lightgbm.columns import encode
 from secateur.io.lightgbm.objectives import Objective, read_objective
 from secateur.io.lightgbm.text import ModelText, compose, parse
@@ -160,6 +161,7 @@ class BoosterAdapter(SklearnAdapter):
 
     def pruned_booster(self, decision: Decision) -> Any:
         """Return a new Booster that knows what the old one knows, except its training data."""
+        one_thread_in_a_fork()
         self.check_decision(decision)
         old = self.booster
         new = booster_of(pruned_text(self.text, self.nodes, self.forest, decision))

@@ -47,6 +47,7 @@ def load(file: Path) -> Any:
     ValueError
         If the file is not a whole and sound model.
     """
+    one_thread_in_a_fork()
     data = file.read_bytes()
     try:
         saved = _parse(data)
