@@ -2,6 +2,8 @@
 
 import io
 import json
+import os
+import shlex
 import subprocess
 import warnings
 
@@ -234,3 +236,24 @@ def test_a_warning_is_said_once_for_a_command(capsys):
     for _ in range(2):
         warn_twice(quiet=False, debug=False)
     assert capsys.readouterr().err == "Warning: the same\n" * 2
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a device that is always full is Linux")
+def test_results_that_cannot_be_printed_are_told_with_what_was_written(here):
+    args = ("prune", here / "forest.skops", here / "rows.csv", "--target", "y", "--out", here / "s.skops")
+    words = [*PROGRAM, *map(str, args), "--solver", "weakest_link"]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, text=True, env=environment())
+        told = f"Error: Results cannot be printed: no space left on device; {here / 's.skops'} was written. Print"
+        assert (done.returncode, done.stderr.startswith(told)) == (1, True), done.stderr
+        done = subprocess.run([*PROGRAM, "--help"], stdout=full, stderr=subprocess.PIPE, text=True, env=environment())
+        assert done.returncode == 1
+        assert done.stderr == "Error: This cannot be printed: No space left on device. Print it elsewhere.\n"
+
+
+def test_a_program_without_stdout_and_stderr_does_its_work(here):
+    args = ("prune", here / "forest.skops", here / "rows.csv", "--target", "y", "--out", here / "s.skops")
+    words = " ".join(shlex.quote(str(word)) for word in (*PROGRAM, *args, "--solver", "weakest_link"))
+    done = subprocess.run(["sh", "-c", f"{words} >&- 2>&-"], env=environment())
+    assert done.returncode == 0
+    assert (here / "s.skops").exists()

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from secateur.cli.running import EXIT_CODES, Command, end_when_told, forget_stdout, runs
-from secateur.cli.terminal import colours_wanted, stdout
+from secateur.cli.running import EXIT_CODES, FAILED, Command, end_when_told, forget_stdout, runs
+from secateur.cli.terminal import colours_wanted, say, stdout
 
 app = typer.Typer(
     name="secateur",
@@ -22,12 +22,18 @@ app = typer.Typer(
 def main() -> None:
     """Run the command line."""
     end_when_told()
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by whoever started the program
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
     if not colours_wanted(terminal=sys.stdout.isatty()):
         os.environ["_TYPER_FORCE_DISABLE_TERMINAL"] = "1"  # or --help is bold with NO_COLOR, and coloured in some pipes
     try:
         app(prog_name="secateur")
     except BrokenPipeError:
         sys.exit(forget_stdout())
+    except OSError as error:  # of --help and --version: commands tell their own
+        say(f"Error: This cannot be printed: {error.strerror}. Print it elsewhere.", "red")
+        sys.exit(FAILED)
 
 
 def verb(command: Command) -> Command:

@@ -83,8 +83,8 @@ def _attempt(work: Callable[[], None], run: Run, debug: bool) -> int:
 def _tell(error: Exception, run: Run) -> int:
     """Say what went wrong and return the exit code."""
     text = str(error) or type(error).__name__
-    if isinstance(error, OSError) and error.filename is not None and error.strerror:
-        text = f"{error.filename} cannot be used: {error.strerror.lower()}. Check the name and the permissions."
+    if isinstance(error, OSError) and error.strerror:
+        text = _in_words(error, run)
     if isinstance(error, MemoryError):
         text = f"The memory does not suffice ({text}). Pass fewer rows, or a model with fewer trees."
     if not isinstance(error, _USER_ERRORS):
@@ -99,6 +99,18 @@ def _tell(error: Exception, run: Run) -> int:
         return INTERRUPTED
     say(f"Error: {text}", "red")
     return FAILED
+
+
+def _in_words(error: OSError, run: Run) -> str:
+    """Return what a system's error means; those of our own say it themselves."""
+    said = str(error.strerror)
+    if error.filename is not None:
+        return f"{error.filename} cannot be used: {said.lower()}. Check the name and the permissions."
+    if error.errno is None or said != os.strerror(error.errno):
+        return said
+    if run.written is None:
+        return f"{said}: a file, or what is printed, cannot be written. Make room, or print to another place."
+    return f"Results cannot be printed: {said.lower()}; {_what_is_left(run)} Print them elsewhere, or pass --quiet."
 
 
 def _what_is_left(run: Run) -> str:

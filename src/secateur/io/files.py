@@ -5,6 +5,7 @@ from os import PathLike
 from pathlib import Path
 from typing import IO, Any
 
+from secateur.io.forks import one_thread_in_a_fork
 from secateur.io.formats import FORMATS, Format, library_module, library_of, reason
 from secateur.io.replace import check_free, replacing
 
@@ -60,6 +61,8 @@ def save_model(model: Any, file: str | PathLike[str], *, force: bool = False) ->
         If the suffix needs a library that is not installed.
     """
     target = Path(file)
+    if library_of(model) in ("xgboost", "lightgbm"):
+        one_thread_in_a_fork()
     check_model_name(target, model)
     if _is_folder(target, model):
         check_free(target, force=force)

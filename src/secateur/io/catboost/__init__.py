@@ -1,10 +1,11 @@
 """CatBoost: models in memory, and files ending in .cbm or .json."""
 
-import tempfile
+import errno
+import json
 from pathlib import Path
 from typing import Any
 
-from catboost import CatBoost, CatBoostClassifier, CatBoostRanker, CatBoostRegressor, Pool
+from catboost import CatBoost, CatBoostClassifier, CatBoostError, CatBoostRanker, CatBoostRegressor, Pool
 
 from secateur.io.catboost.adapter import CatBoostAdapter
 from secateur.io.catboost.cbm import NativeModel, read_cbm
@@ -14,6 +15,7 @@ from secateur.io.catboost.info import check_info, class_places, has_params
 from secateur.io.catboost.json_file import json_to_cbm
 from secateur.io.catboost.losses import loss_named
 from secateur.io.catboost.trees import in_preorder
+from secateur.io.scratch import scratch_folder
 
 __all__ = ["adapt", "dump", "load"]
 
@@ -71,8 +73,8 @@ def load(file: Path) -> CatBoost:
     if loss.classes or loss.many_labels:
         kind = CatBoostClassifier
         class_places(native.info, native.trees.leaf_value.shape[1])
-    with tempfile.TemporaryDirectory() as folder:
-        checked = Path(folder) / "model.cbm"
+    with scratch_folder() as folder:
+        checked = folder / "model.cbm"
         checked.write_bytes(blob)
         try:
             model = kind().load_model(str(checked))
@@ -103,7 +105,15 @@ def dump(model: CatBoost, suffix: str) -> bytes:
     if suffix == ".cbm":
         blob: bytes = model._serialize_model()
         return blob
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "model.json"
-        model.save_model(str(file), format="json")
-        return file.read_bytes()
+    with scratch_folder() as folder:
+        file = folder / "model.json"
+        try:
+            model.save_model(str(file), format="json")
+        except CatBoostError as error:
+            raise OSError(errno.EIO, str(error).partition("\n")[0]) from error
+        content = file.read_bytes()
+        try:
+            json.loads(content)
+        except ValueError as error:
+            raise OSError(errno.EIO, f"CatBoost wrote {len(content)} bytes of it, and no word of more") from error
+        return content

@@ -6,9 +6,7 @@ came out is compared with it after: the number of outputs, the splits, the leave
 
 import json
 import math
-import tempfile
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +14,7 @@ from catboost import CatBoost, CatBoostError
 
 from secateur.io.catboost.cbm import MAX_DEPTH, read_cbm
 from secateur.io.catboost.flatbuffer import damaged
+from secateur.io.scratch import scratch_folder
 
 _SPLIT_TYPES = ("FloatFeature", "OneHotFeature", "OnlineCtr")
 _MISSING = ("AsIs", "AsFalse", "AsTrue")
@@ -39,8 +38,8 @@ def json_to_cbm(text: bytes) -> bytes:
     if "trees" in found:
         leaves, splits = _check_free(found, len(bias), questions)
     _check_statistics(found)
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "model.json"
+    with scratch_folder() as folder:
+        file = folder / "model.json"
         file.write_bytes(text)
         try:
             blob: bytes = CatBoost().load_model(str(file), format="json")._serialize_model()

@@ -6,6 +6,7 @@ from typing import Any
 import lightgbm
 
 from secateur.io.adapter import Adapter
+from secateur.io.forks import one_thread_in_a_fork
 from secateur.io.lightgbm.adapter import BoosterAdapter, ClassifierAdapter, WrapperAdapter, booster_of
 from secateur.io.lightgbm.objectives import read_objective
 from secateur.io.lightgbm.text import parse
@@ -22,6 +23,7 @@ def adapt(model: Any) -> Adapter:
     ValueError
         If it is not fitted, or made of trees we cannot prune.
     """
+    one_thread_in_a_fork()
     if isinstance(model, lightgbm.Booster):
         return BoosterAdapter(model)
     if not isinstance(model, lightgbm.LGBMModel) or hasattr(model, "to_local"):
@@ -42,6 +44,7 @@ def load(file: Path) -> Any:
     ValueError
         If the file is no complete LightGBM model; it is checked before LightGBM sees it.
     """
+    one_thread_in_a_fork()
     try:
         text = parse(file.read_bytes().decode())
     except UnicodeDecodeError as error:

@@ -1,24 +1,25 @@
 """LightGBM's Booster and its scikit-learn wrappers: read by their text, written by new text."""
 
 import copy
-import tempfile
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import lightgbm
 import numpy as np
+from lightgbm.basic import LightGBMError
 from numpy.typing import NDArray
 from sklearn.base import clone
 
 from secateur.decision import Decision
 from secateur.forest import Categories, Forest, check_forest
 from secateur.io.adapter import as_matrix
+from secateur.io.forks import one_thread_in_a_fork
 from secateur.io.lightgbm.columns import encode
 from secateur.io.lightgbm.objectives import Objective, read_objective
 from secateur.io.lightgbm.text import ModelText, compose, parse
 from secateur.io.lightgbm.trees import Nodes, read_nodes
 from secateur.io.lightgbm.write import pruned_text
+from secateur.io.scratch import scratch_folder
 from secateur.io.sklearn.base import SklearnAdapter
 from secateur.io.targets import as_columns, as_real_target, check_known_labels, class_codes
 from secateur.io.values import cover_mean
@@ -44,11 +45,13 @@ class BoosterAdapter(SklearnAdapter):
     @cached_property
     def text(self) -> ModelText:
         """The model in parts, up to its best iteration."""
-        # A file, for what gives a string writes a model of more than a megabyte twice.
-        with tempfile.TemporaryDirectory() as folder:
-            file = Path(folder) / "model.txt"
-            self.booster.save_model(str(file))
-            return parse(file.read_text(encoding="utf-8"))
+        try:  # a file, for what gives a string writes a model of more than a megabyte twice
+            with scratch_folder() as folder:
+                self.booster.save_model(str(folder / "model.txt"))
+                text = (folder / "model.txt").read_text(encoding="utf-8")
+        except (OSError, LightGBMError):  # no room for one
+            text = self.booster.model_to_string()
+        return parse(text)
 
     @cached_property
     def nodes(self) -> Nodes:
@@ -158,6 +161,7 @@ class BoosterAdapter(SklearnAdapter):
 
     def pruned_booster(self, decision: Decision) -> Any:
         """Return a new Booster that knows what the old one knows, except its training data."""
+        one_thread_in_a_fork()
         self.check_decision(decision)
         old = self.booster
         new = booster_of(pruned_text(self.text, self.nodes, self.forest, decision))

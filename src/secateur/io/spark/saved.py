@@ -151,7 +151,7 @@ class SavedModel:
                 f"{target} exists{' and is no Spark model' if force else ''}; a new folder is needed. "
                 f"Use another name{'' if force else ', or force=True'}."
             )
-        with replacing_folder(target) as new:
+        with replacing_folder(target, force=force) as new:
             for name, content in self.files().items():
                 file = new / name
                 file.parent.mkdir(parents=True, exist_ok=True)

@@ -7,6 +7,7 @@ from typing import Any
 import xgboost
 
 from secateur.io.adapter import Adapter
+from secateur.io.forks import one_thread_in_a_fork
 from secateur.io.xgboost.booster import BoosterAdapter
 from secateur.io.xgboost.checking import check_saved
 from secateur.io.xgboost.ubjson import decode, encode
@@ -23,6 +24,7 @@ def adapt(model: Any) -> Adapter:
     ValueError
         If it is not fitted, or has no trees of the kind that can be pruned.
     """
+    one_thread_in_a_fork()
     if isinstance(model, xgboost.Booster):
         return BoosterAdapter(model)
     if isinstance(model, xgboost.XGBModel):
@@ -45,6 +47,7 @@ def load(file: Path) -> Any:
     ValueError
         If the file is not a whole and sound model.
     """
+    one_thread_in_a_fork()
     data = file.read_bytes()
     try:
         saved = _parse(data)

@@ -16,6 +16,7 @@ from scipy.sparse import csr_matrix
 from secateur.decision import Decision, apply_decision, kept_trees
 from secateur.forest import Forest, Leaves, check_forest
 from secateur.io.adapter import Adapter
+from secateur.io.forks import one_thread_in_a_fork
 from secateur.io.targets import as_columns, as_real_target, class_codes
 from secateur.io.xgboost import columns
 from secateur.io.xgboost.objectives import Objective, objective_of
@@ -192,6 +193,7 @@ class BoosterAdapter(Adapter):
 
     def write(self, decision: Decision) -> Any:
         """Return a new Booster with pruned trees."""
+        one_thread_in_a_fork()
         self.check_decision(decision)
         model, stays = prune_model(booster_part(self.saved)["model"], self.trees, self.forest, decision)
         weight = np.ones(self.n_used, np.float32)

@@ -1,0 +1,97 @@
+"""Compiled kernels on disk: what is wrong with a cache costs the time to compile again, never an answer.
+
+numba's own cache raises an error where no folder can be written to, where the disk is full, and where a file in it was
+cut short. It also takes code of an earlier version for today's where only a kernel called from another file has
+changed, or where a process was killed between writing the index and the code; and two processes that compile at once
+for different types can give the code of one to the other. So here the code says what it was made from and for.
+"""
+
+import hashlib
+import logging
+import re
+from contextlib import suppress
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile
+
+_LOG = logging.getLogger("secateur")
+
+
+def keep_on_disk(dispatcher: Any) -> None:
+    """Let a compiled function be found by later processes, where there is a folder for it."""
+    try:
+        dispatcher._cache = _Cache(dispatcher.py_func)
+    except (RuntimeError, OSError):  # numba has looked beside the source and in the user's cache folder
+        _tell_of_no_folder()
+
+
+@cache
+def sources(module: str) -> str:
+    """Return a digest of a module of kernels and of all modules of kernels it imports from."""
+    texts = "".join(text for _, text in sorted(_texts(module, {}).items()))
+    return hashlib.sha256(texts.encode()).hexdigest()
+
+
+class _Made(CompileResultCacheImpl):
+    """What is written of a compiled function: its sources and its code, which says what types it takes."""
+
+    def __init__(self, function: Any) -> None:
+        super().__init__(function)
+        self.stamp = sources(function.__module__.rpartition(".")[2])
+
+    def reduce(self, compiled: Any) -> Any:
+        return self.stamp, super().reduce(compiled)
+
+    def rebuild(self, context: Any, payload: Any) -> Any:
+        stamp, code = payload
+        return super().rebuild(context, code) if stamp == self.stamp else None
+
+
+class _Cache(FunctionCache):
+    """A cache that is left alone when it fails."""
+
+    _impl_class = _Made
+
+    def __init__(self, function: Any) -> None:
+        super().__init__(function)
+        self._cache_file = IndexDataCacheFile(self._cache_path, self._impl.filename_base, self._impl.stamp)
+
+    def load_overload(self, signature: Any, context: Any) -> Any:
+        try:
+            found = super().load_overload(signature, context)
+        except Exception as error:  # damaged bytes can raise anything
+            _LOG.info("%s is compiled anew: its cache cannot be read (%r)", self._name, error)
+            with suppress(Exception):
+                self.flush()  # or nothing could be added to an index that cannot be read
+            return None
+        return found if found is not None and _fits(found, signature) else None
+
+    def save_overload(self, signature: Any, compiled: Any) -> None:
+        try:
+            super().save_overload(signature, compiled)
+        except Exception as error:
+            _LOG.info("%s is not kept for later: its cache cannot be written (%r)", self._name, error)
+
+
+def _fits(compiled: Any, signature: Any) -> bool:
+    """Return whether compiled code takes these types: two that compiled at once may have written to one file."""
+    taken = signature if isinstance(signature, tuple) else signature.args
+    return bool(tuple(compiled.signature.args) == tuple(taken))
+
+
+def _texts(module: str, found: dict[str, str]) -> dict[str, str]:
+    if module not in found:
+        found[module] = (files(__package__) / f"{module}.py").read_text(encoding="utf-8")
+        for other in re.findall(rf"^from {re.escape(__package__)}\.(\w+) import", found[module], re.MULTILINE):
+            _texts(other, found)
+    return found
+
+
+@cache
+def _tell_of_no_folder() -> None:
+    _LOG.warning(
+        "No folder can be written to that keeps compiled code, so every process compiles anew, which takes seconds. "
+        "Set NUMBA_CACHE_DIR to one that can."
+    )

@@ -1,0 +1,26 @@
+"""A process killed while it writes leaves the old file or the new one, whole, and nothing that the next one minds."""
+
+from tests.hardening.alone import alone
+from tests.hardening.checks import Figures
+
+LONG = 100
+_LIMIT = 3600.0
+
+
+def run(scale: int) -> Figures:
+    """Kill writers of every kind of output, `scale` times at random times and as often at random calls."""
+    told = alone("tests.hardening.faults.killing", "kill_writers", scale, scale, limit=_LIMIT)
+    bad = [text for row in told for text in row.pop("bad")]
+    if not any(row.get("while writing") for row in told):
+        bad.append("no writer was killed while it wrote")
+    return Figures(told, bad, _NOTES)
+
+
+_NOTES = [
+    "Half of the kills (SIGKILL) come at a random time from outside, while a process writes the old and the new one in "
+    "turn; half come from within, just before or after a call of a C function: any, or one that goes to the disk.",
+    "*while writing*: a temporary file or folder was left, `.name.….part`. Where the kill came before it was made, or "
+    "after it had been renamed, there is none.",
+    "After every kill the file was loaded and compared, number for number, with the old and the new one; then it was "
+    "written once more, which must succeed and take away what the killed writer had left.",
+]

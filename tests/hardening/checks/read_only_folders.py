@@ -1,0 +1,36 @@
+"""Folders that may not be written to are told before any work; where nothing may be written, pruning works as ever."""
+
+import os
+
+from tests.hardening.alone import alone, own_mounts
+from tests.hardening.checks import Figures
+
+LONG = 1
+_LIMIT = 3600.0
+_MODULE = "tests.hardening.faults.disks"
+
+
+def run(scale: int) -> Figures:
+    """Write every kind of output to a folder that forbids it, and prune where every folder does."""
+    ways = (["permissions"] if os.getuid() else []) + (["read-only mount"] if own_mounts() else [])
+    rows, bad = [], []
+    for way in ways:
+        before = own_mounts() if way == "read-only mount" else ()
+        told = alone(_MODULE, "write_where_nothing_may_be", way, limit=_LIMIT, before=before)
+        bad += [text for row in told for text in row.pop("bad")]
+        rows += [{"folder": way, **row} for row in told]
+    if own_mounts():
+        there = alone(_MODULE, "prune_where_nothing_may_be", limit=_LIMIT, before=own_mounts(), HOME="/nowhere")
+        here = alone(_MODULE, "pruned_models", limit=_LIMIT)
+        bad += [f"{name}: pruned otherwise where nothing may be written" for name in here if here[name] != there[name]]
+        rows += [{"folder": "the whole machine", "what": f"pruning {name}", "the same": 1} for name in here]
+    return Figures(rows, bad, _NOTES)
+
+
+_NOTES = [
+    "*refused*: a `PermissionError` that names the folder and says what to do; the old file is as it was, and the "
+    "folder holds nothing else. Root is refused only by mounts.",
+    "*the whole machine*: every disk is mounted read-only, the folder of the package, the home and those for temporary "
+    "files included, so that no compiled code can be kept. The pruned models are those made elsewhere, number for "
+    "number; it only takes the seconds to compile.",
+]

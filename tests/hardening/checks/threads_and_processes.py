@@ -1,0 +1,49 @@
+"""Pruning in threads, in processes and after a fork gives the bits it gives alone; an error in a thread is raised."""
+
+from typing import Any
+
+from tests.hardening.alone import alone
+from tests.hardening.checks import Figures
+
+LONG = 10
+_LIMIT = 1800.0  # seconds after which a process counts as locked up
+_MODULE = "tests.hardening.faults.sharing"
+
+
+def run(scale: int) -> Figures:
+    """Ask for every pruning `scale` times in each way."""
+    told = alone(_MODULE, "answers_around", scale, limit=_LIMIT, OMP_NUM_THREADS="2")
+    expected = told.pop("alone")
+    told["8 threads"] = alone(_MODULE, "answers_in_threads", scale, limit=_LIMIT, OMP_NUM_THREADS="2")
+    found = {way: [(what, _wrong(way, what, said, expected)) for what, said in rows] for way, rows in told.items()}
+    rows = [
+        {"where": _NAMES.get(way, way), "asked": len(rows), "as alone": _n_right(rows)} for way, rows in found.items()
+    ]
+    return Figures(
+        rows, [f"{way}, {what}: {text}" for way, rows in found.items() for what, text in rows if text], _NOTES
+    )
+
+
+def _wrong(way: str, what: str, said: str, expected: dict[str, str]) -> str:
+    """Return what is wrong with an answer: of a pruning, if it is not the expected one."""
+    if what not in expected:
+        return said
+    return "" if said == expected[what] else "other bits than alone"
+
+
+def _n_right(rows: list[tuple[str, Any]]) -> int:
+    return sum(not text for _, text in rows)
+
+
+_NAMES = {"errors": "a thread of a solver, or a progress callback, that raises"}
+
+_NOTES = [
+    "Asked for are prunings of models of scikit-learn, XGBoost, LightGBM, CatBoost and Spark by weakest_link, of a "
+    "forest by block_descent and by cost_descent, and an evaluated path. Answers are compared bit for bit.",
+    "The eight threads ask from the first moment of their process on, so that they also fetch compiled code at once.",
+    "Forks come from a process that has pruned all of this itself, also in threads: by `os.fork` and by a pool of "
+    "`multiprocessing`. OpenMP has two threads, as libraries that use it may lock up in a fork.",
+    "Two commands write to one file at once: with `--force` both succeed, without it one does and the other exits with "
+    "1; the file is the one a command writes alone.",
+    "An error in a thread ends the call with that very error. In Spark workers: `tests/spark/test_inside_workers.py`.",
+]

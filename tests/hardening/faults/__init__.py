@@ -1,0 +1,1 @@
+"""What checks of faults do in processes of their own."""

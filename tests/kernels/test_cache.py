@@ -1,0 +1,111 @@
+"""Compiled kernels on disk: a cache that is old, damaged, full or forbidden costs time, never an answer."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import secateur
+
+CALLER = """
+from secateur.kernels._jit import kernel
+from secateur.kernels.callee import add
+
+@kernel
+def total(values):
+    result = values[0] * 0
+    for value in values:
+        result = add(result, value)
+    return result
+"""
+CALLEE = """
+from secateur.kernels._jit import kernel
+
+@kernel
+def add(a, b):
+    return a + {times} * b
+"""
+ASK = """
+import sys
+import numpy as np
+import secateur.kernels.caller as caller
+{before}
+for kind in sys.argv[1:]:
+    print(caller.total(np.array([1, 2, 3], kind)))
+stats = caller.total.stats
+print(sum(stats.cache_hits.values()), sum(stats.cache_misses.values()))
+"""
+NO_CODE_WRITTEN = "caller.total._cache._cache_file._save_data = lambda *_: sys.exit(0)"
+SMALL_FILES = "import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))"
+
+
+@pytest.fixture
+def copy(tmp_path):
+    """Return a copy of the package whose only kernels are two of our own."""
+    root = tmp_path / "secateur"
+    (root / "kernels").mkdir(parents=True)
+    (root / "__init__.py").touch()
+    (root / "kernels" / "__init__.py").touch()
+    for name in ("_jit.py", "_cache.py"):
+        shutil.copy(Path(secateur.__file__).parent / "kernels" / name, root / "kernels")
+    (root / "kernels" / "caller.py").write_text(CALLER)
+    change(tmp_path, 1)
+    return tmp_path
+
+
+def change(copy, times):
+    (copy / "secateur" / "kernels" / "callee.py").write_text(CALLEE.format(times=times))
+
+
+def ask(copy, *kinds, before="", **environment):
+    """Return the answers of a new process, and how many kernels it found and did not find on disk."""
+    asked = [sys.executable, "-c", ASK.format(before=before), *kinds]
+    variables = {**os.environ, "PYTHONPATH": str(copy), **environment}
+    done = subprocess.run(asked, capture_output=True, text=True, env=variables, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split("\n")[:-1], done.stderr
+
+
+def files(copy, suffix):
+    return sorted((copy / "secateur" / "kernels" / "__pycache__").glob(f"caller.total*{suffix}"))
+
+
+def test_a_kernel_is_compiled_again_when_one_it_calls_has_changed(copy):
+    assert ask(copy, "i8")[0] == ["6", "0 1"]
+    assert ask(copy, "i8")[0] == ["6", "1 0"]
+    change(copy, 10)
+    assert ask(copy, "i8", before=NO_CODE_WRITTEN)[0] == []  # killed when only the index was written
+    assert ask(copy, "i8")[0] == ["60", "0 1"]
+    assert ask(copy, "i8")[0] == ["60", "1 0"]
+
+
+def test_damaged_files_and_code_for_other_types_are_not_used(copy):
+    ask(copy, "i8", "f8")
+    code, other = files(copy, ".nbc")
+    shutil.copy(code, other)
+    assert ask(copy, "i8", "f8")[0] == ["6", "6.0", "1 1"]
+    code.write_bytes(code.read_bytes()[:100])
+    assert ask(copy, "i8", "f8")[0] == ["6", "6.0", "0 2"]
+    (index,) = files(copy, ".nbi")
+    index.write_bytes(index.read_bytes()[:50])
+    assert ask(copy, "i8", "f8")[0] == ["6", "6.0", "0 2"]
+    assert ask(copy, "i8", "f8")[0] == ["6", "6.0", "2 0"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="the limit on the size of files is POSIX")
+def test_a_full_disk_does_not_stop_a_kernel(copy):
+    assert ask(copy, "i8", before=SMALL_FILES)[0] == ["6", "0 1"]
+    assert files(copy, "") == files(copy, ".nbi")  # no half-written code
+
+
+def test_without_any_folder_to_write_to_kernels_run_and_the_log_says_what_to_set(copy):
+    (copy / "secateur" / "kernels" / "__pycache__").write_text("not a folder, so that root cannot write to it, either")
+    told, log = ask(copy, "i8", HOME=str(copy / "file"), XDG_CACHE_HOME=str(copy / "secateur" / "__init__.py"))
+    assert told == ["6", "0 1"]
+    assert log.count("Set NUMBA_CACHE_DIR") == 1
+    there = {"XDG_CACHE_HOME": str(copy / "cache")}
+    assert ask(copy, "i8", **there) == (["6", "0 1"], "")
+    assert ask(copy, "i8", **there) == (["6", "1 0"], "")
