@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from sklearn.ensemble import RandomForestRegressor
+from tests.strategies import stumps
 
 import secateur as sc
 
@@ -53,3 +54,9 @@ def test_a_constant_target_of_zero_is_pruned_by_feature_cost(rows, model):
     path = sc.prune_path(model, rows[0], np.zeros(60), solver="cost_descent")
     assert path.table["n_nodes"][-1] <= 3
     assert path.table["risk"][-1] < 1e-30
+
+
+@pytest.mark.parametrize("solver", ["tree_lasso", "best_subset", "fewer_trees"])
+def test_a_method_that_compares_all_pairs_of_trees_refuses_a_hundred_thousand(solver, rows):
+    with pytest.raises(ValueError, match=r"which for 100000 trees takes 80 GB; it is for at most 20000. Use"):
+        sc.prune_path(stumps(100_000, n_features=3, n_classes=0), *rows, solver=solver)
