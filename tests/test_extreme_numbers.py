@@ -50,6 +50,12 @@ def test_weights_whose_squares_are_no_numbers_are_refused(weight, rows, model):
         sc.prune_path(model, *rows, sample_weight=np.full(60, weight))
 
 
+@pytest.mark.parametrize("price", [1e300, 1e-300])
+def test_prices_that_leave_no_room_for_penalties_are_refused(price, rows, model):
+    with pytest.raises(ValueError, match=r"The largest price is 1e.300.*Give prices in another unit"):
+        sc.prune_path(model, *rows, solver="cost_descent", cost=sc.costs.FeatureCost([price, 0, 0]))
+
+
 def test_a_constant_target_of_zero_is_pruned_by_feature_cost(rows, model):
     path = sc.prune_path(model, rows[0], np.zeros(60), solver="cost_descent")
     assert path.table["n_nodes"][-1] <= 3

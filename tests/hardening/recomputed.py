@@ -70,6 +70,8 @@ def loss(name: str, forest: Forest, said: Floats, y: Any) -> Floats:
     """Return the loss of each row, of what is said of it: a number for each target, or shares of the classes."""
     if name == "squared_error":
         return ((said - y) ** 2).mean(axis=1)
+    if name == "absolute_error":
+        return np.abs(said - y).mean(axis=1)
     parts = np.split(said, np.cumsum(forest.n_classes)[:-1], axis=1)
     each = []
     for share, label in zip(parts, y.T, strict=True):

@@ -65,6 +65,8 @@ _NOTES = [
     "order of rows may choose another of them, which is as good at every penalty.",
     "MaxHeap(subsamples=…) and a share of rows held out (validation=0.25) draw rows by their place: for another order "
     "of rows they draw others.",
+    "BestSubset stops when its time is up (ten seconds, unless told otherwise), so that a search that needs longer "
+    "depends on the computer's speed.",
 ]
 
 

@@ -47,7 +47,7 @@ class Extreme:
     ----------
     name : str
     like : tuple, optional
-        Another question, (model, X, y, weight), with the same prunings as its answer.
+        Another question, (model, X, y, weight, cost), with the same prunings as its answer; the last two may lack.
     refused : bool
         Whether every solver must say no.
     huge : bool
@@ -59,6 +59,7 @@ class Extreme:
     X: Any
     y: Any
     weight: Any = None
+    cost: Any = None
     like: tuple[Any, ...] | None = None
     refused: bool = False
     huge: bool = False
@@ -67,7 +68,7 @@ class Extreme:
 def run(scale: int) -> Figures:
     """Put every extreme question to every solver, and compare closures of `scale` · 10 tiny forests with the truth."""
     figures = Figures([])
-    for extreme in (*_targets(), *_weights(), *_few(), *_huge(scale)):
+    for extreme in (*_targets(), *_weights(), *_prices(), *_few(), *_huge(scale)):
         count, slowest = Counter(), (0.0, "")
         for solver in _asked(extreme, scale):
             began = time.perf_counter()
@@ -83,9 +84,9 @@ def run(scale: int) -> Figures:
 
 
 _NOTES = [
-    "Targets, values and weights from 1e-60 to 1e60 give the prunings of the same question in the usual unit; beyond, "
-    "squares of squares are no numbers any more, and the question is refused. PessimisticError and MinimumError add "
-    "half an error or a few rows by definition, so that units matter to them.",
+    "Targets, values, weights and prices from 1e-60 to 1e60 give the prunings of the same question in the usual unit; "
+    "beyond, squares of squares are no numbers any more, and the question is refused. PessimisticError and "
+    "MinimumError add half an error or a few rows by definition, so that units matter to them.",
     "Huge models are pruned by every solver, by those with many penalties at two of them. A method that compares "
     "all pairs of trees refuses more than 20,000 of them.",
     "MinCut counts in whole numbers of 64 bits. Prices and weights for which that is too few are rounded down, and the "
@@ -106,7 +107,8 @@ def _ask(extreme: Extreme, solver: Solver, count: Counter[str]) -> Iterator[str]
     with warnings.catch_warnings():
         warnings.simplefilter("error", RuntimeWarning)
         try:
-            path = found_path(solver, extreme.model, extreme.X, extreme.y, sample_weight=extreme.weight)
+            options = {"sample_weight": extreme.weight, "cost": extreme.cost}
+            path = found_path(solver, extreme.model, extreme.X, extreme.y, **options)
         except Exception as error:  # whatever it is, it is not a refusal
             yield f"{type(error).__name__}: {error}"
             return
@@ -119,7 +121,7 @@ def _ask(extreme: Extreme, solver: Solver, count: Counter[str]) -> Iterator[str]
     if extreme.refused:
         yield "an answer where none can be right"
     yield from _sound(path)
-    if not extreme.huge:
+    if not extreme.huge and extreme.cost is None:
         yield from _right(extreme, path)
     if extreme.like is not None and solver.name not in IN_UNITS:
         yield from _alike(extreme, solver, path, count)
@@ -155,8 +157,8 @@ def _right(extreme: Extreme, path: Path) -> Iterator[str]:
 
 def _alike(extreme: Extreme, solver: Solver, path: Path, count: Counter[str]) -> Iterator[str]:
     """Yield a sentence if the plain question has other prunings."""
-    model, X, y, weight = extreme.like
-    plain = found_path(solver, model, X, y, sample_weight=weight)
+    model, X, y, *options = extreme.like
+    plain = found_path(solver, model, X, y, **dict(zip(("sample_weight", "cost"), options, strict=False)))
     count["alike"] += 1
     if isinstance(plain, str) or not same_prunings(plain, path):
         yield "other prunings than for the same question in the usual unit"
@@ -190,7 +192,7 @@ def _targets() -> Iterator[Extreme]:
             unit, beyond = 2.0**power, abs(power) > 200
             scaled = replace(forest, value=forest.value * unit, base=forest.base * unit)
             name = f"y and values of 1e{round(power * np.log10(2)):d}, {kind}"
-            like = None if beyond else (forest, X, y, None)
+            like = None if beyond else (forest, X, y)
             yield Extreme(name, scaled, X, y * unit, like=like, refused=beyond)
         yield Extreme(f"one y of 1e300, {kind}", model, X, np.append(y[1:], 1e300), refused=True)
         for constant in (0.0, 5.0, -1e50):
@@ -211,14 +213,26 @@ def _weights() -> Iterator[Extreme]:
     for kind, model in _fitted().items():
         target = np.digitize(y, [-1, 1]) if kind == "classes" else y
         kept = some > 0
-        yield Extreme(f"weights of 0 and 1, {kind}", model, X, target, kept * 1.0, (model, X[kept], target[kept], None))
-        yield Extreme(f"weights of 2⁴⁰, {kind}", model, X, target, np.full(60, 2.0**40), (model, X, target, None))
+        yield Extreme(f"weights of 0 and 1, {kind}", model, X, target, kept * 1.0, like=(model, X[kept], target[kept]))
+        yield Extreme(f"weights of 2⁴⁰, {kind}", model, X, target, np.full(60, 2.0**40), like=(model, X, target))
         yield Extreme(f"weights of 0, 1 and 1e12, {kind}", model, X, target, np.array([0, 1, 1e12])[some])
         one = np.zeros(60)
         one[7] = 1e12
         yield Extreme(f"one row of weight 1e12, others 0, {kind}", model, X, target, one)
         for weight in (1e300, 1e-300):
             yield Extreme(f"weights of {weight:g}, {kind}", model, X, target, np.full(60, weight), refused=True)
+
+
+def _prices() -> Iterator[Extreme]:
+    """Yield features that cost next to nothing, or more than sums can hold."""
+    _, _, X, y = _data()
+    model, label = _fitted()["classes"], np.digitize(y, [-1, 1])
+    plain = np.arange(1.0, 5.0)
+    for power in (190, -190, 996, -996):
+        beyond = abs(power) > 200
+        like = None if beyond else (model, X, label, None, FeatureCost(plain))
+        name = f"prices of 1e{round(power * np.log10(2)):d}"
+        yield Extreme(name, model, X, label, cost=FeatureCost(plain * 2.0**power), like=like, refused=beyond)
 
 
 def _few() -> Iterator[Extreme]:
