@@ -23,7 +23,7 @@ from secateur.path import Path
 from secateur.sample import read_sample
 from secateur.solvers import Solver
 
-LONG = 40
+LONG = 8
 """How many random models of each library and task."""
 BY_COST = {"cost_descent"}
 """Solvers whose points are in the order of what features cost, whatever their nodes."""

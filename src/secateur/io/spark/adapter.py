@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from secateur import kernels
 from secateur.decision import Decision, kept_trees, subforest
 from secateur.forest import Forest, Leaves
 from secateur.io.adapter import Adapter, as_matrix
@@ -102,8 +103,9 @@ class SparkAdapter(Adapter):
     def probabilities(self, raw: NDArray[np.floating]) -> Any:
         """Return Spark's probability column."""
         if self.saved.kind.boosted:
-            with np.errstate(over="ignore"):
-                first = 1.0 / (1.0 + np.exp(2.0 * raw))
+            odds = np.empty(raw.shape)
+            kernels.exp_all(2.0 * raw, odds)  # as Java's; NumPy's differs in the last digit on some processors
+            first = 1.0 / (1.0 + odds)
             return np.hstack([first, 1.0 - first])
         return shares_of(raw) if self.raw_is_total else raw
 
