@@ -137,7 +137,9 @@ def _twice(solver: Solver, case: Case, path: Path, count: Counter[str]) -> Itera
         yield f"what it pruned it cannot prune again: {again}"
         return
     twice = again.select(max_nodes=limit)
-    if twice.forest.n_nodes == once.forest.n_nodes and np.array_equal(twice.forest.right, once.forest.right):
+    leaf = ~once.forest.is_split
+    same_shape = np.array_equal(twice.forest.right, once.forest.right)
+    if same_shape and (solver.changes or np.array_equal(twice.forest.value[leaf], once.forest.value[leaf])):
         count["twice: the same"] += 1
     elif twice.forest.n_nodes <= once.forest.n_nodes and solver.changes:
         count["twice: smaller"] += 1
