@@ -215,3 +215,52 @@ def all_prunings(forest, tree):
                     yield {v} | a | b
 
     yield from prunings(int(forest.tree_start[tree]))
+
+
+def chain(depth, side="left", n_classes=2):
+    """Return a tree that is one long way down by the only feature: row x leaves it at the whole part of its number."""
+    n = 2 * depth + 1
+    right = np.full(n, -1, np.int32)
+    if side == "left":  # all splits, the last leaf, then the leaves on the other side from the bottom up
+        right[:depth] = n - 1 - np.arange(depth)
+    else:
+        right[: n - 1 : 2] = np.arange(2, n, 2)
+    split = right != -1
+    threshold = np.zeros(n)
+    threshold[split] = np.arange(depth)[::-1] if side == "left" else np.arange(depth)
+    return _plain(np.array([0, n]), right, np.where(split, 0, -1), threshold, 1, n_classes)
+
+
+def stumps(n_trees, n_features=5, n_classes=2):
+    """Return trees of one split each."""
+    right = np.full(3 * n_trees, -1, np.int32)
+    right[::3] = np.arange(2, 3 * n_trees, 3)
+    rng = np.random.default_rng(0)
+    feature = np.where(right == -1, -1, rng.integers(0, n_features, len(right)))
+    return _plain(np.arange(0, len(right) + 1, 3), right, feature, rng.normal(size=len(right)), n_features, n_classes)
+
+
+def _plain(start, right, feature, threshold, n_features, n_classes):
+    """Return a mean of trees with random values: shares of so many classes, or numbers for none."""
+    rng = np.random.default_rng(1)
+    value = rng.dirichlet(np.ones(n_classes), len(right)) if n_classes else rng.normal(size=(len(right), 1))
+    n_trees = len(start) - 1
+    forest = Forest(
+        tree_start=start.astype(np.int64),
+        right=right,
+        feature=feature.astype(np.int32),
+        threshold=threshold,
+        default_left=np.zeros(len(right), bool),
+        value=value,
+        weight=np.ones(len(right)),
+        tree_weight=np.ones(n_trees),
+        tree_output=np.full(n_trees, -1, np.int32),
+        base=np.zeros(value.shape[1]),
+        link="probability" if n_classes else "identity",
+        n_features=n_features,
+        n_classes=(n_classes,) if n_classes else (),
+        aggregation="mean",
+        divisor=float(n_trees),
+    )
+    check_forest(forest)
+    return forest

@@ -11,6 +11,7 @@ from secateur.costs import AdditiveCost, Bill, Cost, SharedCost
 from secateur.decision import Decision, subforest
 from secateur.evidence import Evidence
 from secateur.forest import Forest
+from secateur.io.targets import LARGEST
 from secateur.losses import Loss
 from secateur.masks import Masks, NestedMasks
 from secateur.routing import route
@@ -47,6 +48,7 @@ class Problem:
         reason = self.loss.unsupported(self.forest)
         if reason:
             raise ValueError(reason)
+        _check_size(self.forest)
 
     @property
     def no_sample(self) -> str | None:
@@ -142,6 +144,19 @@ class Problem:
     def unpruned_cost(self) -> float:
         """What the forest costs as it is."""
         return float(self.costs(NestedMasks(np.ones(self.forest.n_nodes, np.int32), 1))[0])
+
+
+def _check_size(forest: Forest) -> None:
+    """Raise ValueError if squares of what the trees say, and squares of those, would not be numbers any more."""
+    said = np.abs(forest.value).max(axis=1, initial=0.0)
+    said *= np.repeat(np.abs(forest.tree_weight), np.diff(forest.tree_start))
+    largest = np.append(said, np.abs(forest.base)).max(initial=0.0)
+    if largest == 0 or 1 / LARGEST <= largest <= LARGEST:
+        return
+    raise ValueError(
+        f"The largest number in the model's trees is {largest:g}; methods square such numbers, and squares that can be "
+        f"compared need it between {1 / LARGEST:g} and {LARGEST:g}. Train the model on a target in another unit."
+    )
 
 
 def _class_stats(forest: Forest, sample: Sample) -> NodeStats:

@@ -13,6 +13,7 @@ from secateur.evidence import A, Evidence, T, add_up
 from secateur.forest import Forest, Leaves
 from secateur.io.adapter import Adapter
 from secateur.io.batches import in_memory, parts_of
+from secateur.io.targets import LARGEST
 from secateur.routing import leaf_type, raw_scores, route
 from secateur.statistics import node_weight
 
@@ -237,5 +238,11 @@ def _check_weight(sample_weight: Any, n_rows: int) -> Floats:
     if not np.isfinite(weight).all() or (weight < 0).any() or not weight.any():
         raise ValueError(
             "sample_weight must be finite, not negative, and not all zero. Drop or mend the rows that are not so."
+        )
+    largest = weight.max()
+    if not 1 / LARGEST <= largest <= LARGEST:
+        raise ValueError(
+            f"The largest sample_weight is {largest:g}; sums of weighted squares need it between {1 / LARGEST:g} and "
+            f"{LARGEST:g}. Divide all weights by their mean, which changes nothing else."
         )
     return weight

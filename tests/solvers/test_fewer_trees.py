@@ -182,3 +182,12 @@ def test_boosted_trees_do_not_go_at_random():
 def test_an_unknown_order_is_named():
     with pytest.raises(ValueError, match="order='best' is unknown; known are auto, random, best_first, tail"):
         FewerTrees("best")
+
+
+@pytest.mark.parametrize("order", ["best_first", "random", "tail"])
+def test_the_path_says_that_its_risk_is_the_whole_model_s(order):
+    forest = random_forest(np.random.default_rng(0), n_trees=4, aggregation="mean")
+    X = random_rows(np.random.default_rng(1), 30, forest.n_features)
+    path = sc.prune_path(forest, X, np.arange(30.0), solver=FewerTrees(order))
+    assert path.facts["judges"] == "ensemble"
+    assert np.allclose(path.table["risk"], path.evaluate(X, np.arange(30.0)).table["loss"])

@@ -13,6 +13,7 @@ from secateur.costs.base import Bill, Floats, SharedCost
 from secateur.costs.price_file import read_prices
 from secateur.forest import Forest
 from secateur.io.columns import quoted
+from secateur.io.targets import LARGEST
 from secateur.masks import NestedMasks
 from secateur.sample import Sample
 
@@ -82,6 +83,7 @@ class FeatureCost(SharedCost):
             things[places, 1] = len(priced) + k
         shared = np.array([price for price, _ in groups.values()], np.float64)
         prices = np.hstack([own[:, priced], np.tile(shared, (len(own), 1))])
+        _check_largest(float(prices.max(initial=0.0)))
         return Bill(things, np.ascontiguousarray(prices))
 
     def mean_price(self, model: Any, X: Any) -> float:
@@ -165,6 +167,15 @@ def _places(features: Sequence[str | int], forest: Forest, what: str) -> list[in
 
 def _name(forest: Forest, k: int) -> str:
     return forest.feature_names[k] if forest.feature_names else str(k)
+
+
+def _check_largest(price: float) -> None:
+    """Raise ValueError if penalties on such prices, or sums of them, would not be numbers any more."""
+    if price and not 1 / LARGEST <= price <= LARGEST:
+        raise ValueError(
+            f"The largest price is {price:g}; penalties and sums of prices need it between {1 / LARGEST:g} and "
+            f"{LARGEST:g}. Give prices in another unit, which changes nothing else."
+        )
 
 
 def _check_prices(values: Floats, what: str) -> Floats:

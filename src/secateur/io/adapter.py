@@ -181,8 +181,7 @@ def as_matrix(X: Any, forest: Forest) -> NDArray[np.floating]:
     if hasattr(X, "toarray"):
         X = X.toarray()
     try:
-        with np.errstate(over="ignore"):  # beyond float32 is infinite, and infinite values can be routed
-            matrix = np.ascontiguousarray(X, dtype=forest.input_dtype)
+        matrix = np.ascontiguousarray(as_numbers(X, forest.input_dtype))
     except (TypeError, ValueError) as error:
         raise ValueError(
             f"X cannot be read as numbers ({error}); this model needs {forest.n_features} numeric features. "
@@ -198,9 +197,19 @@ def as_matrix(X: Any, forest: Forest) -> NDArray[np.floating]:
     return matrix
 
 
+def as_numbers(X: Any, dtype: str) -> NDArray[np.floating]:
+    """Return a matrix or a table as numbers; what a table calls missing is NaN."""
+    with np.errstate(over="ignore"):  # beyond float32 is infinite, and infinite values can be routed
+        if hasattr(X, "iloc"):  # pandas has an NA of its own, which is no number
+            X = X.to_numpy(dtype, na_value=np.nan)
+        return np.asarray(X, dtype)
+
+
 def check_feature_names(X: Any, expected: tuple[str, ...] | None) -> None:
     """Raise ValueError if X has column names and they are not the ones the model was trained with."""
-    columns = getattr(X, "columns", None)
+    columns = getattr(X, "column_names", None)  # Arrow, where `columns` are the values
+    if not isinstance(columns, list):
+        columns = getattr(X, "columns", None)
     if columns is None or expected is None:
         return
     names = tuple(str(name) for name in columns)

@@ -5,6 +5,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+LARGEST = 1e60
+"""Targets and values beyond it have squares, and squares of those, that are not numbers any more."""
+
 
 def as_columns(y: Any, n_targets: int) -> NDArray[Any]:
     """Return y as (n_rows, n_targets), or say that it has another shape."""
@@ -29,6 +32,11 @@ def as_real_target(y: NDArray[np.generic]) -> NDArray[np.float64]:
         raise ValueError(
             f"y has {int((~np.isfinite(values)).sum())} missing or infinite values; every row needs a target. "
             "Drop those rows."
+        )
+    if np.abs(values).max(initial=0.0) > LARGEST:
+        raise ValueError(
+            f"y has values such as {values.flat[np.abs(values).argmax()]:g}, whose squares are too large to compare; "
+            f"at most {LARGEST:g} is allowed. Drop those rows, or train the model on a target in another unit."
         )
     return values
 

@@ -17,6 +17,8 @@ from secateur.problem import Problem
 from secateur.sample import Sample
 
 Floats = NDArray[np.float64]
+MOST_PAIRED = 20_000
+"""How many trees may be compared with each other: 3 GB of inner products."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,6 +84,16 @@ def not_additive(forest: Forest) -> str | None:
     if isinstance(link, Softmax) and (forest.tree_output < 0).any():
         return "its trees feed all classes at once, and this method expects one tree per class. "
     return None
+
+
+def too_many_pairs(forest: Forest) -> str | None:
+    """Return why there is no room for a number for each pair of trees, or None if there is."""
+    if forest.n_trees <= MOST_PAIRED:
+        return None
+    return (
+        f"it compares every tree with every other, which for {forest.n_trees} trees takes "
+        f"{8e-9 * forest.n_trees**2:.0f} GB; it is for at most {MOST_PAIRED}. "
+    )
 
 
 def additive(problem: Problem) -> Additive:

@@ -9,7 +9,7 @@ import numpy as np
 from secateur.path import Path
 from secateur.path.trace import Point, trace_points
 from secateur.problem import Problem
-from secateur.solvers.additive import additive, decide, not_additive, risk_of
+from secateur.solvers.additive import additive, decide, not_additive, risk_of, too_many_pairs
 from secateur.solvers.base import Solver, check_choices
 from secateur.solvers.descent import Descent
 from secateur.solvers.distant_descent import DistantDescent
@@ -139,6 +139,9 @@ class BlockDescent(Solver):
             return f"{reason}Use weakest_link."
         if self.polish and not problem.forest.response.linear:
             return "trees are reweighed by squared error, and this model sums log-odds. Use polish=None."
+        reason = too_many_pairs(problem.forest) if self.polish or self.engine == "gram" else None
+        if reason:
+            return f"{reason}Use polish=None and engine='rows'."
         if problem.no_prices:
             return problem.no_prices
         return no_gram(problem.forest) if self.engine == "gram" else None

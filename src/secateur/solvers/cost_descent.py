@@ -129,7 +129,7 @@ class CostDescent(Solver):
         settings = replace(self.settings, centre=1.0 if problem.forest.aggregation == "mean" else 0.0)
         descent = PricedDescent(ensemble, problem, settings)
         descent.tell = problem.watch("pruning", 0, 1 + self.elimination)
-        unit = descent.scale / (descent.now.spent or 1.0)
+        unit = (descent.scale or 1.0) / (descent.now.spent or 1.0)  # a constant target has no scale of its own
         largest, smallest = _RANGE[1] * unit, _RANGE[0] * unit
         yield descent.anneal(falling(self.penalties, largest, smallest / largest)[::-1], self.budgets)
         if self.elimination:

@@ -11,7 +11,7 @@ from secateur.forest import Forest
 from secateur.path import NestedMasks, Path
 from secateur.path.trace import trace_path
 from secateur.problem import Problem
-from secateur.solvers.additive import additive
+from secateur.solvers.additive import additive, too_many_pairs
 from secateur.solvers.base import Solver
 
 Floats = NDArray[np.float64]
@@ -74,7 +74,9 @@ class FewerTrees(Solver):
                 "each of its trees corrects those before it, so they cannot go at random. Use order='tail', or "
                 "tree_lasso, which gives those that stay new weights."
             )
-        return None
+        order = _usual_order(problem) if self.order == "auto" else self.order
+        reason = too_many_pairs(forest) if order == "best_first" else None
+        return reason and f"{reason}Use order='random', or block_descent."
 
     def path(self, problem: Problem) -> Path:
         """Return the unpruned forest, then fewer and fewer trees."""
@@ -86,7 +88,7 @@ class FewerTrees(Solver):
         nothing = np.full(n_points, np.nan)
         if forest.aggregation == "median":
             return trace_path(problem, masks, nothing, repr(self), ensemble=True)
-        return trace_path(problem, masks, nothing, repr(self), more={"risk": _risks(problem, rank)})
+        return trace_path(problem, masks, nothing, repr(self), ensemble=True, risk=_risks(problem, rank))
 
     def _rank(self, problem: Problem) -> NDArray[np.int64]:
         """Return how many other trees (iterations, from the tail) stay longer than each tree, (n_trees,)."""
@@ -163,8 +165,10 @@ def _risks(problem: Problem, rank: NDArray[np.int64]) -> Floats:
     if sample.offset is not None:
         sums += sample.offset
     risks, total = [], 0.0
-    for place in range(int(rank.max(initial=0)) + 1):
-        for tree in np.flatnonzero(rank == place).tolist():
+    order = np.argsort(rank, kind="stable")
+    ends = np.cumsum(np.bincount(rank))[:-1]
+    for trees in np.split(order, ends):  # those of one rank go together
+        for tree in trees.tolist():
             _add_tree(forest, sample.leaves[tree], tree, float(forest.tree_weight[tree]), sums)
             total += forest.unit * float(forest.tree_weight[tree])
         raw = sums

@@ -11,7 +11,16 @@ from secateur import kernels
 from secateur.path import Path
 from secateur.path.trace import Point, trace_points
 from secateur.problem import Problem
-from secateur.solvers.additive import Additive, State, additive, decide, empty_state, loss_of, not_additive
+from secateur.solvers.additive import (
+    Additive,
+    State,
+    additive,
+    decide,
+    empty_state,
+    loss_of,
+    not_additive,
+    too_many_pairs,
+)
 from secateur.solvers.base import Solver
 from secateur.solvers.penalties import check_penalties, falling
 from secateur.solvers.polish import normal_equations, reweighed
@@ -100,7 +109,8 @@ def cannot_reweigh(problem: Problem) -> str | None:
         return f"{reason}Use fewer_trees."
     if not problem.forest.response.linear:
         return "trees are weighed by squared error, and this model sums log-odds. Use fewer_trees or block_descent."
-    return None
+    reason = too_many_pairs(problem.forest)
+    return reason and f"{reason}Use block_descent."
 
 
 def whole_trees(ensemble: Additive) -> State:

@@ -12,7 +12,7 @@ from sklearn.base import clone
 
 from secateur.decision import Decision
 from secateur.forest import Forest, Leaves, check_forest
-from secateur.io.adapter import Adapter, as_matrix, check_feature_names
+from secateur.io.adapter import Adapter, as_matrix, as_numbers, check_feature_names
 from secateur.io.catboost.answers import answers
 from secateur.io.catboost.cbm import NativeModel, probe_cbm, read_cbm, write_cbm
 from secateur.io.catboost.info import class_places
@@ -117,6 +117,8 @@ class CatBoostAdapter(Adapter):
         """Return the numbers of X, and behind them what the trees see of everything else."""
         questions = self.native.questions
         n_columns, hidden = questions.n_columns, questions.hidden
+        if len(hidden) and hasattr(X, "to_pandas"):  # Arrow, polars, whose categories CatBoost cannot always read
+            X = X.to_pandas()
         if isinstance(X, Pool):
             matrix = self._pool_matrix(X)
         else:
@@ -260,9 +262,8 @@ def _numbers(X: Any, n_columns: int, numeric: Sequence[int]) -> NDArray[np.float
     columns = list(numeric)
     part = X.iloc[:, columns] if hasattr(X, "iloc") else np.asarray(X)[:, columns]
     try:
-        with np.errstate(over="ignore"):  # beyond float32 is infinite, and infinite values can be routed
-            matrix = np.zeros(shape, np.float32)
-            matrix[:, columns] = np.asarray(part, np.float32)
+        matrix = np.zeros(shape, np.float32)
+        matrix[:, columns] = as_numbers(part, "float32")
     except (TypeError, ValueError) as error:
         raise ValueError(
             f"X cannot be read as numbers ({error}); columns {columns[:10]} must be numeric. "

@@ -1,0 +1,23 @@
+"""A process of its own: python -m tests.hardening.fingerprints FILE makes paths and prints what tells them apart."""
+
+import json
+import pickle
+import sys
+from pathlib import Path
+from typing import Any
+
+from tests.hardening.solving import fingerprint, found_path
+
+
+def fingerprints(models: dict[str, tuple[Any, Any, Any]], solvers: list[Any]) -> dict[str, str]:
+    """Return the fingerprint of every path by model and solver; a refusal is its own."""
+    told = {}
+    for name, (model, X, y) in models.items():
+        for solver in solvers:
+            path = found_path(solver, model, X, y)
+            told[f"{name}: {solver!r}"] = path if isinstance(path, str) else fingerprint(path)
+    return told
+
+
+if __name__ == "__main__":
+    sys.stdout.write(json.dumps(fingerprints(*pickle.loads(Path(sys.argv[1]).read_bytes()))))

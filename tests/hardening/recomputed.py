@@ -1,0 +1,102 @@
+"""Every number of a path's table, computed again the slow way: from the pruned forest, row by row."""
+
+from typing import Any
+
+import numpy as np
+from tests.strategies import step, walk
+
+from secateur.decision import check_keep
+from secateur.forest import Forest
+from secateur.path import Path
+
+Floats = np.ndarray[Any, np.dtype[np.float64]]
+
+
+def sizes(forest: Forest) -> dict[str, int]:
+    """Return how large a forest is, counted in its arrays."""
+    depth = [0] * forest.n_nodes
+    for v in range(forest.n_nodes):
+        if forest.right[v] != -1:
+            depth[v + 1] = depth[int(forest.right[v])] = depth[v] + 1
+    split = forest.right != -1
+    return {
+        "n_nodes": len(forest.right),
+        "n_leaves": int((~split).sum()),
+        "n_trees": len(forest.tree_start) - 1,
+        "n_features": len(set(forest.feature[split].tolist())),
+        "depth": max(depth, default=0),
+    }
+
+
+def cost(name: str, forest: Forest, rows: Any, weight: Floats) -> float:
+    """Return what a forest costs: its nodes, or the distinct features that a row meets in its trees, on average."""
+    if name == "nodes":
+        return float(len(forest.right))
+    assert name == "features"
+    return float(np.average([len(_met(forest, x)) for x in rows], weights=weight))
+
+
+def _met(forest: Forest, x: Any) -> set[int]:
+    """Return the features that splits look at for a row."""
+    met = set()
+    for tree in range(forest.n_trees):
+        v = int(forest.tree_start[tree])
+        while forest.right[v] != -1:
+            met.add(int(forest.feature[v]))
+            v = step(forest, v, x)
+    return met
+
+
+def risk(path: Path, point: int, rows: Any, y: Any, weight: Floats) -> float | None:
+    """Return the mean loss the solver traded against cost; None where a point has lost trees that stand alone."""
+    whole, pruned = path.forest, path[point].forest
+    if path.facts["judges"] == "ensemble":
+        return None  # asked of the native model instead
+    if pruned.n_trees != whole.n_trees:
+        return None
+    total = 0.0
+    for tree in range(whole.n_trees):
+        ends = [walk(pruned, tree, x) for x in rows]
+        if whole.trees_predict_target:
+            losses = loss(path.facts["loss"], pruned, pruned.value[ends], y)
+        else:
+            before = whole.value[[walk(whole, tree, x) for x in rows]]
+            losses = ((pruned.value[ends] - before) ** 2).sum(axis=1) * whole.tree_weight[tree] ** 2
+        total += float(np.average(losses, weights=weight))
+    return total / whole.n_trees
+
+
+def loss(name: str, forest: Forest, said: Floats, y: Any) -> Floats:
+    """Return the loss of each row, of what is said of it: a number for each target, or shares of the classes."""
+    if name == "squared_error":
+        return ((said - y) ** 2).mean(axis=1)
+    if name == "absolute_error":
+        return np.abs(said - y).mean(axis=1)
+    parts = np.split(said, np.cumsum(forest.n_classes)[:-1], axis=1)
+    each = []
+    for share, label in zip(parts, y.T, strict=True):
+        own = share[np.arange(len(y)), label]
+        if name == "brier":
+            each.append(((share - np.eye(share.shape[1])[label]) ** 2).sum(axis=1))
+        elif name == "log_loss":
+            each.append(-np.log(np.maximum(own, np.finfo(float).eps)))
+        else:
+            assert name == "zero_one"
+            each.append((share.argmax(axis=1) != label).astype(float))
+    return np.mean(each, axis=0)
+
+
+def said_by(told: dict[str, Any], forest: Forest) -> Floats | None:
+    """Return numbers or shares of classes from what a native model tells; None if it tells neither."""
+    if not forest.n_classes:
+        said = np.asarray(told["predict"], np.float64) if "predict" in told else None
+        return said if said is None else said.reshape(len(said), -1)
+    if "predict_proba" not in told:
+        return None
+    shares = told["predict_proba"]
+    return np.hstack(shares) if isinstance(shares, list) else np.asarray(shares, np.float64)
+
+
+def is_pruning(path: Path, point: int) -> None:
+    """Raise ValueError unless what a point keeps is a pruning."""
+    check_keep(path.forest, path.masks.keep(point))
