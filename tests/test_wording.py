@@ -4,7 +4,8 @@ import pytest
 from secateur import as_forest
 from secateur.forest import Categories, Forest
 from secateur.io import adapt
-from secateur.wording import categories_of, class_names, feature_name, shortened, split_text
+from secateur.showing import shortened
+from secateur.wording import categories_of, class_names, feature_name, split_text
 
 
 def stump(comparison="<=", names=None, categories=None, n_classes=()):

@@ -13,11 +13,6 @@ def feature_name(forest: Forest, feature: int) -> str:
     return f"x[{feature}]" if forest.feature_names is None else str(forest.feature_names[feature])
 
 
-def shortened(name: str, letters: int) -> str:
-    """Return a name of at most so many letters."""
-    return name if len(name) <= letters else f"{name[: letters - 1]}…"
-
-
 def categories_of(forest: Forest, node: int, *, left: bool = True) -> tuple[int, ...] | None:
     """Return the listed codes a split sends left (or right), None where it compares with a threshold."""
     lists = forest.categories

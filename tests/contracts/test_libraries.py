@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from benchmarks.mutations import native_sums
 from tests.cases import ALL_RECIPES, FILES, adapter_of, case
+from tests.hardening.mutating.models import native_sums
 from tests.strategies import everything, raised_keep, random_keep
 
 from secateur import Decision, subforest

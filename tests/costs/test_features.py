@@ -123,7 +123,7 @@ def test_prices_that_do_not_fit_are_refused(forest, cost, reason):
     ("frame", "reason"),
     [
         ({"name": NAMES, "cost": [1, 1, 1, 1]}, "needs `feature` and `cost`"),
-        ({"feature": ["a", "a"], "cost": [1, 2]}, "several prices for a"),
+        ({"feature": ["a", "a"], "cost": [1, 2]}, "several prices for 'a'"),
         ({"feature": NAMES, "cost": ["much", 1, 1, 1]}, "is much; a number"),
         ({"feature": NAMES, "cost": [1, np.nan, 1, 1]}, "'sepal width.*missing"),
         (
@@ -137,3 +137,16 @@ def test_price_lists_that_do_not_fit_are_refused(forest, tmp_path, frame, reason
     pd.DataFrame(frame).to_csv(file, index=False)
     with pytest.raises(ValueError, match=reason):
         unpruned_cost(forest, FeatureCost(file))
+
+
+def test_features_that_are_called_by_numbers_keep_their_names(tmp_path):
+    file = tmp_path / "prices.csv"
+    file.write_text("feature,cost\n1234567,1\n1234568,2\n0012,3\n")
+    assert FeatureCost(file).listed == ({"1234567": 1.0, "1234568": 2.0, "0012": 3.0}, {})
+
+
+def test_a_price_that_only_python_takes_for_a_number_is_refused(tmp_path):
+    file = tmp_path / "prices.csv"
+    file.write_text("feature,cost\na,1_000\nb,2\n")
+    with pytest.raises(ValueError, match="is 1_000; a number is needed"):
+        _ = FeatureCost(file).listed

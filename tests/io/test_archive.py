@@ -112,6 +112,7 @@ def array(name, change):
         (array("feature", lambda a: a + 100), "feature"),
         (array("tree_start", lambda a: a[:0]), "tree_start must rise"),
         (array("tree_start", lambda a: a[:-1]), "tree_start"),
+        (array("tree_weight", lambda a: a * np.inf), "weight that is not a finite number"),
         (array("tree_weight", lambda a: a[:-1]), "tree_weight"),
         (array("threshold", lambda a: a * np.nan), "NaN"),
         (array("categories.row", lambda a: a + 50), "not there"),
@@ -163,7 +164,7 @@ def test_an_array_that_says_it_is_larger_than_it_is_is_not_made_room_for(file):
 
 
 def test_a_small_file_that_unpacks_to_a_huge_one_is_not_unpacked(file, monkeypatch):
-    monkeypatch.setattr("secateur.io.archive._ROOM", 2**20)
+    monkeypatch.setattr("secateur.io.unpacking.ROOM", 2**20)
     with zipfile.ZipFile(file, "a", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("forest.zeros.npy", npy((10**6,), bytes(8 * 10**6)))
     with pytest.raises(ValueError, match="would unpack to"):
@@ -185,3 +186,27 @@ def test_nothing_pickled_is_loaded(tmp_path):
         np.savez(stream, header=np.array([{"format": "secateur forest"}], dtype=object))
     with pytest.raises(ValueError, match="cannot be read"):
         load_forest(file)
+
+
+@pytest.mark.parametrize("name", ["aggregation", "divisor", "comparison", "link", "n_classes", "feature_names"])
+def test_a_file_that_lost_a_fact_is_refused(file, name):
+    rewrite(file, lambda header, arrays: header["forest"].pop(name))
+    with pytest.raises(ValueError, match=f"damaged: '{name}'"):
+        load_forest(file)
+
+
+@pytest.mark.parametrize("feature", [-2, 2**31 - 1])
+def test_a_leaf_that_looks_at_a_feature_is_refused(file, feature):
+    def change(header, arrays):
+        arrays["forest.feature"][arrays["forest.right"] == -1] = feature
+
+    rewrite(file, change)
+    with pytest.raises(ValueError, match="and -1 at leaves"):
+        load_forest(file)
+
+
+def test_what_shrinks_beyond_belief_is_written_as_it_is(forest, tmp_path, monkeypatch):
+    monkeypatch.setattr("secateur.io.unpacking.ROOM", 0)
+    monkeypatch.setattr("secateur.io.unpacking.RATIO", 1)
+    again = load_forest(saved(forest, tmp_path / "f.secateur"))
+    assert same_forest(again, forest)

@@ -2,6 +2,7 @@
 
 import builtins
 import functools
+import json
 import zipfile
 
 import numpy as np
@@ -164,3 +165,66 @@ def test_skops_without_its_schema_is_told(tmp_path):
         archive.writestr("readme", "hello")
     with pytest.raises(ValueError, match="damaged"):
         load_model(tmp_path / "odd.skops")
+
+
+def change_schema(file, change):
+    """Write a .skops file again with its schema changed."""
+    with zipfile.ZipFile(file) as archive:
+        entries = {name: archive.read(name) for name in archive.namelist()}
+    schema = json.loads(entries["schema.json"])
+    change(schema)
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, content in {**entries, "schema.json": json.dumps(schema)}.items():
+            archive.writestr(name, content)
+
+
+def odd(number):
+    """Return a number as a schema has it, of which no other part of the file is a copy."""
+    return {"content": number, "__id__": 7}
+
+
+def tree_of(schema):
+    return schema["content"]["content"]["tree_"]
+
+
+@pytest.mark.parametrize("count", ["node_count", "max_depth"])
+@pytest.mark.parametrize("number", ["1000000", "-1", '"x"'])
+def test_a_tree_with_other_counts_than_nodes_is_never_built(tree, tmp_path, count, number):
+    if (count, number) == ("max_depth", "1000000"):
+        return  # room for more than there is does no harm
+    file = save_model(tree, tmp_path / "crafted.skops")
+    change_schema(file, lambda schema: tree_of(schema)["content"]["content"][count].update(odd(number)))
+    with pytest.raises(ValueError, match="damaged"):
+        load_model(file)
+
+
+@pytest.mark.parametrize("number", ["100000000", "0", "null"])
+def test_a_tree_with_other_outputs_than_classes_is_never_built(tree, tmp_path, number):
+    file = save_model(tree, tmp_path / "crafted.skops")
+    change_schema(file, lambda schema: tree_of(schema)["__reduce__"]["args"]["content"][2].update(odd(number)))
+    with pytest.raises(ValueError, match="damaged"):
+        load_model(file)
+
+
+def test_a_tree_that_is_deeper_than_it_says_is_refused(tree, tmp_path):
+    file = save_model(tree, tmp_path / "crafted.skops")
+    change_schema(file, lambda schema: tree_of(schema)["content"]["content"]["max_depth"].update(odd("0")))
+    with pytest.raises(ValueError, match="deeper than it says"):
+        load_model(file)
+
+
+def test_a_forest_with_other_classes_than_its_trees_is_refused(tmp_path):
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    model = RandomForestClassifier(2, random_state=0).fit(X, X[:, 0].round())
+    model.estimators_[1].n_classes_ = 1
+    with pytest.raises(ValueError, match="damaged"):
+        load_model(save_model(model, tmp_path / "crafted.skops"))
+
+
+def test_a_small_file_that_unpacks_to_a_huge_one_is_not_unpacked(tree, tmp_path, monkeypatch):
+    monkeypatch.setattr("secateur.io.unpacking.ROOM", 2**20)
+    file = save_model(tree, tmp_path / "bomb.skops")
+    with zipfile.ZipFile(file, "a", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("zeros.npy", bytes(2**24))
+    with pytest.raises(ValueError, match="would unpack to"):
+        load_model(file)

@@ -250,3 +250,49 @@ def test_unknown_suffix_names_the_known_ones(tmp_path):
 def test_missing_file_is_told(tmp_path):
     with pytest.raises(FileNotFoundError, match="no file"):
         read_table(tmp_path / "gone.csv")
+
+
+def test_text_with_the_separator_of_our_own_stays_in_its_row(tmp_path):
+    table = table_of(tmp_path, "a,b\n1,x\x1fy\n2,z\n")
+    assert table.columns["b"].tolist() == ["x\x1fy", "z"]
+    assert table.columns["a"].tolist() == [1.0, 2.0]
+
+
+@pytest.mark.parametrize("text", ["1_000", "\uff11\uff12", "\u0663", "7\x1f", "7\x85"])
+def test_what_pandas_takes_for_text_is_no_number(tmp_path, text):
+    assert table_of(tmp_path, f"a\n1\n{text}\n").columns["a"].tolist() == ["1", text]
+
+
+def test_the_marks_of_old_windows_for_missing_are_known(tmp_path):
+    np.testing.assert_array_equal(table_of(tmp_path, "a\n1\n1.#IND\n-1.#QNAN\n").columns["a"], [1.0, np.nan, np.nan])
+
+
+def test_columns_of_names_stay_text(tmp_path):
+    file = write(tmp_path, "feature,cost\n0012,1\n1234567,2\n")
+    assert read_table(file, text=["feature"]).columns["feature"].tolist() == ["0012", "1234567"]
+    pd.DataFrame({"feature": [12, 1234567], "group": [3.0, np.nan]}).to_parquet(tmp_path / "p.parquet")
+    table = read_table(tmp_path / "p.parquet", text=["feature", "group"])
+    assert {name: column.tolist() for name, column in table.columns.items()} == {
+        "feature": ["12", "1234567"],
+        "group": ["3", ""],
+    }
+
+
+def test_few_bytes_that_unpack_to_very_many_are_not_unpacked(tmp_path, monkeypatch):
+    monkeypatch.setattr("secateur.io.unpacking._TEXT_ROOM", 2**20)
+    file = write(tmp_path, "a,b\n" + "0,0\n" * 2**19, "rows.csv.gz")
+    with pytest.raises(ValueError, match=r"would unpack to more than.*gunzip"):
+        read_table(file)
+    monkeypatch.setattr("secateur.io.unpacking.ROOM", 2**20)
+    pd.DataFrame({"a": np.zeros(10**6)}).to_parquet(tmp_path / "p.parquet")
+    with pytest.raises(ValueError, match=r"would unpack to.*read_batches"):
+        read_table(tmp_path / "p.parquet")
+
+
+def test_texts_of_parquet_come_back_whatever_way_they_are_stored(tmp_path):
+    texts = ["b", None, "a", "b"]
+    frame = pd.DataFrame({"plain": texts, "category": pd.Categorical(texts), "none": [None] * 4})
+    frame.to_parquet(tmp_path / "p.parquet")
+    columns = read_table(tmp_path / "p.parquet").columns
+    assert columns["plain"].tolist() == columns["category"].tolist() == ["b", "", "a", "b"]
+    assert columns["none"].tolist() == [""] * 4

@@ -153,3 +153,28 @@ def test_changed_values_weights_and_base_survive_saving(tmp_path):
         changed = replace(subforest(forest, Decision(keeps[point])), value=values[point], base=path.base[point])
         changed = replace(changed, tree_weight=path.tree_weight[point][3 - changed.n_trees :])
         assert np.array_equal(path[point].raw(X), slow_scores(changed, X))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda h, a: h.update(n_points="3"), "number of points"),
+        (lambda h, a: h["facts"].pop("made_on_rows"), "made_on_rows is missing"),
+        (lambda h, a: h["facts"].update(loss=["x"]), "the fact loss"),
+        (lambda h, a: h["facts"].update(made_on_rows=True), "the fact made_on_rows"),
+        (lambda h, a: h["columns"].remove("cost"), "no column cost"),
+        (lambda h, a: a.update({"table.cost": a["table.cost"].astype("U8")}), "'cost' of the table holds"),
+        (lambda h, a: a.update({"table.risk": a["table.risk"] * np.nan}), "no number for some point"),
+        (lambda h, a: a.update({"table.n_nodes": a["table.n_nodes"][::-1].copy()}), "where the table says"),
+        (lambda h, a: a["masks.removed_at"].__setitem__(3, 10**6), "points at which nodes are gone"),
+        (lambda h, a: a["masks.removed_at"].__setitem__(2, 1), "is not a pruning"),
+        (lambda h, a: a.update(support=np.zeros(3)), "support is an array"),
+        (lambda h, a: a.update(base=np.zeros((2, 2, 2))), "base is an array"),
+        (lambda h, a: a.update(values=np.zeros((1, 1))), "values for"),
+    ],
+)
+def test_a_path_that_contradicts_itself_is_refused(path, tmp_path, change, message):
+    file = path.save(tmp_path / "p.npz")
+    rewrite(file, change)
+    with pytest.raises(ValueError, match=message):
+        Path.load(file)

@@ -12,10 +12,10 @@ import numpy as np
 from secateur.costs.base import Bill, Floats, SharedCost
 from secateur.costs.price_file import read_prices
 from secateur.forest import Forest
-from secateur.io.columns import quoted
 from secateur.io.targets import LARGEST
 from secateur.masks import NestedMasks
 from secateur.sample import Sample
+from secateur.showing import quoted
 
 Groups = Mapping[str, tuple[float, Sequence[str | int]]]
 

@@ -1,11 +1,13 @@
 """Price lists of features in files: what each costs, and what the members of a group share."""
 
+from collections import Counter
 from os import PathLike
 from typing import Any
 
 import numpy as np
 
-from secateur.io.tables import read_table
+from secateur.io.tables import is_number, read_table
+from secateur.showing import quoted, shortened
 
 
 def read_prices(file: str | PathLike[str]) -> tuple[dict[str, float], dict[str, tuple[float, list[str]]]]:
@@ -20,23 +22,22 @@ def read_prices(file: str | PathLike[str]) -> tuple[dict[str, float], dict[str, 
     ValueError
         If columns are missing, a feature comes twice, or the members of a group do not agree.
     """
-    columns = read_table(file).columns
+    columns = read_table(file, text=("feature", "group")).columns
     if not {"feature", "cost"} <= set(columns):
         raise ValueError(
-            f"{file} has the columns {', '.join(columns)}; a price list needs `feature` and `cost`. Rename them."
+            f"{file} has the columns {quoted(list(columns))}; a price list needs `feature` and `cost`. Rename them."
         )
-    names = [_text(name) for name in columns["feature"]]
-    twice = {name for name in names if names.count(name) > 1}
+    names: list[str] = columns["feature"].tolist()
+    twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
-        raise ValueError(f"{file} has several prices for {', '.join(sorted(twice))}. Keep one line for each feature.")
+        raise ValueError(f"{file} has several prices for {quoted(twice)}. Keep one line for each feature.")
     full = _numbers(names, columns["cost"], file)
     if "group" not in columns or "discount_cost" not in columns:
         return dict(zip(names, full, strict=True)), {}
     reduced = _numbers(names, columns["discount_cost"], file)
     prices: dict[str, float] = {}
     groups: dict[str, list[tuple[str, float]]] = {}
-    for name, cost, discount, group in zip(names, full, reduced, columns["group"], strict=True):
-        label = _text(group)
+    for name, cost, discount, label in zip(names, full, reduced, columns["group"].tolist(), strict=True):
         prices[name] = discount if label else cost
         if label:
             groups.setdefault(label, []).append((name, cost - discount))
@@ -58,20 +59,9 @@ def _shared(label: str, members: list[tuple[str, float]], file: Any) -> float:
 
 def _numbers(names: list[str], column: Any, file: Any) -> list[float]:
     """Return the entries of a column as numbers."""
-    found: list[float] = []
-    for name, value in zip(names, column, strict=True):
-        try:
-            found.append(float(value))
-        except ValueError:
-            found.append(np.nan)
-        if not np.isfinite(found[-1]):
-            shown = _text(value) or "missing"
+    found: list[Any] = column.tolist()
+    for name, value in zip(names, found, strict=True):
+        if (not isinstance(value, float) and not is_number(value)) or not np.isfinite(float(value)):
+            shown = "missing" if value in ("", "nan") or value != value else shortened(str(value), 40)
             raise ValueError(f"The price of {name!r} in {file} is {shown}; a number is needed. Give one, 0 if free.")
-    return found
-
-
-def _text(value: Any) -> str:
-    """Return an entry as text, empty if it is missing."""
-    if value is None or (isinstance(value, float) and np.isnan(value)):
-        return ""
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return [float(value) for value in found]

@@ -118,6 +118,8 @@ def _check_trees(forest: "Forest") -> None:
             raise ValueError(f"{name} has {len(getattr(forest, name))} entries; the forest has {n} nodes.")
     if len(forest.tree_weight) != trees or len(forest.tree_output) != trees:
         raise ValueError(f"tree_weight and tree_output must have one entry for each of the {trees} trees.")
+    if not np.isfinite(forest.tree_weight).all():
+        raise ValueError("A tree has a weight that is not a finite number. The model is damaged or was misread.")
     broken = kernels.subtree_end(start, forest.right, np.empty(n, np.int64))
     if broken != -1:
         raise ValueError(
@@ -125,6 +127,11 @@ def _check_trees(forest: "Forest") -> None:
             "Reorder the nodes so that each subtree is one slice, left before right."
         )
     used = forest.feature[forest.is_split]
+    if forest.feature.min(initial=0) < -1 or forest.feature.max(initial=-1) >= max(forest.n_features, 1):
+        raise ValueError(
+            f"A node has feature {forest.feature.min()} or {forest.feature.max()}; the forest has features 0 to "
+            f"{forest.n_features - 1}, and -1 at leaves. The model is damaged or was misread."
+        )
     if len(used) and (used.min() < 0 or used.max() >= forest.n_features):
         raise ValueError(
             f"A split looks at feature {used.min() if used.min() < 0 else used.max()}; "

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from secateur.forest import Categories, Forest, check_forest
 from secateur.forest.checking import TYPES
+from secateur.io.unpacking import fits
 
 FORMAT, VERSION = "secateur forest", 1
 
@@ -32,7 +33,10 @@ _FACTS = (
     "zero_is_missing",
     "feature_names",
 )
-_ROOM, _SHRINKAGE = 2**30, 200  # a file may unpack to a gigabyte, or to this many times its size
+
+
+_NEWER = ("sum_dtype", "addition", "symmetric", "zero_is_missing")
+"""Facts that files written before there were any lack; they have their defaults."""
 
 
 def save_forest(forest: Forest, stream: IO[bytes]) -> None:
@@ -60,9 +64,14 @@ def load_forest(file: str | PathLike[str]) -> Forest:
 
 
 def write_archive(stream: IO[bytes], header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Write a header (JSON values) and arrays."""
-    text = np.frombuffer(json.dumps(header).encode(), np.uint8)
-    np.savez_compressed(stream, allow_pickle=False, header=text, **arrays)
+    """Write a header (JSON values) and arrays; not compressed where they would shrink more than a reader trusts."""
+    everything = {"header": np.frombuffer(json.dumps(header).encode(), np.uint8), **arrays}
+    start, total = stream.tell(), sum(array.nbytes for array in everything.values())
+    np.savez_compressed(stream, allow_pickle=False, **everything)
+    if not fits(total, stream.tell() - start):
+        stream.seek(start)
+        stream.truncate()
+        np.savez(stream, allow_pickle=False, **everything)
 
 
 def read_archive(file: Path, form: str, version: int, remedy: str) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
@@ -103,7 +112,7 @@ def _check_sizes(file: Path) -> None:
     with zipfile.ZipFile(file) as archive:
         entries = archive.infolist()
         total = sum(entry.file_size for entry in entries)
-        if total > max(_ROOM, _SHRINKAGE * file.stat().st_size):
+        if not fits(total, file.stat().st_size):
             raise ValueError(f"{file.stat().st_size} bytes would unpack to {total}")
         for entry in entries:
             with archive.open(entry) as stream:
@@ -135,14 +144,14 @@ def _field(forest: Forest, name: str) -> NDArray[Any]:
 
 
 def forest_from_arrays(facts: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Forest:
-    """Return the checked forest these facts and arrays describe; facts that older files lack have their defaults.
+    """Return the checked forest these facts and arrays describe; those of `_NEWER` may be missing.
 
     Raises
     ------
     KeyError, TypeError, ValueError
         If something is missing or does not fit.
     """
-    given: dict[str, Any] = {name: facts[name] for name in _FACTS if name in facts}
+    given: dict[str, Any] = {name: facts[name] for name in _FACTS if name in facts or name not in _NEWER}
     for name in ("n_classes", "zero_is_missing", "feature_names"):
         if given.get(name) is not None:
             given[name] = tuple(given[name])

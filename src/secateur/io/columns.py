@@ -1,8 +1,10 @@
-"""Names of columns: what must hold of them, and how messages show them."""
+"""Names of columns: what must hold of them."""
 
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+
+from secateur.showing import quoted
 
 
 def check_names(names: Sequence[str], file: Path) -> None:
@@ -12,9 +14,3 @@ def check_names(names: Sequence[str], file: Path) -> None:
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
         raise ValueError(f"{file} has several columns named {quoted(twice)}; names must differ. Rename them.")
-
-
-def quoted(names: Sequence[str]) -> str:
-    """Return names in quotes, at most ten of them."""
-    more = f" and {len(names) - 10} more" if len(names) > 10 else ""
-    return ", ".join(repr(name) for name in names[:10]) + more

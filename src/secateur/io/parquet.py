@@ -10,11 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secateur.io.batches import Batches, rows_per_part
-from secateur.io.columns import check_names, quoted
+from secateur.io.columns import check_names
+from secateur.io.unpacking import check_unpacked
+from secateur.showing import quoted
 
 
-def read_parquet(file: Path) -> dict[str, NDArray[Any]]:
-    """Return all columns: float64 for numbers, else strings (dtype object).
+def read_parquet(file: Path, text: Sequence[str] = ()) -> dict[str, NDArray[Any]]:
+    """Return all columns: float64 for numbers, else strings (dtype object); those named in `text` always as strings.
 
     Raises
     ------
@@ -24,9 +26,11 @@ def read_parquet(file: Path) -> dict[str, NDArray[Any]]:
         If pyarrow is not installed.
     """
     with _opened(file) as opened:
-        check_names(opened.schema_arrow.names, file)
+        names = opened.schema_arrow.names
+        check_names(names, file)
+        check_unpacked(opened.metadata.num_rows * len(names) * 8, file, "Read it in parts, with secateur.read_batches.")
         table = opened.read()
-    return {name: _from_arrow(table.column(name)) for name in table.column_names}
+    return {name: (_names if name in text else _from_arrow)(table.column(name)) for name in names}
 
 
 def read_batches(
@@ -100,10 +104,19 @@ def _opened(file: Path) -> Iterator[Any]:
             "or save the data as .csv."
         ) from error
     try:
-        with pyarrow.parquet.ParquetFile(file) as opened:
+        with pyarrow.parquet.ParquetFile(file, read_dictionary=_texts(file)) as opened:
             yield opened
     except (pyarrow.ArrowException, OSError) as error:
         raise ValueError(f"{file} cannot be read as parquet ({error}). Save the data again.") from error
+
+
+def _texts(file: Path) -> list[str]:
+    """Return the columns of text, whose values are read once each, however often they come."""
+    import pyarrow.parquet
+    import pyarrow.types as kinds
+
+    schema = pyarrow.parquet.read_schema(file)
+    return [field.name for field in schema if kinds.is_string(field.type) or kinds.is_large_string(field.type)]
 
 
 def _holds_numbers(kind: Any) -> bool:
@@ -117,5 +130,36 @@ def _from_arrow(column: Any) -> NDArray[Any]:
     if _holds_numbers(column.type):
         numbers: NDArray[np.float64] = column.cast("float64", safe=False).to_numpy(zero_copy_only=False)
         return numbers
-    texts = ["" if value is None else str(value) for value in column.to_pylist()]
-    return np.array(texts, dtype=object)
+    import pyarrow.types as kinds
+
+    parts = column.chunks if hasattr(column, "chunks") else [column]
+    if not kinds.is_dictionary(column.type):
+        texts = ["" if value is None else str(value) for part in parts for value in part.to_pylist()]
+        return _as_objects(texts)
+    return np.concatenate([np.empty(0, object), *(_from_dictionary(part) for part in parts)])
+
+
+def _names(column: Any) -> NDArray[Any]:
+    """Return a column of names; whole numbers among them may have become 3.0 beside one that was missing."""
+    if not _holds_numbers(column.type):
+        return _from_arrow(column)
+    values = [None if value is None or value != value else value for value in column.to_pylist()]
+    return _as_objects(["" if value is None else _name(value) for value in values])
+
+
+def _name(value: Any) -> str:
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
+def _from_dictionary(part: Any) -> NDArray[Any]:
+    """Return texts of which each is in memory once."""
+    texts = _as_objects([*("" if value is None else str(value) for value in part.dictionary.to_pylist()), ""])
+    found: NDArray[Any] = texts[part.indices.fill_null(0).to_numpy(zero_copy_only=False)]
+    found[part.indices.is_null().to_numpy(zero_copy_only=False)] = ""
+    return found
+
+
+def _as_objects(texts: list[str]) -> NDArray[Any]:
+    made = np.empty(len(texts), object)
+    made[:] = texts
+    return made

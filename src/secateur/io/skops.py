@@ -6,19 +6,28 @@ crafted file could read memory it should not. Here those numbers are checked, so
 
 import functools
 import gc
+import json
 import types
+import warnings
 import zipfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import is_classifier
+from sklearn.dummy import DummyClassifier, DummyRegressor
+from sklearn.ensemble._forest import BaseForest
 from sklearn.ensemble._gb import BaseGradientBoosting
 from sklearn.ensemble._hist_gradient_boosting.gradient_boosting import BaseHistGradientBoosting
 from sklearn.tree import BaseDecisionTree
 from sklearn.tree._tree import Tree
 from sklearn.utils.validation import check_array
+
+from secateur.io.unpacking import check_unpacked, unpacked_size
+from secateur.showing import quoted
 
 _SPLITTERS = (
     *("GroupKFold", "KFold", "LeaveOneOut", "RepeatedKFold", "RepeatedStratifiedKFold", "ShuffleSplit"),
@@ -36,6 +45,8 @@ _METRICS = {
         *("median_absolute_error", "r2_score", "root_mean_squared_error", "root_mean_squared_log_error"),
     ),
 }
+
+_MOST_TRIED = 10**6  # features up to which a model is tried on a row
 
 HARMLESS = frozenset(
     {
@@ -67,24 +78,24 @@ def read_skops(file: Path, *, trust: bool = False) -> Any:
         If the file holds other types, is damaged, or holds a tree that is not one.
     """
     skops = _import_skops()
-    try:
+    with _told(file):
+        size = unpacked_size(file)
+    check_unpacked(size, file, "If you know where it comes from, load it with skops and pass the model.")
+    with _told(file):
         found = skops.get_untrusted_types(file=file)
-    except Exception as error:  # damaged bytes can raise anything
-        raise _damaged(file, error) from error
     unknown = [name for name in found if name not in HARMLESS]
     if unknown and not trust:
         raise ValueError(
-            f"{file} holds types that are not known to be harmless: {', '.join(unknown)}. Only known types are built "
+            f"{file} holds types that are not known to be harmless: {quoted(unknown)}. Only known types are built "
             "from a file. If you know where it comes from, pass trust=True (--trust)."
         )
-    try:
-        model = skops.load(file, trusted=found)
-    except Exception as error:
-        raise _damaged(file, error) from error
-    for part in _parts(model):
-        reason = _broken(part) or (None if trust else _suspicious(part))
-        if reason:
-            raise ValueError(f"{file} is damaged or was tampered with: {reason}. Save the model again.")
+    with _told(file):
+        model = _build(file, found)
+        parts = list(_parts(model))
+        reasons = (_broken(part) or (None if trust else _suspicious(part)) for part in parts)
+        reason = next(filter(None, reasons), None) or next(filter(None, map(_cannot_predict, parts)), None)
+    if reason:
+        raise ValueError(f"{file} is damaged or was tampered with: {reason}. Save the model again.")
     return model
 
 
@@ -104,12 +115,66 @@ def _import_skops() -> Any:
     return skops.io
 
 
-def _damaged(file: Path, error: Exception) -> ValueError:
-    text = str(error).strip().splitlines()
-    return ValueError(
-        f"{file} cannot be read as a .skops file ({text[0] if text else type(error).__name__}); it is damaged, or "
-        "was written with other versions of skops or scikit-learn. Save the model again with the versions installed."
-    )
+@contextmanager
+def _told(file: Path) -> Iterator[None]:
+    """Say of whatever damaged bytes raise, which can be anything, what it means."""
+    try:
+        yield
+    except Exception as error:
+        text = str(error).strip().splitlines()
+        raise ValueError(
+            f"{file} cannot be read as a .skops file ({text[0] if text else type(error).__name__}); it is damaged, or "
+            "was written with other versions of skops or scikit-learn. Save the model again with the versions "
+            "installed."
+        ) from error
+
+
+def _build(file: Path, trusted: list[str]) -> Any:
+    """Return the model, once all that trees would be built from was looked at: scikit-learn builds them of anything."""
+    from skops.io._audit import audit_tree, get_tree
+    from skops.io._utils import LoadContext
+
+    with zipfile.ZipFile(file) as archive:
+        schema = json.loads(archive.read("schema.json"))
+        root = get_tree(schema, LoadContext(src=archive, protocol=schema["protocol"]), trusted=trusted)
+        audit_tree(root, trusted=trusted)
+        for node in _inner_first(root):
+            if type(node).__name__ == "TreeNode":
+                _check_tree(node.children["args"].construct(), node.children["attrs"].construct())
+        return root.construct()
+
+
+def _inner_first(root: Any) -> Iterator[Any]:
+    """Yield the plan of every object, after the plans of what it is made of."""
+    seen, stack = set(), [(root, False)]
+    while stack:
+        node, opened = stack.pop()
+        if opened:
+            yield node
+        elif hasattr(node, "children") and id(node) not in seen:
+            seen.add(id(node))
+            stack.append((node, True))
+            stack += [(child, False) for child in _children(node)]
+
+
+def _children(node: Any) -> Iterator[Any]:
+    for child in node.children.values():
+        yield from child if isinstance(child, list | tuple) else child.values() if isinstance(child, dict) else [child]
+
+
+def _check_tree(made_with: Any, state: Any) -> None:
+    """Raise ValueError unless a tree has a number of classes for each output, and as many nodes as it says."""
+    n_features, n_classes, n_outputs = made_with
+    counts = (n_features, n_outputs, state["node_count"], state["max_depth"])
+    if any(type(number) is not int or not 0 <= number < 2**31 for number in counts):
+        raise ValueError("a tree has a count that is no number")
+    if not isinstance(n_classes, np.ndarray) or n_classes.dtype != np.intp or n_classes.shape != (n_outputs,):
+        raise ValueError("a tree has no number of classes for each of its outputs")
+    if not n_outputs or n_classes.min() < 1 or n_classes.max() >= 2**31:
+        raise ValueError("a tree has outputs without classes")
+    nodes = state["nodes"]
+    if not isinstance(nodes, np.ndarray) or nodes.shape != (state["node_count"],) or not len(nodes):
+        raise ValueError("a tree has more or fewer nodes than it says")
 
 
 def _parts(root: Any) -> Iterator[Any]:
@@ -140,15 +205,55 @@ def _broken(part: Any) -> str | None:
     """Return why a part of a model must not be walked, or None if it may."""
     if isinstance(part, Tree):
         leaf = part.children_left == -1
-        return _broken_nodes(part.children_left, part.children_right, part.feature, leaf, part.n_features)
-    if isinstance(part, BaseDecisionTree):
-        fits = not hasattr(part, "tree_") or part.tree_.n_features == part.n_features_in_
-        return None if fits else "a tree expects other features than its model"
+        reason = _broken_nodes(part.children_left, part.children_right, part.feature, leaf, part.n_features)
+        return reason or ("a tree is deeper than it says" if _depth(part) > part.max_depth else None)
+    if isinstance(part, BaseDecisionTree) and hasattr(part, "tree_"):
+        fits = part.tree_.n_features == part.n_features_in_ and _same_classes(part, part.tree_.n_classes)
+        return None if fits else "a tree expects other features than its model, or other classes"
+    if isinstance(part, BaseForest) and hasattr(part, "estimators_"):
+        fits = all(_same_classes(part, tree.tree_.n_classes) for tree in part.estimators_)
+        return None if fits else "a tree has other classes than its forest"
     if isinstance(part, BaseGradientBoosting):
         return _broken_stages(part)
     if isinstance(part, BaseHistGradientBoosting):
         return _broken_predictors(part)
     return None
+
+
+def _same_classes(model: Any, n_classes: NDArray[np.intp]) -> bool:
+    """Return whether a model has labels for as many classes as a tree of it, for each output."""
+    if model.n_outputs_ != len(n_classes):
+        return False
+    if not is_classifier(model):
+        return True
+    labels = model.classes_ if isinstance(model.classes_, list) else [model.classes_]
+    told = np.atleast_1d(model.n_classes_)
+    return np.array_equal(told, n_classes) and [len(names) for names in labels] == told.tolist()
+
+
+def _cannot_predict(model: Any) -> str | None:
+    """Return what a fitted ensemble says when it cannot predict a row of zeros; none that prepares its rows is asked.
+
+    Trees must have been looked at before: they are walked.
+    """
+    if not isinstance(model, BaseForest | BaseGradientBoosting | BaseHistGradientBoosting):
+        return None
+    prepares = getattr(model, "_preprocessor", None) is not None or _starts_elsewhere(model)
+    if not hasattr(model, "n_features_in_") or prepares or model.n_features_in_ > _MOST_TRIED:
+        return None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model.predict(np.zeros((1, model.n_features_in_)))
+    except Exception as error:  # whatever scikit-learn does not expect of its own attributes
+        return f"it cannot predict ({type(error).__name__})"
+    return None
+
+
+def _starts_elsewhere(model: Any) -> bool:
+    """Return whether a model is boosted on top of one that may want other rows than numbers."""
+    first = getattr(model, "init_", None)
+    return not (first is None or isinstance(first, str | DummyClassifier | DummyRegressor))
 
 
 def _broken_nodes(
@@ -163,6 +268,16 @@ def _broken_nodes(
     if not len(leaf) or (used < 0).any() or (used >= n_features).any():
         return "a tree has no nodes, or looks at a feature that is not there"
     return None
+
+
+def _depth(tree: Tree) -> int:
+    """Return how deep a tree is; scikit-learn makes room for as much as the tree says."""
+    level, depth = np.zeros(1, np.intp), -1
+    while len(level):
+        depth += 1
+        level = level[tree.children_left[level] != -1]
+        level = np.unique(np.concatenate([tree.children_left[level], tree.children_right[level]]))
+    return depth
 
 
 def _broken_stages(model: Any) -> str | None:

@@ -14,16 +14,22 @@ from typing import Any, TextIO
 import numpy as np
 from numpy.typing import NDArray
 
-from secateur.io.columns import check_names, quoted
+from secateur.io.columns import check_names
 from secateur.io.parquet import read_parquet
+from secateur.io.unpacking import check_gzip
+from secateur.showing import quoted
 
 _MISSING = frozenset(
-    ["", "#N/A", "#N/A N/A", "#NA", "-NaN", "-nan", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"]
+    [
+        *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>", "N/A"),
+        *("NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
+    ]
 )
 """What pandas.read_csv takes for missing, so that rows look as they did for training."""
 
 _CHUNK_ROWS = 20_000
-_SEPARATOR = "\x1f"  # the character ASCII has for this; csv files do not use it
+_SEPARATOR = "\x1f"  # the character ASCII has for this
+_OF_NUMBERS = b"0123456789+-.eE \tinfatyINFATY"  # also what is around them, and infinity and nan
 _TRUTH = {"True": 1.0, "TRUE": 1.0, "true": 1.0, "False": 0.0, "FALSE": 0.0, "false": 0.0}
 
 
@@ -114,8 +120,10 @@ class Table:
         return [self.columns[name] for name in names]
 
 
-def read_table(file: str | PathLike[str]) -> Table:
+def read_table(file: str | PathLike[str], *, text: Sequence[str] = ()) -> Table:
     """Read a .csv, .csv.gz or .parquet file; the first line of a csv names the columns.
+
+    The columns named in `text`, if there, hold names: they are text even where all of them look like numbers.
 
     Raises
     ------
@@ -132,17 +140,20 @@ def read_table(file: str | PathLike[str]) -> Table:
         raise ValueError(f"{source} has no known suffix; a data file ends in {', '.join(READERS)}. Use one of these.")
     if not source.is_file():
         raise FileNotFoundError(f"There is no file {source}; a data file is needed. Check the name.")
-    columns = reader(source)
+    columns = reader(source, text)
     if not columns or not len(next(iter(columns.values()))):
         raise ValueError(f"{source} has no rows; a line of column names and rows of data are needed. Check the file.")
     return Table(columns, str(source))
 
 
-def _read_csv(file: Path) -> dict[str, NDArray[Any]]:
-    opened: Any = gzip.open if file.suffix.lower() == ".gz" else open
+def _read_csv(file: Path, text: Sequence[str]) -> dict[str, NDArray[Any]]:
+    opened: Any = open
     try:
+        if file.suffix.lower() == ".gz":
+            check_gzip(file, "If you know where it comes from, unpack it with gunzip and pass the .csv.")
+            opened = gzip.open
         with opened(file, "rt", encoding="utf-8-sig", newline="") as stream:
-            return _parse_csv(stream, file)
+            return _parse_csv(stream, file, text)
     except (csv.Error, UnicodeDecodeError, EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise ValueError(
             f"{file} cannot be read as comma-separated text ({error}); it is damaged or something else. "
@@ -150,25 +161,33 @@ def _read_csv(file: Path) -> dict[str, NDArray[Any]]:
         ) from error
 
 
-def _parse_csv(stream: TextIO, file: Path) -> dict[str, NDArray[Any]]:
+def _parse_csv(stream: TextIO, file: Path, text: Sequence[str]) -> dict[str, NDArray[Any]]:
     """Return the columns; text is kept joined until its column is turned into numbers, which takes far less memory."""
     reader = csv.reader(stream, strict=True)
     names = next(reader, [])
     check_names(names, file)
-    joined: list[list[str]] = [[] for _ in names]
+    packed: list[list[str | tuple[str, ...]]] = [[] for _ in names]
     while chunk := list(islice(reader, _CHUNK_ROWS)):
         rows = [row for row in chunk if row]  # blank lines
         if any(len(row) != len(names) for row in rows):
             raise _ragged(file, len(names))
-        for parts, column in zip(joined, zip(*rows, strict=True), strict=False):
-            parts.append(_SEPARATOR.join(column))
-    return {
-        name: _numbers_or_text(_SEPARATOR.join(parts).split(_SEPARATOR)) if parts else np.empty(0)
-        for name, parts in zip(names, joined, strict=True)
-    }
+        for parts, column in zip(packed, zip(*rows, strict=True), strict=False):
+            parts.append(_pack(column))
+    return {name: _column(parts, as_text=name in text) for name, parts in zip(names, packed, strict=True)}
 
 
-READERS: dict[str, Callable[[Path], dict[str, NDArray[Any]]]] = {
+def _column(parts: Sequence[str | tuple[str, ...]], *, as_text: bool) -> NDArray[Any]:
+    texts = [text for part in parts for text in (part.split(_SEPARATOR) if isinstance(part, str) else part)]
+    return np.array(texts, dtype=object) if as_text else _numbers_or_text(texts)
+
+
+def _pack(texts: tuple[str, ...]) -> str | tuple[str, ...]:
+    """Return texts as one; as they are where one of them holds the separator."""
+    joined = _SEPARATOR.join(texts)
+    return joined if joined.count(_SEPARATOR) == len(texts) - 1 else texts
+
+
+READERS: dict[str, Callable[[Path, Sequence[str]], dict[str, NDArray[Any]]]] = {
     ".csv": _read_csv,
     ".csv.gz": _read_csv,
     ".parquet": read_parquet,
@@ -191,16 +210,26 @@ def _ragged(file: Path, n_columns: int) -> ValueError:
 def _numbers_or_text(texts: list[str]) -> NDArray[Any]:
     """Return float64 if every text is a number or missing, else the texts as they are."""
     column = np.array(texts, dtype=object)
+    found = _numbers(column)
+    if found is None:
+        marks = _MISSING | {"?"}  # pandas leaves "?" alone, but among numbers it can mean nothing else
+        found = _numbers(np.array(["nan" if text.strip(" \t") in marks else text for text in texts], dtype=object))
+    return column if found is None else found
+
+
+def is_number(text: str) -> bool:
+    """Return whether a text is a number, as this module understands numbers."""
+    return _numbers(np.array([text], dtype=object)) is not None
+
+
+def _numbers(column: NDArray[Any]) -> NDArray[np.float64] | None:
+    """Return texts as numbers, None if one is not; Python would also take 1_000 and digits of other scripts for one."""
+    if "".join(column).encode("utf-8", "surrogatepass").translate(None, _OF_NUMBERS):
+        return None
     try:
         return column.astype(np.float64)
     except ValueError:
-        pass
-    marks = _MISSING | {"?"}  # pandas leaves "?" alone, but among numbers it can mean nothing else
-    known = [np.nan if text.strip() in marks else text for text in texts]
-    try:
-        return np.array(known, dtype=object).astype(np.float64)
-    except ValueError:
-        return column
+        return None
 
 
 def _as_feature(column: NDArray[Any]) -> NDArray[Any]:

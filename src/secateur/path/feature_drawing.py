@@ -9,7 +9,8 @@ from secateur.costs import FeatureCost
 from secateur.forest import Forest
 from secateur.path.palette import GREY, LINES, new_axes
 from secateur.sample import Sample
-from secateur.wording import feature_name, shortened
+from secateur.showing import shortened
+from secateur.wording import feature_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

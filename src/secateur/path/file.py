@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from secateur.decision import check_keep
+from secateur.forest import Forest
 from secateur.io import adapt
 from secateur.io.adapter import ForestAdapter
 from secateur.io.archive import forest_from_arrays, forest_to_arrays, read_archive, same_forest, write_archive
 from secateur.io.replace import replacing
 from secateur.masks import Masks, NestedMasks, PackedMasks
+from secateur.path.checking import check_path
 
 if TYPE_CHECKING:
     from secateur.path import Path
@@ -61,7 +62,7 @@ def load_path(file: str | PathLike[str], model: Any = None) -> "Path":
     header, arrays = read_archive(FilePath(file), FORMAT, VERSION, _REMEDY)
     try:
         path = _assemble(header, arrays)
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
         raise ValueError(f"{file} is damaged: {error}. Make the path again.") from error
     if model is None:
         return path
@@ -78,23 +79,20 @@ def _assemble(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> 
     from secateur.path import Path
 
     forest = forest_from_arrays(header["forest"], arrays)
-    n_points = int(header["n_points"])
+    n_points = header["n_points"]
+    if not isinstance(n_points, int) or isinstance(n_points, bool) or n_points < 1:
+        raise ValueError(f"the number of points is {n_points!r:.60}")
     table = {name: arrays[f"table.{name}"] for name in header["columns"]}
     if any(column.shape != (n_points,) for column in table.values()):
         raise ValueError("a column of the table has the wrong length")
-    if "masks.removed_at" in arrays:
-        masks: Masks = NestedMasks(arrays["masks.removed_at"], n_points)
-    else:
-        masks = PackedMasks(arrays["masks.bits"], forest.n_nodes)
-    if masks.n_points != n_points or n_points < 1:
-        raise ValueError("the number of masks differs from the number of points")
-    for point in {0, n_points - 1}:
-        check_keep(forest, masks.keep(point))
+    masks = _read_masks(arrays, forest, n_points)
     values = None
     if "values" in arrays:
-        kept = [int(masks.keep(point).sum()) for point in range(n_points)]
-        values = np.split(arrays["values"], np.cumsum(kept)[:-1])
-    return Path(
+        kept = np.cumsum([int(masks.keep(point).sum()) for point in range(n_points)])
+        if len(arrays["values"]) != kept[-1]:
+            raise ValueError(f"there are {len(arrays['values'])} values for {kept[-1]} nodes")
+        values = np.split(arrays["values"], kept[:-1])
+    path = Path(
         ForestAdapter(forest),
         masks,
         table,
@@ -105,6 +103,22 @@ def _assemble(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> 
         arrays.get("base"),
         arrays.get("support"),
     )
+    check_path(path)
+    return path
+
+
+def _read_masks(arrays: Mapping[str, NDArray[Any]], forest: Forest, n_points: int) -> Masks:
+    """Return the masks, of the type, shape and range they must have."""
+    if "masks.removed_at" in arrays:
+        removed_at = arrays["masks.removed_at"]
+        fits = removed_at.shape == (forest.n_nodes,) and removed_at.dtype == np.int32
+        if not fits or removed_at.min(initial=0) < 0 or removed_at.max(initial=0) > n_points:
+            raise ValueError("the points at which nodes are gone do not fit the forest and the number of points")
+        return NestedMasks(removed_at, n_points)
+    bits = arrays["masks.bits"]
+    if bits.shape != (n_points, -(-forest.n_nodes // 8)) or bits.dtype != np.uint8:
+        raise ValueError(f"the masks are {bits.dtype} of shape {bits.shape}, which does not fit forest and points")
+    return PackedMasks(bits, forest.n_nodes)
 
 
 def _mask_arrays(masks: Masks) -> dict[str, NDArray[Any]]:

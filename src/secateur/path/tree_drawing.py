@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 from secateur.io.adapter import Adapter
 from secateur.path.palette import GREY, LINES, new_axes
 from secateur.path.tree_layout import Layout, lay_out
-from secateur.wording import class_names, feature_name, shortened, split_text
+from secateur.showing import shortened
+from secateur.wording import class_names, feature_name, split_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

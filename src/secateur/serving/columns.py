@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secateur.io.adapter import Adapter
-from secateur.io.columns import quoted
+from secateur.showing import quoted
 
 _ONE_TO_ONE = {
     "Binarizer",

@@ -9,8 +9,8 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from secateur.io.columns import quoted
 from secateur.serving.answers import Feature
+from secateur.showing import quoted
 
 
 @runtime_checkable

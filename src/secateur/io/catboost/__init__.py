@@ -81,9 +81,9 @@ def load(file: Path) -> CatBoost:
             if has_params(native.info):
                 model.get_all_params()
             _predict_one_row(model, native)
+            kept = dict(model.get_metadata())
         except Exception as error:  # of whatever type: it depends on which of CatBoost's own checks meets the damage
             raise damaged(f"CatBoost does not read it ({str(error).partition(chr(10))[0]})") from error
-    kept = dict(model.get_metadata())
     check_info(kept)  # CatBoost leaves out parameters it does not understand
     if loss_named(kept) != loss:
         raise damaged(f"CatBoost does not take {loss.name} for the loss it was trained for")

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from secateur.io.replace import replacing_folder
+from secateur.io.unpacking import check_unpacked
 
 
 class Kind(NamedTuple):
@@ -218,9 +219,16 @@ def _read_parquet(folder: Path) -> pa.Table:
     if not files:
         raise damaged(f"{folder} has no Parquet files")
     return _arrow(
-        lambda: pa.concat_tables([pq.ParquetFile(path).read() for path in files]).combine_chunks(),
+        lambda: pa.concat_tables([_rows_of(path) for path in files]).combine_chunks(),
         f"The Parquet files in {folder} cannot be read",
     )
+
+
+def _rows_of(file: Path) -> pa.Table:
+    with pq.ParquetFile(file) as opened:
+        unpacked = opened.metadata.num_rows * opened.metadata.num_columns * 8
+        check_unpacked(unpacked, file, "If you know where it comes from, load it with Spark and pass the live model.")
+        return opened.read()
 
 
 def _arrow(read: Callable[[], Any], what: str) -> Any:

@@ -36,6 +36,10 @@ def check_saved(saved: Any) -> Saved:
         texts = learner.get(name, [])
         if not isinstance(texts, list) or any(not isinstance(text, str) for text in texts):
             raise damaged(f"{name} is not a list of texts")
+        if not all(map(_is_text, texts)):
+            raise damaged(f"{name} holds bytes that are no text")
+        if name == "feature_names" and len(set(texts)) != len(texts):
+            raise damaged("two features have the same name")
         if len(texts) not in (0, features):
             raise damaged(f"it has {len(texts)} {name} and {features} features")
     attributes = learner.get("attributes", {})
@@ -49,6 +53,11 @@ def check_saved(saved: Any) -> Saved:
         typed = {name: trees.node[name][first:stop] for name in NODE_ARRAYS if name in tree}
         model["trees"][place] = tree | typed | _typed_lists(tree)
     return dict(saved)
+
+
+def _is_text(text: str) -> bool:
+    """Return whether XGBoost can tell a name again: what is no UTF-8 in a file stands here as half a character."""
+    return not any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
 def _typed_lists(tree: Saved) -> Saved:

@@ -1,0 +1,126 @@
+"""Every kind of file secateur reads, damaged in thousands of ways, is refused in words within a second or read right.
+
+Blindly (bits turned, cut off, bytes overwritten, doubled, exchanged) and by somebody who knows the format (children
+exchanged or in circles, features out of range, NaN thresholds, absurd counts, wrong types, deep nesting, huge numbers,
+zips that unpack to gigabytes, hold pickles, or name places outside).
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from joblib import Parallel, delayed
+from tests.hardening.checks import Figures
+from tests.hardening.mutating.kind import GOOD
+
+LONG = 250
+"""Times 40 mutations of each kind."""
+_EACH = 40
+_ROOT = Path(__file__).resolve().parents[3]
+_ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}  # threads cost more than they give for a few rows
+_BATCH = 2_500
+_SILENT = 120
+"""Seconds after which a process that tells of no mutation hangs."""
+KINDS = (
+    *("XGBoost .json", "XGBoost .ubj", "LightGBM .txt", "CatBoost .json", "CatBoost .cbm", "Spark folder"),
+    *(".skops", ".secateur", "path .npz", "prices .csv", "data .csv", "data .csv.gz", "data .parquet"),
+)
+_NOTES = [
+    "refused: an error that says what is wrong and what to do. same: read as the sound file. another: read otherwise, "
+    "and an independent reader says the same of that file: the model's own library for predictions, a walk through the "
+    "nodes in plain Python for Spark, .secateur and paths (all of which are also written and read again), csv, pandas "
+    "and pyarrow for tables. unusable: read, but scikit-learn itself raises an error when it is to predict.",
+    "Ends badly: another error, a difference, a process that dies or hangs, a refusal after more than a second of the "
+    "processor, growth by more than 512 MB, a file written elsewhere, or code that runs.",
+    "Half of the mutations are blind, the other half keep the syntax. Slowest and largest: seconds of the processor "
+    "until a file was refused, and megabytes the process grew by while it read one, at most.",
+]
+
+
+def run(scale: int) -> Figures:
+    """Try 40 mutations of each kind times `scale`, two processes at a time."""
+    n = _EACH * scale
+    if scale == 1:
+        jobs = [[f"{kind}:0:{n}" for kind in KINDS[part::2]] for part in range(2)]
+    else:
+        jobs = [[f"{kind}:{first}:{min(first + _BATCH, n)}"] for kind in KINDS for first in range(0, n, _BATCH)]
+    with tempfile.TemporaryDirectory() as folder:
+        found = Parallel(2, backend="threading")(delayed(outcomes)(Path(folder), job) for job in jobs)
+    told = [one for some in found for one in some]
+    rows = [_row(kind, [one for one in told if one[0] == kind]) for kind in KINDS]
+    bad = [f"{kind}, mutation {number}: {how}. {said}" for kind, number, how, said, *_ in told if how not in GOOD]
+    bad += [f"{row['file']}: {row['mutations']} of {n} were told of" for row in rows if row["mutations"] != n]
+    return Figures(rows, bad, _NOTES)
+
+
+def _row(kind: str, told: list[Any]) -> dict[str, Any]:
+    ends = Counter(how if how in GOOD else "bad" for _, _, how, *_ in told)
+    refused = [seconds for _, _, how, _, seconds, _ in told if how == "refused"]
+    return {
+        "file": kind,
+        "mutations": len(told),
+        **{how: ends[how] for how in (*GOOD, "bad")},
+        "slowest, s": max(refused, default=0.0),
+        "largest, MB": max((grown for *_, grown in told), default=0.0),
+    }
+
+
+def outcomes(folder: Path, jobs: list[str]) -> list[Any]:
+    """Return how each mutation of some jobs ended, starting again behind every one that ended the process."""
+    found: list[Any] = []
+    while jobs:
+        told, how, said = _one_process(folder, jobs)
+        found += told
+        done = Counter(kind for kind, *_ in told)
+        jobs = [_rest(job, done) for job in jobs]
+        jobs = [job for job in jobs if job is not None]
+        if jobs and how:
+            kind, first, _ = jobs[0].split(":")
+            found.append([kind, int(first), how, said, 0.0, 0.0])
+            rest = _rest(jobs[0], Counter([kind]))
+            jobs = [job for job in (rest, *jobs[1:]) if job is not None]
+        elif jobs:
+            raise RuntimeError(f"The process ended well, but told nothing of {jobs}: {said}")
+    return found
+
+
+def _rest(job: str, done: Counter[str]) -> str | None:
+    kind, first, stop = job.split(":")
+    start = int(first) + done[kind]
+    return f"{kind}:{start}:{stop}" if start < int(stop) else None
+
+
+def _one_process(folder: Path, jobs: list[str]) -> tuple[list[Any], str | None, str]:
+    """Return what a process told of the mutations it came to, how it ended if not well, and its last words."""
+    command = [sys.executable, "-W", "ignore", "-m", "tests.hardening.mutating", str(folder), *jobs]
+    with tempfile.TemporaryFile("w+") as told, tempfile.TemporaryFile("w+") as errors:
+        process = subprocess.Popen(command, cwd=_ROOT, env=_ENVIRONMENT, stdout=told, stderr=errors)
+        hangs = _waits_in_vain(process, told)
+        for stream in (told, errors):
+            stream.seek(0)
+        lines = [json.loads(line) for line in told if line.endswith("\n")]
+        how = "hang" if hangs else "crash" if process.returncode else None
+        return lines, how, f"exit code {process.returncode}: {errors.read()[-300:]}"
+
+
+def _waits_in_vain(process: "subprocess.Popen[bytes]", told: Any) -> bool:
+    """Wait for a process to end; end it, and return True, once it has told nothing for long."""
+    size, since = -1, time.monotonic()
+    while True:
+        try:
+            process.wait(1)
+            return False
+        except subprocess.TimeoutExpired:
+            now = os.fstat(told.fileno()).st_size
+            if now != size:
+                size, since = now, time.monotonic()
+            elif time.monotonic() - since > _SILENT:
+                process.kill()
+                process.wait()
+                return True

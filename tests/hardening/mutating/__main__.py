@@ -1,0 +1,144 @@
+"""python -m tests.hardening.mutating FOLDER JOB ... tries mutations and tells a line of JSON of each.
+
+A job is KIND:FIRST:STOP. The mutation that ends the process, or that it never tells of, is the one that was worse.
+"""
+
+import json
+import os
+import resource
+import shutil
+import sys
+import time
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from tests.hardening.mutating.kind import GOOD, REFUSED, SAME, Kind, damage_blindly
+from tests.hardening.mutating.shapes import OUTSIDE, RAN
+
+SECONDS = 1.0
+"""Of the processor, after which a file must have been refused; reading a sound one may take longer."""
+MEGABYTES = 512.0
+"""By which the process may grow at most while it reads a file."""
+_ADDRESSES = 4 * 2**30  # more than this cannot be had, so that a file that asks for all memory does not get it
+
+
+def main(folder: Path, jobs: list[str]) -> None:
+    """Try the mutations of some jobs."""
+    with os.fdopen(os.dup(1), "w") as told:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # libraries may tell of what they read
+        kinds = _kinds([job.split(":")[0] for job in jobs])
+        for job in jobs:
+            name, first, stop = job.split(":")
+            for number, *ended in _outcomes(kinds[name], folder, name, range(int(first), int(stop))):
+                print(json.dumps([name, number, *ended]), file=told, flush=True)
+
+
+def _kinds(names: list[str]) -> dict[str, Kind]:
+    """Return the kinds of files; what is not needed is not imported."""
+    from tests.hardening.mutating.tables import TABLES
+
+    kinds = dict(TABLES)
+    if not set(names) <= set(kinds):
+        from tests.hardening.mutating.models import MODELS
+        from tests.hardening.mutating.paths import PATHS
+
+        kinds |= MODELS | PATHS
+    return kinds
+
+
+def _outcomes(kind: Kind, folder: Path, name: str, numbers: range) -> Iterator[tuple[Any, ...]]:
+    """Yield for every mutation its number, how it ended, what was said, the seconds and the megabytes it took."""
+    work = folder / f"{name.replace(' ', '-')}-{os.getpid()}" / "work"
+    work.mkdir(parents=True)
+    sources = []
+    for k, make in enumerate(kind.makes):
+        sources.append(work.parent / f"sound{k}{kind.suffix}")
+        make(sources[-1])
+    sound = [kind.read(source) for source in sources]
+    _limit_memory()
+    for number in numbers:
+        rng = np.random.default_rng([number, 7])
+        place = int(rng.integers(len(sources)))
+        target = work / f"{number}{kind.suffix}"
+        mutate(kind, sources[place], target, rng)
+        yield number, *_outcome(kind, target, sound[place])
+        _clean(work)
+    shutil.rmtree(work.parent)
+
+
+def mutate(kind: Kind, source: Path, target: Path, rng: np.random.Generator) -> None:
+    """Write a mutation, one half blindly, the other by somebody who knows the format."""
+    (damage_blindly if rng.random() < 0.5 else kind.change)(source, target, rng)
+
+
+def _outcome(kind: Kind, file: Path, sound: Any) -> tuple[str, str, float, float]:
+    """Return how reading a file ends."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        _forget_peak()
+        before, began, found = _resident("VmRSS"), time.process_time(), None
+        try:
+            found = kind.read(file)
+            how, said = SAME, ""
+        except (ValueError, FileNotFoundError, TypeError) as error:
+            how, said = (REFUSED, str(error)) if _is_clear(error) else (type(error).__name__, str(error))
+        except BaseException as error:  # not what a user can be expected to understand
+            how, said = type(error).__name__, str(error)
+        seconds, grown = time.process_time() - began, max(_resident("VmHWM") - before, 0.0)
+        if how == SAME:
+            how, said = _judged(kind, found, file, sound)
+    if how in GOOD:
+        slow = how == REFUSED and seconds > SECONDS
+        how = _strayed(file) or ("slow" if slow else "large" if grown > MEGABYTES else how)
+    return how, said, round(seconds, 4), round(grown, 1)
+
+
+def _is_clear(error: Exception) -> bool:
+    """Return whether an error is one of ours: a sentence or more that says what to do, not one of a library below."""
+    return str(error).endswith((".", "'", "?")) and " " in str(error) and not isinstance(error, UnicodeError)
+
+
+def _judged(kind: Kind, found: Any, file: Path, sound: Any) -> tuple[str, str]:
+    """Return whether what was read is right."""
+    try:
+        how = kind.judge(found, file, sound)
+    except Exception as error:  # something was read that cannot be used
+        return type(error).__name__, f"later: {error}"
+    return (how, "") if how in GOOD else ("disagree", how)
+
+
+def _strayed(file: Path) -> str | None:
+    """Return what a file has done besides being read."""
+    if (file.parent / RAN).exists():
+        return "ran code"
+    outside = (file.parent.parent / OUTSIDE, Path(f"/{OUTSIDE}"))
+    return "wrote elsewhere" if any(place.exists() for place in outside) else None
+
+
+def _limit_memory() -> None:
+    used = int(_resident("VmSize") * 2**20)
+    resource.setrlimit(resource.RLIMIT_AS, (used + _ADDRESSES, resource.RLIM_INFINITY))
+
+
+def _resident(which: str) -> float:
+    """Return the megabytes Linux tells of this process: VmSize, VmRSS, or VmHWM, the most since `_forget_peak`."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith(which):
+            return int(line.split()[1]) / 1024
+    return 0.0
+
+
+def _forget_peak() -> None:
+    Path("/proc/self/clear_refs").write_text("5")
+
+
+def _clean(work: Path) -> None:
+    for left in work.iterdir():
+        shutil.rmtree(left) if left.is_dir() else left.unlink()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2:])
