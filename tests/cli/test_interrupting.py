@@ -3,6 +3,8 @@
 import json
 import os
 import signal
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ from tests.cli.shell import on_a_terminal
 
 import secateur as sc
 from secateur.cli.running import end_when_told
+from secateur.io import replace
 from secateur.io.files import load_model, save_model
 
 
@@ -122,6 +125,41 @@ def test_a_signal_after_writing_does_not_deny_the_file(here, args, monkeypatch):
     done = call(*args("prune", "--solver", "weakest_link"), code=130)
     assert done.stderr == f"Interrupted; {here / 's.skops'} was written.\n"
     assert (here / "s.skops").exists()
+
+
+def test_a_signal_just_after_the_file_has_its_name_does_not_deny_it(here, args, monkeypatch):
+    give_name = replace._give_name
+
+    def give_name_and_interrupt(*names, **options):
+        give_name(*names, **options)
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(replace, "_give_name", give_name_and_interrupt)
+    done = call(*args("prune", "--solver", "weakest_link"), code=130)
+    assert done.stderr == f"Interrupted; {here / 's.skops'} was written.\n"
+
+
+def test_an_error_that_comes_of_ctrl_c_is_ctrl_c(here, args, monkeypatch):
+    def swallow(*_, **__):
+        try:
+            raise KeyboardInterrupt
+        except KeyboardInterrupt as error:
+            raise RuntimeError("Error calling __set_name__") from error
+
+    monkeypatch.setattr("secateur.api.evaluated_path", swallow)
+    done = call(*args("prune"), code=130)
+    assert done.stderr == "Interrupted; nothing was written.\n"
+
+
+def test_ctrl_c_before_a_command_runs_ends_the_program_at_once():
+    code = (
+        "import secateur.cli, signal, sys\n"
+        "program = sys.modules['secateur.cli.app']\n"
+        "program.app = lambda **_: signal.raise_signal(signal.SIGINT)\n"
+        "program.main()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (130, "Interrupted; nothing was written.\n")
 
 
 def test_an_interrupted_demo_leaves_no_folder(tmp_path, watched):

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from secateur.cli.running import EXIT_CODES, FAILED, Command, end_when_told, forget_stdout, runs
+from secateur.cli.running import EXIT_CODES, FAILED, Command, end_when_told, forget_stdout, leave_when_interrupted, runs
 from secateur.cli.terminal import colours_wanted, say, stdout
 
 app = typer.Typer(
@@ -22,6 +22,7 @@ app = typer.Typer(
 def main() -> None:
     """Run the command line."""
     end_when_told()
+    leave_when_interrupted()
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # closed by whoever started the program
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115

@@ -52,8 +52,8 @@ def run_demo(folder: Path, *, force: bool) -> dict[str, Any]:
         chosen = choose_point(path, max_nodes=MAX_NODES)
         fewer = evaluated_path(model, parts.X_prune, parts.y_prune, solver="fewer_trees")
     folder.mkdir(parents=True, exist_ok=True)
+    current().writes(file)
     chosen.save(file, force=force)
-    current().written = file
     again = {"chosen": _SNIPPET}
     rows = {"X": parts.X_test, "y": parts.y_test}
     write_report(path, page, force, again, point=chosen.point, baselines={"fewer trees": fewer}, **rows)

@@ -35,8 +35,8 @@ def finish_model(chosen: "Pruned", out: Path, force: bool, json: bool) -> None:
 
     run = current()
     with progress_bar(f"writing {out.name}"):
+        run.writes(out)
         chosen.save(out, force=force)
-        run.written = out
         summary = chosen.summary()
     if json:
         print_json({**summary, "file": str(out), "interrupted": run.interrupted})
@@ -88,8 +88,8 @@ def finish_path(path: "PruningPath", out: Path, force: bool, json: bool) -> None
 
     run = current()
     with progress_bar(f"writing {out.name}"):
+        run.writes(out)
         path.save(out, force=force)
-        run.written = out
     if json:
         print_json({**describe_path(path, out), "interrupted": run.interrupted})
     else:
@@ -103,8 +103,8 @@ def finish_report(
     """Write a report and show what its chosen point gained and lost; `again` are lines that get a point again."""
     from secateur.cli.show import print_json, print_summary, print_written
 
+    current().writes(out)
     facts = write_report(path, out, force, again, **options)
-    current().written = out
     if json:
         print_json({**facts, "file": str(out)})
     else:

@@ -37,6 +37,17 @@ def end_when_told() -> None:
     signal.signal(signal.SIGTERM, terminate)
 
 
+def leave_when_interrupted() -> None:
+    """Let Ctrl-C end the program at once until a command runs: nothing is lost, and no import can swallow it."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _leave)
+
+
+def _leave(*_: Any) -> NoReturn:
+    os.write(2, b"Interrupted; nothing was written.\n")
+    os._exit(INTERRUPTED)
+
+
 def runs(command: Command) -> Command:
     """Return the command with errors, warnings and interruptions told in plain sentences, and exit codes.
 
@@ -45,6 +56,8 @@ def runs(command: Command) -> Command:
 
     @functools.wraps(command)
     def run(*args: Any, **kwargs: Any) -> None:
+        if signal.getsignal(signal.SIGINT) is _leave:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
         with begun(Run(command, kwargs, kwargs["quiet"])) as here, warnings.catch_warnings():
             warnings.simplefilter("always", UserWarning)
             warnings.showwarning = functools.partial(_show_warning, here)
@@ -64,12 +77,13 @@ def _attempt(work: Callable[[], None], run: Run, debug: bool) -> int:
     except BrokenPipeError:
         return forget_stdout()
     except KeyboardInterrupt:
-        say(f"Interrupted; {_what_is_left(run)}", "yellow")
-        return INTERRUPTED
+        return _interrupted(run)
     except Terminated:
         say(f"Terminated; {_what_is_left(run)}", "yellow")
         return TERMINATED
     except Exception as error:
+        if _comes_of_interruption(error):
+            return _interrupted(run)
         if debug:
             traceback.print_exc()
         return _tell(error, run)
@@ -78,6 +92,18 @@ def _attempt(work: Callable[[], None], run: Run, debug: bool) -> int:
         say(f"Interrupted; {made} made from what was computed until then. Run again for the whole.", "yellow")
         return INTERRUPTED
     return 0
+
+
+def _interrupted(run: Run) -> int:
+    say(f"Interrupted; {_what_is_left(run)}", "yellow")
+    return INTERRUPTED
+
+
+def _comes_of_interruption(error: BaseException | None) -> bool:
+    """Return whether Ctrl-C is behind an error: Python makes a RuntimeError of one in the midst of an import."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__
+    return error is not None
 
 
 def _tell(error: Exception, run: Run) -> int:

@@ -35,8 +35,8 @@ class Run:
         Whether results and progress are left out.
     interrupted : bool
         Whether Ctrl-C cut short what is computed; the result is then a partial one.
-    written : Path or None
-        The result, once it is there.
+    out : Path or None
+        Where the result goes, once it is about to be written.
     line : Line or None
         What the terminal shows at its bottom just now.
     warned : set of str
@@ -47,9 +47,28 @@ class Run:
     given: Mapping[str, Any] = field(default_factory=dict)
     quiet: bool = False
     interrupted: bool = False
-    written: Path | None = None
+    out: Path | None = None
     line: Line | None = None
     warned: set[str] = field(default_factory=set)
+    before: tuple[int, int] | None = None
+
+    def writes(self, out: Path) -> None:
+        """Note that the result is about to be written."""
+        self.before, self.out = _identity(out), out
+
+    @property
+    def written(self) -> Path | None:
+        """The result, once it is there: asked of the disk, as Ctrl-C may come just after it was written."""
+        return self.out if self.out is not None and _identity(self.out) not in (None, self.before) else None
+
+
+def _identity(file: Path) -> tuple[int, int] | None:
+    """Return what differs between a file and one that has taken its place; None if there is none."""
+    try:
+        found = file.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns
 
 
 _runs = [Run(lambda: None)]

@@ -3,7 +3,7 @@
 from tests.hardening.alone import alone, own_mounts
 from tests.hardening.checks import Figures
 
-LONG = 40
+LONG = 20
 _LIMIT = 3600.0
 _MODULE = "tests.hardening.faults.disks"
 

@@ -5,7 +5,7 @@ from typing import Any
 from tests.hardening.alone import alone
 from tests.hardening.checks import Figures
 
-LONG = 10
+LONG = 5
 _LIMIT = 1800.0  # seconds after which a process counts as locked up
 _MODULE = "tests.hardening.faults.sharing"
 

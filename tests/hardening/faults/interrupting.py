@@ -21,6 +21,7 @@ from tests.hardening.faults.outputs import digest, digest_of_model, digest_of_pa
 from tests.hardening.faults.tables import command_files
 
 import secateur as sc
+from secateur.cli import main
 from secateur.warnings import InterruptedWarning
 
 _TOO_LATE = "too late"
@@ -275,9 +276,11 @@ def _wrong(code: int, said: str, changed: bool, is_whole: bool) -> list[str]:
 def _run(words: list[str], seconds: float | None) -> tuple[int, str]:
     """Run a command in a fork, with Ctrl-C after some seconds, and return its code and what it said."""
     with tempfile.TemporaryFile() as said:
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # or a fork could unwind what is ours
         child = os.fork()
         if child == 0:
             _command(words, said.fileno())
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
         if seconds is not None:
             time.sleep(seconds)
             os.kill(child, signal.SIGINT)
@@ -294,8 +297,7 @@ def _command(words: list[str], output: int) -> None:
         os.dup2(output, 1)
         os.dup2(output, 2)
         sys.argv = ["secateur", *words]
-        from secateur.cli import main
-
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
         main()
         code = 0
     except SystemExit as ended:
