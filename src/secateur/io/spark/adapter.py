@@ -104,7 +104,9 @@ class SparkAdapter(Adapter):
         """Return Spark's probability column."""
         if self.saved.kind.boosted:
             odds = np.empty(raw.shape)
-            kernels.exp_all(2.0 * raw, odds)  # as Java's; NumPy's differs in the last digit on some processors
+            kernels.exp_all(
+                2.0 * raw, odds
+            )  # Java's, but for a rare last digit; NumPy's differs more often, by processor
             first = 1.0 / (1.0 + odds)
             return np.hstack([first, 1.0 - first])
         return shares_of(raw) if self.raw_is_total else raw
