@@ -66,3 +66,12 @@ def test_a_constant_target_of_zero_is_pruned_by_feature_cost(rows, model):
 def test_a_method_that_compares_all_pairs_of_trees_refuses_a_hundred_thousand(solver, rows):
     with pytest.raises(ValueError, match=r"which for 100000 trees takes 80 GB; it is for at most 20000. Use"):
         sc.prune_path(stumps(100_000, n_features=3, n_classes=0), *rows, solver=solver)
+
+
+@pytest.mark.parametrize("solver", [sc.solvers.BestSubset(), sc.solvers.TreeLasso()])
+def test_trees_that_say_the_same_of_all_rows_are_worth_nothing(solver, rows):
+    X, y = rows
+    path = sc.prune_path(stumps(5, n_features=3, n_classes=0), np.full_like(X, 50.0), y, solver=solver)
+    assert np.allclose(path.table["risk"][1:], np.var(y))
+    if "bound" in path.table:
+        assert np.allclose(path.table["bound"][1:], np.var(y))

@@ -57,7 +57,8 @@ def prune_path(
     ----------
     model : fitted model or Forest
     X, y : rows and targets by which nodes are judged
-        `y` is not needed for models that learn without one (IsolationForest).
+        X is a matrix, also sparse or a memory map, a pandas, polars or Arrow table, or `Batches`; the same numbers
+        give the same path. `y` is not needed for models that learn without one (IsolationForest).
     solver : Solver, a name, or "auto"
     cost : Cost or a name, default nodes
     loss : Loss or a name, default what the model is usually judged by

@@ -107,7 +107,7 @@ def _spark(task: str, rng: Rng) -> Case:
     names["numbers"] = ("forest_regression", "boosted_regression", "tree_regression")
     found = RECIPES[f"spark_{rng.choice(names[task])}"]()
     rows = rng.choice(len(found.X), int(rng.integers(40, 80)))
-    return Case(found.model, found.X[rows], np.asarray(found.y)[rows], found.X, None, found.ask)
+    return Case(found.model, found.X[rows], np.asarray(found.y)[rows], found.X, None, found.ask, ulp=1)
 
 
 def _forest(task: str, rng: Rng) -> Case:

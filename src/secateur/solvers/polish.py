@@ -8,6 +8,8 @@ from numpy.typing import NDArray
 from secateur.solvers.additive import Additive, State
 
 Floats = NDArray[np.float64]
+_DUST = 1e-14
+"""What differs by less than this share of a tree's largest value is the work of rounding."""
 _CHUNK = 2**22
 """How many numbers a matrix of rows by trees may have."""
 
@@ -76,6 +78,7 @@ def normal_equations(ensemble: Additive, state: State, trees: NDArray[np.intp]) 
     gram, match = np.zeros((len(trees), len(trees))), np.zeros(len(trees))
     at_leaves = np.where(forest.is_split, 0.0, ensemble.share)[:, None] * state.part
     mean = np.add.reduceat(at_leaves, forest.root)[trees] / ensemble.weight.sum()
+    dust = _DUST * np.maximum.reduceat(np.abs(state.part), forest.root)[trees]
     output = forest.tree_output[trees]
     step = max(_CHUNK // max(len(trees), 1), 1)
     for rows in (slice(first, first + step) for first in range(0, n_rows, step)):
@@ -84,6 +87,7 @@ def normal_equations(ensemble: Additive, state: State, trees: NDArray[np.intp]) 
             some = np.flatnonzero((output == k) | (output < 0))
             column = min(k, state.part.shape[1] - 1)
             added = state.part[nodes[some], column] - mean[some, column, None]
+            added[np.abs(added) <= dust[some, column, None]] = 0.0  # a constant tree, whose mean was rounded
             weighted = added * ensemble.weight[rows]
             gram[np.ix_(some, some)] += weighted @ added.T
             match[some] += weighted @ (ensemble.target[rows, k] - ensemble.start[rows, k])

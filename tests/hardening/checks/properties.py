@@ -56,7 +56,9 @@ _NOTES = [
     "best of all prunings of a tiny forest.",
     "Pruned twice with the same limit of nodes on the same rows: solvers that keep the values of nodes change nothing "
     "the second time. Those that learn new values (their rows have `twice: smaller`) may find a still smaller model "
-    "then, never a larger one.",
+    "then, never a larger one. MaxHeap learns what to keep by new values even where it puts the old ones back.",
+    "Probabilities of Spark's boosted trees agree with ours to one unit in the last place: Java's exponential is not "
+    "the C library's.",
     "CostDescent orders its points by what their features cost, so that nodes may rise on the way.",
 ]
 
@@ -141,7 +143,7 @@ def _twice(solver: Solver, case: Case, path: Path, count: Counter[str]) -> Itera
     same_shape = np.array_equal(twice.forest.right, once.forest.right)
     if same_shape and (solver.changes or np.array_equal(twice.forest.value[leaf], once.forest.value[leaf])):
         count["twice: the same"] += 1
-    elif twice.forest.n_nodes <= once.forest.n_nodes and solver.changes:
+    elif twice.forest.n_nodes <= once.forest.n_nodes and (solver.changes or solver.name == "max_heap"):
         count["twice: smaller"] += 1
     else:
         yield f"pruning twice to {limit} nodes gives {twice.forest.n_nodes}, once {once.forest.n_nodes}"

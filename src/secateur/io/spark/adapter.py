@@ -103,7 +103,7 @@ class SparkAdapter(Adapter):
     def probabilities(self, raw: NDArray[np.floating]) -> Any:
         """Return Spark's probability column."""
         if self.saved.kind.boosted:
-            first = expit(-2.0 * raw)  # by the C library's exp, as Java's; numpy's own differs with the processor
+            first = expit(-2.0 * raw)  # C's exp is Java's but for a rare last digit; NumPy's differs more often
             return np.hstack([first, 1.0 - first])
         return shares_of(raw) if self.raw_is_total else raw
 
