@@ -5,7 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from sklearn.ensemble import RandomForestRegressor
-from tests.strategies import stumps
+from tests.feature_problems import random_problem
+from tests.strategies import random_forest, random_rows, stumps
 
 import secateur as sc
 
@@ -68,10 +69,11 @@ def test_a_method_that_compares_all_pairs_of_trees_refuses_a_hundred_thousand(so
         sc.prune_path(stumps(100_000, n_features=3, n_classes=0), *rows, solver=solver)
 
 
-@pytest.mark.parametrize("solver", [sc.solvers.BestSubset(), sc.solvers.TreeLasso()])
-def test_trees_that_say_the_same_of_all_rows_are_worth_nothing(solver, rows):
-    X, y = rows
-    path = sc.prune_path(stumps(5, n_features=3, n_classes=0), np.full_like(X, 50.0), y, solver=solver)
+def test_trees_that_say_the_same_of_all_rows_are_worth_nothing():
+    rng = np.random.default_rng(68)  # one of few seeds for which the rounded means of all trees differ from them
+    random_problem(rng)
+    forest = random_forest(rng, n_trees=5, max_splits=3, aggregation="mean")
+    X, y = random_rows(rng, 20, forest.n_features), rng.normal(size=20)
+    path = sc.prune_path(forest, X, y, solver="best_subset")
+    assert np.allclose(path.table["bound"][1:], np.var(y))
     assert np.allclose(path.table["risk"][1:], np.var(y))
-    if "bound" in path.table:
-        assert np.allclose(path.table["bound"][1:], np.var(y))
