@@ -60,6 +60,8 @@ def test_formats_give_the_same_result(here):
     for name in ("rows.csv", "rows.csv.gz", "rows.parquet"):
         args = ("prune", here / "forest.skops", here / name, "--target", "y", "--max-nodes", 150, "--force", "--json")
         found.append(json.loads(call(*args, "--out", here / "s.skops").stdout))
+        for when in ("before", "after"):
+            del found[-1][when]["bytes"]  # skops numbers objects by their addresses
     assert found[0] == found[1] == found[2]
 
 
