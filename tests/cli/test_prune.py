@@ -58,6 +58,8 @@ def test_formats_give_the_same_result(here):
     for name in ("rows.csv", "rows.csv.gz", "rows.parquet"):
         args = ("prune", here / "forest.skops", here / name, "--target", "y", "--max-nodes", 150, "--force", "--json")
         found.append(json.loads(call(*args, "--out", here / "s.skops").stdout))
+    for told in found:  # skops names its parts by where they are in memory, so that files differ by some bytes
+        del told["before"]["bytes"], told["after"]["bytes"]
     assert found[0] == found[1] == found[2]
 
 
@@ -75,7 +77,7 @@ def test_row_weights_are_taken_from_their_column(here):
 def test_a_pipeline_gets_its_text_columns(tmp_path):
     rng = np.random.default_rng(0)
     rows = pd.DataFrame({"colour": rng.choice(["red", "blue", "grey"], 200), "size": rng.normal(size=200)})
-    rows.loc[::9, "colour"] = None
+    rows.loc[::9, "colour"] = np.nan
     y = (rows["colour"] == "red") ^ (rows["size"] > 0)
     encode = make_column_transformer((OneHotEncoder(), ["colour"]), remainder="passthrough")
     save_model(make_pipeline(encode, RandomForestClassifier(5, random_state=0)).fit(rows, y), tmp_path / "p.skops")
