@@ -3,15 +3,33 @@
 # All need only Python 3.11+ and make: they create .venv and install into it on the first call.
 PYTHON ?= python3
 BIN := .venv/bin
-PIP := $(BIN)/pip install --quiet --disable-pip-version-check
+INSTALL := pip install --quiet --disable-pip-version-check
+PIP := $(BIN)/$(INSTALL)
+PIP_MIN := .venv-min/bin/$(INSTALL) --constraint tests/oldest.txt
+CORE := tests/kernels tests/path tests/cli/test_prune.py tests/cli/test_terminal.py tests/cli/test_help_and_inspect.py \
+	tests/solvers/test_weakest_link.py tests/solvers/test_linear_program.py tests/io/test_sklearn.py tests/io/test_skops.py \
+	tests/io/test_archive.py tests/io/test_saved_models.py tests/test_forest.py tests/test_routing.py tests/test_versions.py
+KERNELS := tests/kernels tests/test_routing.py tests/test_forest.py tests/editing tests/solvers tests/serving \
+	tests/training tests/path
 
-.PHONY: demo test check docs pictures bench harden clean
+.PHONY: demo test test-bounds test-min test-min-core check docs pictures bench harden clean
 
 demo: .venv/.core
 	$(BIN)/secateur demo --out demo --force
 
 test: check
 	$(BIN)/python -m pytest -n auto --dist loadgroup
+
+# Kernels that look at every index, compiled into a cache of their own; they are slower, so the tests near them alone.
+test-bounds: .venv/.dev
+	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=.numba-bounds $(BIN)/python -m pytest -n auto --dist loadgroup $(KERNELS)
+
+# The suite with the oldest supported version of every dependency; the core is what every user has: no Spark, no site.
+test-min: .venv-min/.dev
+	.venv-min/bin/python -m pytest -n auto --dist loadgroup
+
+test-min-core: .venv-min/.core
+	.venv-min/bin/python -m pytest -n auto --dist loadgroup $(CORE)
 
 check: .venv/.dev
 	$(BIN)/ruff check .
@@ -41,5 +59,14 @@ harden: .venv/.dev
 	$(PIP) --editable ".[dev]"
 	touch $@
 
+.venv-min/.core: pyproject.toml tests/oldest.txt
+	$(PYTHON) -m venv --clear .venv-min
+	$(PIP_MIN) --editable ".[test]"
+	touch $@
+
+.venv-min/.dev: .venv-min/.core
+	$(PIP_MIN) --editable ".[dev]"
+	touch $@
+
 clean:
-	rm -rf .venv demo site .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-min .numba-bounds demo site .mypy_cache .ruff_cache .pytest_cache .hypothesis

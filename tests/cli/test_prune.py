@@ -79,7 +79,7 @@ def test_row_weights_are_taken_from_their_column(here):
 def test_a_pipeline_gets_its_text_columns(tmp_path):
     rng = np.random.default_rng(0)
     rows = pd.DataFrame({"colour": rng.choice(["red", "blue", "grey"], 200), "size": rng.normal(size=200)})
-    rows.loc[::9, "colour"] = None
+    rows.loc[::9, "colour"] = np.nan
     y = (rows["colour"] == "red") ^ (rows["size"] > 0)
     encode = make_column_transformer((OneHotEncoder(), ["colour"]), remainder="passthrough")
     save_model(make_pipeline(encode, RandomForestClassifier(5, random_state=0)).fit(rows, y), tmp_path / "p.skops")

@@ -13,7 +13,7 @@ def needs(model, X):
     needed = np.zeros((len(rows), forest.n_features), bool)
     everyone = np.arange(len(rows))
     for start, leaves in zip(forest.root, route(forest, rows), strict=True):
-        v = forest.parent[start + leaves]
+        v = forest.parent[start + leaves.astype(np.intp)]
         while (v != -1).any():
             needed[everyone[v != -1], forest.feature[v[v != -1]]] = True
             v = np.where(v == -1, -1, forest.parent[v])

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.cases import case
 from tests.strategies import all_prunings, generators, random_forest, random_rows, step
@@ -141,6 +141,7 @@ def test_raising_never_does_worse_than_cutting_on_the_rows_given():
 
 @many
 @given(generators, st.booleans(), st.sampled_from([0.0, 1.0, 2.5]))
+@example(np.random.default_rng(301990404), True, 0.0)  # as many errors with as without a split
 def test_pessimistic_error_is_its_definition(rng, classes, standard_errors):
     problem = random_problem(rng, classes)
     forest = problem.forest

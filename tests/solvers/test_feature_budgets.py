@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from sklearn.datasets import load_breast_cancer
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
@@ -69,6 +69,7 @@ def test_a_problem_beyond_the_arithmetic_says_that_it_was_rounded():
 
 
 @given(values=st.lists(st.floats(0, 1e6), min_size=1, max_size=8))
+@example(values=[5e-324])
 def test_whole_numbers_are_never_above_the_numbers_they_stand_for(values):
     values = np.array(values)
     whole, unit = as_whole(values, 2**30)

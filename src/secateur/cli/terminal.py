@@ -124,6 +124,6 @@ def _console(**settings: Any) -> "Console":
             raise BrokenPipeError
 
     stream = sys.stderr if settings.get("stderr") else sys.stdout
-    if not colours_wanted(terminal=stream.isatty()):
+    if not (wanted := colours_wanted(terminal=stream.isatty())):
         settings["color_system"] = None
-    return _Console(highlight=False, **settings)
+    return _Console(highlight=False, no_color=not wanted, **settings)  # rich 13 takes an empty NO_COLOR for a wish

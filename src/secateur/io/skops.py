@@ -6,6 +6,7 @@ crafted file could read memory it should not. Here those numbers are checked, so
 
 import functools
 import gc
+import io
 import json
 import types
 import warnings
@@ -45,6 +46,11 @@ _METRICS = {
         *("median_absolute_error", "r2_score", "root_mean_squared_error", "root_mean_squared_log_error"),
     ),
 }
+_LOSSES = (
+    *("AbsoluteError", "ExponentialLoss", "HalfBinomialLoss", "HalfGammaLoss", "HalfMultinomialLoss"),
+    *("HalfPoissonLoss", "HalfSquaredError", "HuberLoss", "PinballLoss"),
+)
+_LINKS = ("HalfLogitLink", "IdentityLink", "Interval", "LogLink", "LogitLink", "MultinomialLogit")
 
 _MOST_TRIED = 10**6  # features up to which a model is tried on a row
 
@@ -54,6 +60,8 @@ HARMLESS = frozenset(
         "numpy.dtype",
         "secateur.costs.features.FeatureCost",
         "secateur.training.budget_forest.BudgetForestClassifier",
+        "sklearn.compose._column_transformer._RemainderColsList",
+        "sklearn.ensemble._hist_gradient_boosting.binning._BinMapper",
         "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
         "sklearn.metrics._scorer._PassthroughScorer",
         "sklearn.metrics._scorer._PredictScorer",
@@ -61,12 +69,22 @@ HARMLESS = frozenset(
         "sklearn.metrics._scorer._Scorer",
         "sklearn.metrics._scorer._ThresholdScorer",
         "sklearn.tree._tree.Tree",
+        "sklearn.utils._metadata_requests.MetadataRequest",
+        "sklearn.utils._metadata_requests.MethodMetadataRequest",
         "sklearn.utils.validation.check_array",
+        *(f"sklearn._loss._loss.Cy{name}" for name in _LOSSES),
+        *(f"sklearn._loss.loss.{name}" for name in _LOSSES),
+        *(f"sklearn._loss.link.{name}" for name in _LINKS),
         *(f"sklearn.model_selection._split.{name}" for name in _SPLITTERS),
         *(f"sklearn.metrics._{kind}.{name}" for kind, names in _METRICS.items() for name in names),
     }
 )
-"""Types and functions that fitted tree models, pipelines and searches hold, and that skops does not trust itself."""
+"""Types and functions that fitted tree models, pipelines and searches hold, and that skops does not always trust."""
+
+_MOVED = {b'"__module__": "_loss"': b'"__module__": "sklearn._loss._loss"'}
+"""Words in files of scikit-learn 1.6, which named compiled losses without their package, and the words of today."""
+
+_SCHEMA = "schema.json"
 
 
 def read_skops(file: Path, *, trust: bool = False) -> Any:
@@ -82,7 +100,8 @@ def read_skops(file: Path, *, trust: bool = False) -> Any:
         size = unpacked_size(file)
     check_unpacked(size, file, "If you know where it comes from, load it with skops and pass the model.")
     with _told(file):
-        found = skops.get_untrusted_types(file=file)
+        data = _with_names_of_today(file)
+        found = skops.get_untrusted_types(data=data)
     unknown = [name for name in found if name not in HARMLESS]
     if unknown and not trust:
         raise ValueError(
@@ -90,7 +109,7 @@ def read_skops(file: Path, *, trust: bool = False) -> Any:
             "from a file. If you know where it comes from, pass trust=True (--trust)."
         )
     with _told(file):
-        model = _build(file, found)
+        model = _build(data, found)
         parts = list(_parts(model))
         reasons = (_broken(part) or (None if trust else _suspicious(part)) for part in parts)
         reason = next(filter(None, reasons), None) or next(filter(None, map(_cannot_predict, parts)), None)
@@ -102,6 +121,22 @@ def read_skops(file: Path, *, trust: bool = False) -> Any:
 def write_skops(model: Any, stream: IO[bytes]) -> None:
     """Write a model, compressed."""
     _import_skops().dump(model, stream, compression=zipfile.ZIP_DEFLATED)
+
+
+def _with_names_of_today(file: Path) -> bytes:
+    """Return what a file holds, with types that have moved since named where they are now."""
+    data = file.read_bytes()
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        schema = archive.read(_SCHEMA)
+        if not any(word in schema for word in _MOVED):
+            return data
+        for then, now in _MOVED.items():
+            schema = schema.replace(then, now)
+        written = io.BytesIO()
+        with zipfile.ZipFile(written, "w") as renewed:
+            for name in archive.namelist():
+                renewed.writestr(name, schema if name == _SCHEMA else archive.read(name))
+    return written.getvalue()
 
 
 def _import_skops() -> Any:
@@ -129,13 +164,13 @@ def _told(file: Path) -> Iterator[None]:
         ) from error
 
 
-def _build(file: Path, trusted: list[str]) -> Any:
+def _build(data: bytes, trusted: list[str]) -> Any:
     """Return the model, once all that trees would be built from was looked at: scikit-learn builds them of anything."""
     from skops.io._audit import audit_tree, get_tree
     from skops.io._utils import LoadContext
 
-    with zipfile.ZipFile(file) as archive:
-        schema = json.loads(archive.read("schema.json"))
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        schema = json.loads(archive.read(_SCHEMA))
         root = get_tree(schema, LoadContext(src=archive, protocol=schema["protocol"]), trusted=trusted)
         audit_tree(root, trusted=trusted)
         for node in _inner_first(root):

@@ -13,6 +13,8 @@ from secateur.problem import Problem
 from secateur.solvers.base import Solver
 from secateur.solvers.pruned_once import ONLY_OWN_PREDICTIONS, cut_below, two_points
 
+_ROUNDING = 1e-12
+
 
 @final
 @dataclass(frozen=True, repr=False)
@@ -58,5 +60,6 @@ class PessimisticError(Solver):
         corrected = kernels.sum_over_leaves(forest.right, errors) + leaves / 2
         n = np.where(problem.weight > 0, problem.weight, 1.0)
         spread = np.sqrt(np.abs(corrected * (n - corrected)) / n)
-        cut = errors + 0.5 <= corrected + self.standard_errors * spread
+        rounding = _ROUNDING * problem.total_weight  # shares times weights are whole numbers but for that
+        cut = errors + 0.5 <= corrected + self.standard_errors * spread + rounding
         return two_points(problem, cut_below(forest, cut), repr(self))

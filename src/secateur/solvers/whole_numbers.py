@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 _DENOMINATOR = 10**6
 _MANY = 100_000
+_SMALLEST = float(np.finfo(float).smallest_subnormal)
 
 
 def as_whole(values: Floats, largest: int) -> tuple[NDArray[np.int64], float]:
@@ -28,5 +29,7 @@ def as_whole(values: Floats, largest: int) -> tuple[NDArray[np.int64], float]:
         if close.all() and int(fractions[-1] * common) // step <= largest:
             unit = step / common
             return np.rint(values / unit).astype(np.int64), unit
+    if different[-1] <= largest * _SMALLEST:  # steps smaller than that are not numbers
+        return np.rint(values / _SMALLEST).astype(np.int64), _SMALLEST
     unit = float(different[-1]) / largest
     return np.floor(values / unit * (1 - 1e-15)).astype(np.int64), unit
