@@ -3,11 +3,13 @@
 import shlex
 from collections.abc import Mapping
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from secateur.cli.progress import progress_bar
 from secateur.cli.terminal import current
+from secateur.showing import printable
 
 if TYPE_CHECKING:
     from secateur.path import Path as PruningPath
@@ -117,21 +119,29 @@ def write_report(
         from secateur.reporting import describe, write_facts
 
         facts = describe(path, **options)
-        facts["code"] |= again
+        facts["code"] |= {name: printable(line) for name, line in again.items()}  # what is copied is what is seen
         write_facts(facts, out, force=force)
     return facts
 
 
 def command_line(*left_out: str) -> str:
     """Return the command that runs as it was typed, less some options."""
-    import click
-
-    context = click.get_current_context()
+    context = _context()
     words: list[str] = []
     for param in context.command.params:
         name = param.name or ""
-        if name in left_out or context.get_parameter_source(name) is not click.core.ParameterSource.COMMANDLINE:
+        source = context.get_parameter_source(name)
+        if name in left_out or source is None or source.name != "COMMANDLINE":
             continue
         value = context.params[name]
-        words += ([param.opts[0]] if isinstance(param, click.Option) else []) + ([] if value is True else [str(value)])
+        words += [param.opts[0]] if param.opts[0].startswith("-") else []
+        words += [] if value is True else [str(value)]
     return shlex.join(["secateur", context.info_name or "", *words])
+
+
+def _context() -> Any:
+    """Return what is known of the words typed, from the click typer runs on: from some version on a copy of its own."""
+    from typer.core import TyperGroup
+
+    command = next(kind for kind in TyperGroup.__mro__ if kind.__name__ == "Command")
+    return import_module(f"{command.__module__.rpartition('.')[0]}.globals").get_current_context()
