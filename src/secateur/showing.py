@@ -7,7 +7,7 @@ ten thousand letters.
 from collections.abc import Sequence
 
 _HARMLESS = "\u200c\u200d\u00a0"  # joiners, which some scripts need, and the space that does not break
-_LONGEST = 60
+_QUOTED, _SHOWN = 60, 200  # letters of a name in a message, and on a page
 
 
 def printable(text: str, keep: str = "") -> str:
@@ -23,7 +23,12 @@ def shortened(name: str, letters: int) -> str:
     return name if len(name) <= letters else f"{name[: letters - 1]}…"
 
 
+def fit_to_show(name: str) -> str:
+    """Return a name as pages and pictures show it: printable, and its beginning if it is very long."""
+    return shortened(printable(name), _SHOWN)
+
+
 def quoted(names: Sequence[str]) -> str:
     """Return names in quotes, at most ten of them, and of each its beginning."""
     more = f" and {len(names) - 10} more" if len(names) > 10 else ""
-    return ", ".join(repr(shortened(name, _LONGEST)) for name in names[:10]) + more
+    return ", ".join(repr(shortened(name, _QUOTED)) for name in names[:10]) + more

@@ -4,13 +4,14 @@ import numpy as np
 
 from secateur.forest import Forest
 from secateur.io.adapter import Adapter
+from secateur.showing import fit_to_show
 
 _SHOWN_CATEGORIES = 6
 
 
 def feature_name(forest: Forest, feature: int) -> str:
-    """Return the name a feature had in training, or its number: x[3]."""
-    return f"x[{feature}]" if forest.feature_names is None else str(forest.feature_names[feature])
+    """Return the name a feature had in training, fit to be shown, or its number: x[3]."""
+    return f"x[{feature}]" if forest.feature_names is None else fit_to_show(forest.feature_names[feature])
 
 
 def categories_of(forest: Forest, node: int, *, left: bool = True) -> tuple[int, ...] | None:
@@ -43,4 +44,4 @@ def class_names(adapter: Adapter) -> list[str]:
     if len(adapter.forest.n_classes) != 1:
         return []
     codes = np.arange(adapter.forest.n_classes[0])[:, None]
-    return [str(name) for name in adapter.decode(codes).ravel().tolist()]
+    return [fit_to_show(str(name)) for name in adapter.decode(codes).ravel().tolist()]

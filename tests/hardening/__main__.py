@@ -27,7 +27,7 @@ def main(names: list[str]) -> int:
         (RESULTS / f"{name}.json").write_text(json.dumps(told, indent=2) + "\n")
         failed += bool(found.bad)
         logging.info("%s: %d bad, %.0f s", name, len(found.bad), time.perf_counter() - began)
-    PAGE.write_text(write_page(read_results()))
+    PAGE.write_text(write_page(read_results(), known))
     return failed
 
 

@@ -1,6 +1,7 @@
 """docs/reliability.md, written from the committed figures."""
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +21,13 @@ def read_results() -> dict[str, dict[str, Any]]:
     return {file.stem: json.loads(file.read_text()) for file in sorted(RESULTS.glob("*.json"))}
 
 
-def write_page(results: dict[str, dict[str, Any]]) -> str:
-    """Return the page of some figures."""
-    return "\n".join([_HEAD, *(_section(name, figures) for name, figures in results.items())])
+def write_page(results: dict[str, dict[str, Any]], checks: Iterable[str]) -> str:
+    """Return the page of some figures; it names the checks that have none yet."""
+    told = [_HEAD, *(_section(name, figures) for name, figures in results.items())]
+    missing = [f"`{name}`" for name in checks if name not in results]
+    if missing:
+        told.append(f"Not run at full scale yet: {', '.join(missing)}.\n")
+    return "\n".join(told)
 
 
 def _section(name: str, figures: dict[str, Any]) -> str:

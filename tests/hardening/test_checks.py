@@ -15,5 +15,5 @@ def test_nothing_ends_badly(name):
 
 
 def test_the_page_shows_the_committed_figures():
-    assert PAGE.read_text() == write_page(read_results())
-    assert set(read_results()) == set(CHECKS)
+    assert PAGE.read_text() == write_page(read_results(), CHECKS)
+    assert set(read_results()) <= set(CHECKS)

@@ -221,6 +221,12 @@ def test_a_forest_with_other_classes_than_its_trees_is_refused(tmp_path):
         load_model(save_model(model, tmp_path / "crafted.skops"))
 
 
+def test_what_shrinks_beyond_belief_is_written_as_it_is(tree, tmp_path, monkeypatch):
+    monkeypatch.setattr("secateur.io.unpacking.ROOM", 0)
+    monkeypatch.setattr("secateur.io.unpacking.RATIO", 2)
+    assert load_model(save_model(tree, tmp_path / "tree.skops")).get_depth() == tree.get_depth()
+
+
 def test_a_small_file_that_unpacks_to_a_huge_one_is_not_unpacked(tree, tmp_path, monkeypatch):
     monkeypatch.setattr("secateur.io.unpacking.ROOM", 2**20)
     file = save_model(tree, tmp_path / "bomb.skops")

@@ -7,11 +7,14 @@ import os
 import shutil
 from itertools import pairwise
 
+import numpy as np
 import pytest
 from sklearn.tree import DecisionTreeClassifier
+from tests.hardening.hostile import NAMES
 
 import secateur as sc
 from secateur.reporting import describe
+from secateur.showing import printable
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is missing: pip install -e '.[dev]'")
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
@@ -186,6 +189,28 @@ def test_names_that_are_code_do_nothing(single, open_page):
     assert page.said == []
     assert attack in page.locator("#bars").inner_text()
     assert attack in page.locator("#legend").inner_text()
+
+
+@pytest.mark.parametrize("kind", NAMES)
+def test_no_name_runs_breaks_the_page_or_turns_its_words(kind, single, open_page):
+    X, y = single.prune
+    X = X.rename(columns={name: f"{NAMES[kind]}{k}" for k, name in enumerate(X.columns)})
+    y = np.where(y == "setosa", NAMES[kind], "other")
+    path = sc.prune_path(DecisionTreeClassifier(random_state=0).fit(X, y), X, y).evaluate(X, y)
+    page = open_page(path, X, y, baselines={NAMES[kind]: path})
+    for point in range(len(path)):
+        move_to(page, point)
+    page.locator("#chart").hover()
+    for bar in page.locator("#bars .name").all():
+        bar.hover()
+    assert page.evaluate("window.hacked") is None
+    assert page.said == []
+    assert len(page.asked) == 1
+    assert page.locator("img, body script ~ script").count() <= 1
+    assert page.evaluate("document.documentElement.scrollWidth") <= 1100
+    shown = page.evaluate("document.body.innerText")
+    assert not set("\x1b\x00\x08\u202e\u2066\u200f") & set(shown)
+    assert printable(NAMES[kind])[:100] in page.locator("#bars").inner_text().replace("\xa0", " ")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -2,16 +2,43 @@
 
 import os
 import sys
-from collections.abc import Callable
-from typing import Annotated
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from secateur.cli.running import EXIT_CODES, FAILED, Command, end_when_told, forget_stdout, leave_when_interrupted, runs
 from secateur.cli.terminal import colours_wanted, say, stdout
+from secateur.showing import printable
+
+
+class _Group(TyperGroup):
+    """The commands; what typer says of words it does not know is shown as text, whatever they are."""
+
+    def make_context(self, *args: Any, **kwargs: Any) -> Any:
+        with _legible():
+            return super().make_context(*args, **kwargs)
+
+    def invoke(self, ctx: Any) -> Any:
+        with _legible():
+            return super().invoke(ctx)
+
+
+@contextmanager
+def _legible() -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        if hasattr(error, "format_message") and isinstance(getattr(error, "message", None), str):
+            error.message = printable(error.message)  # type: ignore[attr-defined]
+        raise
+
 
 app = typer.Typer(
     name="secateur",
+    cls=_Group,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},

@@ -61,4 +61,4 @@ def columns(ctx: typer.Context, incomplete: str) -> list[str]:
 
 
 def _beginning(names: tuple[str, ...] | list[str], incomplete: str) -> list[str]:
-    return [name for name in names if name.startswith(incomplete)]
+    return [name for name in names if name.startswith(incomplete) and name.isprintable()]

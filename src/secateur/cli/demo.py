@@ -103,8 +103,10 @@ def print_demo(facts: Mapping[str, Any]) -> None:
         f"{MAX_NODES} nodes and pruned and chose by {rows['pruned_by']} other rows. Accuracy and changed "
         f"predictions were then measured on {rows['tested_on']} rows that neither step has seen."
     )
-    console.print("\nThe same in Python:\n")
-    console.print(_SNIPPET, style="cyan", markup=False)
+    for line in ("", "The same in Python:", ""):
+        console.print(line)
+    for line in _SNIPPET.splitlines():
+        console.print(line, style="cyan")
     console.print()
     print_written(Path(facts["file"]))
     print_written(Path(facts["report"]))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from secateur.cli.completion import VALIDATIONS, names_in
 from secateur.io import adapt
 from secateur.io.tables import Table, read_table
+from secateur.showing import quoted
 
 if TYPE_CHECKING:
     from secateur.path import Path as PruningPath
@@ -39,7 +40,7 @@ class Columns:
         if self.target is None and adapt(self.model).supervised:
             raise ValueError(
                 f"--target is missing; this {type(self.model).__name__} predicts a column. Name it: {table.name} has "
-                f"{', '.join(list(table.columns)[-10:])}."
+                f"{quoted(list(table.columns)[-10:])}."
             )
         X, y = table.split(
             self.target,

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import TextIO
 
 from secateur.cli.terminal import current
+from secateur.showing import printable
 
 _EVERY = 0.1  # seconds from drawing to drawing
 _BAR, _SHORTEST_BAR = 30, 5
@@ -134,7 +135,7 @@ class Bar:
         pace = self.pace
         again = self.runs[pace.what] > 1 and pace.what != _ROUNDS
         run = f", run {self.runs[pace.what]}" if again else ""
-        name, share, left = pace.what + run + self.rounds, pace.share, pace.left
+        name, share, left = printable(pace.what) + run + self.rounds, pace.share, pace.left
         facts = [in_words(pace.elapsed)]
         if share is not None:
             facts.insert(0, f"{int(100 * share)}%")

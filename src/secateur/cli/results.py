@@ -11,6 +11,7 @@ import typer
 
 from secateur.cli.progress import progress_bar
 from secateur.cli.terminal import current
+from secateur.showing import printable
 
 if TYPE_CHECKING:
     from secateur.path import Path as PruningPath
@@ -120,7 +121,7 @@ def write_report(
         from secateur.reporting import describe, write_facts
 
         facts = describe(path, **options)
-        facts["code"] |= again
+        facts["code"] |= {name: printable(line) for name, line in again.items()}  # what is copied is what is seen
         write_facts(facts, out, force=force)
     return facts
 

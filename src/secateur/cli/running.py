@@ -13,6 +13,7 @@ from typing import Any, NoReturn, TypeVar
 import typer
 
 from secateur.cli.terminal import Run, begun, say
+from secateur.showing import printable
 from secateur.warnings import InterruptedWarning
 
 Command = TypeVar("Command", bound=Callable[..., None])
@@ -85,7 +86,7 @@ def _attempt(work: Callable[[], None], run: Run, debug: bool) -> int:
         if _comes_of_interruption(error):
             return _interrupted(run)
         if debug:
-            traceback.print_exc()
+            sys.stderr.write(printable(traceback.format_exc(), keep="\n"))
         return _tell(error, run)
     if run.interrupted:
         made = "the result is" if run.written is None else f"{run.written} is"

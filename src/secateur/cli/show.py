@@ -56,7 +56,10 @@ def describe_path(path: "PruningPath", file: Path) -> dict[str, Any]:
 
 def print_json(facts: Mapping[str, Any]) -> None:
     """Print one JSON object; numbers JSON cannot hold become null."""
-    stdout(even_if_quiet=True).out(json.dumps(_plain(facts), indent=2, allow_nan=False), highlight=False)
+    text = json.dumps(_plain(facts), indent=2, allow_nan=False).replace("\x7f", "\\u007f")  # else all is ASCII
+    console = stdout(even_if_quiet=True)
+    for line in text.splitlines():
+        console.out(line, highlight=False)
 
 
 def print_model(facts: Mapping[str, Any]) -> None:

@@ -1,4 +1,7 @@
-"""The terminal: results go to stdout; errors, warnings and progress go to stderr; colours only where wanted."""
+"""The terminal: results go to stdout; errors, warnings and progress go to stderr; colours only where wanted.
+
+Names from models and files may hold anything. None is taken for markup, and none writes an escape code.
+"""
 
 import os
 import sys
@@ -8,8 +11,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from secateur.showing import printable
+
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.text import Text
 
 _PIPED_WIDTH = 120
 
@@ -105,7 +111,7 @@ def say(text: str, colour: str) -> None:
     """Print one line on stderr, above the progress."""
     line = current().line
     with line.away() if line is not None else nullcontext():
-        stderr().print(" ".join(text.split()), style=colour, markup=False, soft_wrap=True)
+        stderr().print(" ".join(text.split()), style=colour, soft_wrap=True)
 
 
 def colours_wanted(*, terminal: bool) -> bool:
@@ -122,6 +128,9 @@ def _console(**settings: Any) -> "Console":
     class _Console(Console):
         def on_broken_pipe(self) -> None:
             raise BrokenPipeError
+
+        def render_str(self, text: str, **options: Any) -> "Text":
+            return super().render_str(printable(text), **{**options, "markup": False, "emoji": False})
 
     stream = sys.stderr if settings.get("stderr") else sys.stdout
     if not (wanted := colours_wanted(terminal=stream.isatty())):

@@ -27,7 +27,7 @@ from sklearn.tree import BaseDecisionTree
 from sklearn.tree._tree import Tree
 from sklearn.utils.validation import check_array
 
-from secateur.io.unpacking import check_unpacked, unpacked_size
+from secateur.io.unpacking import check_unpacked, fits, unpacked_size
 from secateur.showing import quoted
 
 _SPLITTERS = (
@@ -119,8 +119,12 @@ def read_skops(file: Path, *, trust: bool = False) -> Any:
 
 
 def write_skops(model: Any, stream: IO[bytes]) -> None:
-    """Write a model, compressed."""
-    _import_skops().dump(model, stream, compression=zipfile.ZIP_DEFLATED)
+    """Write a model, compressed; as it is where it would shrink more than a reader trusts."""
+    skops = _import_skops()
+    data = skops.dumps(model, compression=zipfile.ZIP_DEFLATED)
+    if not fits(unpacked_size(io.BytesIO(data)), len(data)):
+        data = skops.dumps(model)
+    stream.write(data)
 
 
 def _with_names_of_today(file: Path) -> bytes:

@@ -3,8 +3,9 @@
 import gzip
 import zipfile
 from pathlib import Path
+from typing import IO
 
-ROOM, RATIO = 2**28, 200
+ROOM, RATIO = 2**27, 200
 """A file may unpack to this many bytes, or to this many times its size; trees and tables shrink far less."""
 _TEXT_ROOM = 2**26  # text takes several times its size once it is read
 _STEP = 2**20
@@ -22,7 +23,7 @@ def check_unpacked(unpacked: int, file: Path, remedy: str) -> None:
         raise ValueError(f"{file} has {size:,} bytes and would unpack to {unpacked:,}; it was not read. {remedy}")
 
 
-def unpacked_size(file: Path) -> int:
+def unpacked_size(file: Path | IO[bytes]) -> int:
     """Return to how many bytes a zip unpacks, as its entries claim; Python unpacks no more of them than that."""
     with zipfile.ZipFile(file) as archive:
         return sum(entry.file_size for entry in archive.infolist())

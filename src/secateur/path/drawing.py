@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secateur.path.palette import CHOSEN, GREY, LINES, new_axes
+from secateur.showing import printable, shortened
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -35,6 +36,7 @@ _LOSSES = {
     "log_loss": "log loss (nats)",
     "squared_error": "squared error",
 }
+_LETTERS = 60
 _WIDE_STEP = 0.1  # of the unpruned cost: wider steps of the cost are shown as gaps
 
 Floats = NDArray[np.float64]
@@ -88,12 +90,12 @@ def draw_tradeoff(
     ax = ax or new_axes()
     if x == "cost":
         _shade_gaps(ax, path)
-    _draw_line(ax, path, x, y, label or (f"{y} of {_solver(path)}" if others else _what(path, y)), LINES[0])
+    _draw_line(ax, path, x, y, _name(label) or (f"{y} of {_solver(path)}" if others else _what(path, y)), LINES[0])
     if y == "loss" and _risk_is_comparable(path):
         line = points_of_line(path, x, y)
         ax.plot(path.table[x][line], path.table["risk"][line], color=LINES[0], lw=1, ls=":", label=_what(path, "risk"))
     for (name, other), color in zip(others.items(), LINES[1:], strict=False):
-        _draw_line(ax, other, x, y, name, color)
+        _draw_line(ax, other, x, y, _name(name), color)
     _mark_points(ax, path, x, y, mark)
     _finish(ax, path, x, y)
     return ax
@@ -201,10 +203,12 @@ def _finish(ax: "Axes", path: "Path", x: str, y: str) -> None:
     if x in ("n_nodes", "n_leaves", "bytes", "penalty") and column.min() > 0 and column.max() > 10 * column.min():
         ax.set_xscale("log")
         words += " (logarithmic)"
-    ax.set_xlabel(words)
+    ax.set_xlabel(words, parse_math=False)
     loss = _LOSSES.get(path.facts["loss"], path.facts["loss"].replace("_", " "))
-    ax.set_ylabel(loss if y == "loss" or _risk_is_comparable(path) else f"{loss}, mean of single trees")
-    ax.legend(frameon=False, fontsize="small")
+    loss = loss if y == "loss" or _risk_is_comparable(path) else f"{loss}, mean of single trees"
+    ax.set_ylabel(loss, parse_math=False)
+    for text in ax.legend(frameon=False, fontsize="small").get_texts():
+        text.set_parse_math(False)  # names are no formulas, whatever is in them
     ax.spines[["top", "right"]].set_visible(False)
 
 
@@ -214,6 +218,12 @@ def _what(path: "Path", column: str) -> str:
         return f"measured on {path.facts['evaluated_rows']:,} rows, ± 1 standard error"
     whose = "" if _risk_is_comparable(path) else "mean of single trees, "
     return f"{whose}on the {path.facts['made_on_rows']:,} rows pruned by"
+
+
+def _name(name: str | None) -> str:
+    """Return a name as a legend can show it: of what begins with an underscore matplotlib shows nothing."""
+    shown = shortened(printable(name or ""), _LETTERS)
+    return f" {shown}" if shown.startswith("_") else shown
 
 
 def _solver(path: "Path") -> str:

@@ -17,6 +17,7 @@ from secateur.reporting.plain import plain
 from secateur.reporting.trees import describe_trees
 from secateur.routing import route
 from secateur.sample import Sample, read_sample
+from secateur.showing import fit_to_show
 from secateur.wording import class_names
 
 FORMAT, VERSION = "secateur report", 1
@@ -67,7 +68,7 @@ def describe(
         "trees": [] if isinstance(path, JoinedPath) else describe_trees(path, chosen.point, valued),
         "features": features,
         "measured": measured,
-        "baselines": {name: _baseline(name, other) for name, other in (baselines or {}).items()},
+        "baselines": {fit_to_show(name): _baseline(name, other) for name, other in (baselines or {}).items()},
         "code": {"python": "small = path[{point}].to_model()"},
     }
     described: dict[str, Any] = plain(facts)

@@ -25,7 +25,7 @@ _EACH = 40
 _ROOT = Path(__file__).resolve().parents[3]
 _ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}  # threads cost more than they give for a few rows
 _BATCH = 2_500
-_SILENT = 120
+_SILENT = 600
 """Seconds after which a process that tells of no mutation hangs."""
 KINDS = (
     *("XGBoost .json", "XGBoost .ubj", "LightGBM .txt", "CatBoost .json", "CatBoost .cbm", "Spark folder"),

@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from catboost import CatBoost, CatBoostError
+from catboost import CatBoost
 
 from secateur.io.catboost.cbm import MAX_DEPTH, read_cbm
 from secateur.io.catboost.flatbuffer import damaged
@@ -43,7 +43,7 @@ def json_to_cbm(text: bytes) -> bytes:
         file.write_bytes(text)
         try:
             blob: bytes = CatBoost().load_model(str(file), format="json")._serialize_model()
-        except (CatBoostError, ValueError, TypeError, KeyError) as error:
+        except Exception as error:  # of whatever type: it depends on which of CatBoost's own checks meets the damage
             raise damaged(f"CatBoost does not read it ({str(error).partition(chr(10))[0]})") from error
     _compare(blob, scale, bias, leaves, splits)
     return blob
@@ -78,10 +78,18 @@ def _check_model(found: Any) -> tuple[float, list[float]]:
     return _numbers(both[:1], "its scale")[0], _numbers(both[1], "its biases")
 
 
+def _objects(where: dict[str, Any], key: str) -> list[dict[str, Any]]:
+    """Return a list of objects, empty if it was left out."""
+    found = where.get(key, [])
+    if not isinstance(found, list) or not all(isinstance(entry, dict) for entry in found):
+        raise damaged(f"its {key} are no list of objects")
+    return found
+
+
 def _check_features(features: dict[str, Any]) -> list[tuple[Any, ...]]:
     """Return the questions in the order in which splits count them."""
     floats, ones, ctrs = [], [], []
-    for feature in features.get("float_features", []):
+    for feature in _objects(features, "float_features"):
         _get(feature, "flat_feature_index", int)
         borders = _numbers(feature.get("borders") or [], "borders")
         if any(b <= a for a, b in pairwise(borders)):
@@ -89,11 +97,11 @@ def _check_features(features: dict[str, Any]) -> list[tuple[Any, ...]]:
         if feature.get("nan_value_treatment") not in _MISSING or not isinstance(feature.get("has_nans"), bool):
             raise damaged("a feature does not say what becomes of missing values")
         floats += [("FloatFeature", _get(feature, "feature_index", int), border) for border in borders]
-    for feature in features.get("categorical_features", []):
+    for feature in _objects(features, "categorical_features"):
         _get(feature, "flat_feature_index", int)
         index = _get(feature, "feature_index", int)
         ones += [("OneHotFeature", index, value) for value in _numbers(feature.get("values") or [], "categories")]
-    for feature in features.get("ctrs", []):
+    for feature in _objects(features, "ctrs"):
         _get(feature, "identifier", str)
         elements = _get(feature, "elements", list)
         if not elements or not all(isinstance(element, dict) for element in elements):

@@ -149,4 +149,10 @@ def _labels(adapter: Adapter, target: int) -> NDArray[Any]:
             f"The labels are of type {labels.dtype}; an ONNX graph has strings and numbers. "
             "Train with labels that are one or the other."
         )
+    if labels.dtype.kind == "U" and any(_is_broken(label) for label in labels.tolist()):
+        raise ValueError("A label holds half a character, which no text in an ONNX graph can. Rename the classes.")
     return labels if labels.dtype.kind in "bU" else labels.astype(np.float64 if labels.dtype.kind == "f" else np.int64)
+
+
+def _is_broken(text: str) -> bool:
+    return any("\ud800" <= letter <= "\udfff" for letter in text)

@@ -7,6 +7,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from secateur.io.spark.saved import damaged
+from secateur.showing import quoted
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -37,7 +38,7 @@ def inside(columns: dict[str, pa.Array], name: str) -> dict[str, pa.Array]:
 
 def _column(columns: dict[str, pa.Array], name: str) -> pa.Array:
     if name not in columns:
-        raise damaged(f"The table has no column {name}; it has {', '.join(columns)}")
+        raise damaged(f"The table has no column {name}; it has {quoted(list(columns))}")
     if columns[name].null_count:
         raise damaged(f"The column {name} has missing entries")
     return columns[name]

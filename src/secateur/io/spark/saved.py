@@ -184,6 +184,7 @@ def _read_json(folder: Path) -> dict[str, Any]:
     try:
         lines = [line for text in texts for line in text.decode().splitlines() if line.strip()]
         found = json.loads(lines[0])
+        json.dumps(found, ensure_ascii=False).encode()  # half a character could not be written again
     except (IndexError, ValueError, RecursionError) as error:
         raise damaged(f"{folder / 'metadata'} holds no line of JSON ({type(error).__name__})") from error
     if not isinstance(found, dict):

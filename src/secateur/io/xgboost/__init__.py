@@ -60,6 +60,8 @@ def load(file: Path) -> Any:
             f"XGBoost {xgboost.__version__} cannot load {file}: {reason} A model saved by this version or an older "
             "one is needed; save it again, or upgrade XGBoost."
         ) from error
+    except OverflowError as error:
+        raise ValueError(f"{file} cannot be read: a number in it is beyond all types. Save the model again.") from error
     except ValueError as error:
         raise ValueError(f"{file} cannot be read. {error}") from error
     return booster
