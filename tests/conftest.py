@@ -12,6 +12,8 @@ settings.load_profile("secateur")
 
 BY_MODEL = ("tests/contracts/test_libraries.py", "tests/contracts/test_solvers.py")
 """Files with so many tests that those of each model they try are a group of their own."""
+CHECKS = "tests/hardening/test_checks.py"
+"""Every check of reliability is a group of its own: they share nothing, and some take long."""
 
 
 def pytest_configure(config):
@@ -38,7 +40,7 @@ def _group(item):
         return "spark"
     if file in BY_MODEL and hasattr(item, "callspec"):
         return f"contracts: {item.callspec.params.get('name', '')}"
-    return file
+    return item.nodeid if file == CHECKS else file
 
 
 def _turn(group):

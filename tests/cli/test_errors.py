@@ -6,13 +6,14 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import typer
 from sklearn.datasets import load_iris
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.preprocessing import OneHotEncoder
 from tests.cli.runner import call
 
-from secateur.cli.running import EXIT_CODES
-from secateur.io.files import save_model
+from secateur.cli.running import EXIT_CODES, runs
+from secateur.io.files import load_model, save_model
 
 COLUMNS = ["sepal_length", "sepal_width", "petal_length", "petal_width"]
 
@@ -192,3 +193,23 @@ def test_limits_nothing_can_obey_are_wrong_usage(limit):
 @pytest.mark.parametrize("args", [(), ("prune",), ("demo",)])
 def test_help_tells_the_exit_codes(args):
     assert EXIT_CODES in " ".join(call(*args, "--help").stdout.split())
+
+
+def test_an_error_that_is_its_own_cause_is_told(capsys):
+    @runs
+    def fail(quiet, debug):
+        error = ValueError("a circle")
+        raise error from error
+
+    with pytest.raises(typer.Exit) as stopped:
+        fail(quiet=False, debug=False)
+    assert stopped.value.exit_code == 1
+    assert capsys.readouterr().err == "Error: a circle\n"
+
+
+def test_errors_of_model_files_are_not_their_own_cause(tmp_path):
+    pytest.importorskip("xgboost")
+    (tmp_path / "m.ubj").write_bytes(b"nothing")
+    with pytest.raises(ValueError, match=r"m\.ubj") as told:
+        load_model(tmp_path / "m.ubj")
+    assert told.value.__cause__ is not told.value

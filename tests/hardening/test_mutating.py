@@ -12,6 +12,7 @@ from tests.hardening.mutating.shapes import RAN, Touch, _packed, changed_json, n
 
 
 def test_a_process_that_hangs_is_noticed_and_the_rest_is_tried(tmp_path, monkeypatch):
+    monkeypatch.setattr(mutated_inputs, "_LOOK", 0.01)
     monkeypatch.setattr(mutated_inputs, "_SILENT", -1)
     found = mutated_inputs.outcomes(tmp_path, ["data .csv:0:2"])
     assert [(number, how) for _, number, how, *_ in found] == [(0, "hang"), (1, "hang")]

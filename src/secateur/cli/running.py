@@ -102,9 +102,13 @@ def _interrupted(run: Run) -> int:
 
 def _comes_of_interruption(error: BaseException | None) -> bool:
     """Return whether Ctrl-C is behind an error: Python makes a RuntimeError of one in the midst of an import."""
-    while error is not None and not isinstance(error, KeyboardInterrupt):
+    seen: set[int] = set()  # an error may be called its own cause
+    while error is not None and id(error) not in seen:
+        if isinstance(error, KeyboardInterrupt):
+            return True
+        seen.add(id(error))
         error = error.__cause__
-    return error is not None
+    return False
 
 
 def _tell(error: Exception, run: Run) -> int:

@@ -91,7 +91,9 @@ def _of_library(package: str) -> Callable[[Path, bool], Any]:
         try:
             return module.load(file)
         except ValueError as error:
-            raise error if str(file) in str(error) else ValueError(f"{file} cannot be read. {error}") from error
+            if str(file) in str(error):
+                raise
+            raise ValueError(f"{file} cannot be read. {error}") from error
 
     return read
 

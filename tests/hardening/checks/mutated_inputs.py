@@ -25,8 +25,8 @@ _EACH = 40
 _ROOT = Path(__file__).resolve().parents[3]
 _ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}  # threads cost more than they give for a few rows
 _BATCH = 2_500
-_SILENT = 600
-"""Seconds after which a process that tells of no mutation hangs."""
+_LOOK, _SILENT = 1.0, 600
+"""Seconds from look to look at a process, and those after which one that tells of no mutation hangs."""
 KINDS = (
     *("XGBoost .json", "XGBoost .ubj", "LightGBM .txt", "CatBoost .json", "CatBoost .cbm", "Spark folder"),
     *(".skops", ".secateur", "path .npz", "prices .csv", "data .csv", "data .csv.gz", "data .parquet"),
@@ -114,7 +114,7 @@ def _waits_in_vain(process: "subprocess.Popen[bytes]", told: Any) -> bool:
     size, since = -1, time.monotonic()
     while True:
         try:
-            process.wait(1)
+            process.wait(_LOOK)
             return False
         except subprocess.TimeoutExpired:
             now = os.fstat(told.fileno()).st_size
