@@ -385,11 +385,11 @@ def _theirs(adapter: Adapter, file: Path, rows: Any) -> Any:
         return forest_sums(*archive(file), rows)
     if adapter.library == "spark":
         return spark_sums(file, rows)
-    return native_sums(adapter, _usable(adapter, rows))
+    return native_answers(adapter, _usable(adapter, rows))
 
 
 def native_sums(adapter: Adapter, rows: Any) -> Any:
-    """Return what the library itself says: sums, or of scikit-learn predictions; None where that would take a JVM."""
+    """Return what the library itself sums up to; None for scikit-learn, and where asking would take a JVM."""
     model = adapter.model
     if adapter.library == "xgboost":
         import xgboost
@@ -401,9 +401,15 @@ def native_sums(adapter: Adapter, rows: Any) -> Any:
         return model.predict(rows, raw_score=True, num_threads=1).reshape(len(rows), -1) / adapter.forest.divisor
     if adapter.library == "catboost":
         return np.reshape(model._predict(rows, "RawFormulaVal", 0, 0, 1, None, "predict"), (len(rows), -1))
-    if adapter.library == "sklearn":
-        return model.predict_proba(rows) if adapter.forest.n_classes else model.predict(rows)
     return None
+
+
+def native_answers(adapter: Adapter, rows: Any) -> Any:
+    """Return what the library itself says: sums, or of scikit-learn predictions; None where that would take a JVM."""
+    if adapter.library == "sklearn":
+        model = adapter.model
+        return model.predict_proba(rows) if adapter.forest.n_classes else model.predict(rows)
+    return native_sums(adapter, rows)
 
 
 def alike(a: Any, b: Any) -> bool:
