@@ -112,12 +112,12 @@ def test_a_path_is_judged_in_parts_as_in_one_piece(kind, how):
 def test_the_error_of_a_difference_is_that_of_the_rows_differences():
     problem = problem_of("numbers", weighted=True)
     path = WeakestLink().path(problem).thin(6)
-    ask = Compared(path.decisions, (2, 3), problem.loss, 1)
+    ask = Compared(path.decisions, (2, 3), problem.loss)
     found = columns_of(parts_of(problem.sample, "seven").total(problem.forest, ask))
     share = problem.sample.weight / problem.sample.total_weight
-    losses = {point: path.row_losses(point, problem.sample, problem.loss)[0] for point in (1, 2, 3)}
+    losses = {point: path.row_losses(point, problem.sample, problem.loss)[0] for point in (0, 2, 3)}
     for place, point in enumerate((2, 3)):
-        more = losses[point] - losses[1]
+        more = losses[point] - losses[0]
         assert found[0, place] == pytest.approx(share @ losses[point])
         assert found[3, place] == pytest.approx(np.sqrt(share**2 @ (more - share @ more) ** 2))
 
