@@ -16,6 +16,7 @@ import secateur as sc
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
 from matplotlib import pyplot  # noqa: E402
+from matplotlib.text import Text  # noqa: E402
 
 X, y = load_breast_cancer(return_X_y=True, as_frame=True)
 OLD, NEW = (X[::2], y[::2]), (X[1::2], y[1::2])
@@ -329,7 +330,10 @@ def test_names_are_no_formulas_and_need_not_be_short(of_tree):
     for kind in ("tree", "features"):
         with warnings.catch_warnings():
             warnings.simplefilter("error")  # no room left, say
-            path.plot(kind, point=1).figure.draw_without_rendering()
+            ax = path.plot(kind, point=1)
+            ax.figure.draw_without_rendering()
+        assert any("$x_" in text.get_text() for text in ax.findobj(Text))  # the sign itself, not what TeX makes of it
+        assert all(not text.get_parse_math() for text in ax.findobj(Text) if "$x_" in text.get_text())
 
 
 def test_a_pruning_of_a_clone_is_drawn_on_the_clone(forest):

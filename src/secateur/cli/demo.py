@@ -34,7 +34,8 @@ class _Parts:
 def run_demo(folder: Path, *, force: bool) -> dict[str, Any]:
     """Train a forest, prune it, write model and report, and return what that did as plain values."""
     with progress_bar("training a random forest") as progress:
-        from secateur.api import choose_point, evaluated_path
+        from secateur.api import evaluated_path
+        from secateur.choosing import choose_point
         from secateur.io.replace import check_free
 
         file = folder / ("small.skops" if find_spec("skops") else "small.joblib")

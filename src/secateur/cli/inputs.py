@@ -183,7 +183,7 @@ def model_of(path: "PruningPath", file: Path, other: Path | None) -> Path:
     return model
 
 
-def choose_point(path: "PruningPath", point: int | None, limits: Mapping[str, float | None]) -> "Pruned":
+def named_point(path: "PruningPath", point: int | None, limits: Mapping[str, float | None]) -> "Pruned":
     """Return the point of that number, or the one the limits select.
 
     Raises

@@ -46,7 +46,8 @@ def prune(
     from secateur.cli.results import also_report, also_save, check_out, finish_model, with_origin
 
     with progress_bar(f"reading {model.name}"):
-        from secateur.api import choose_point, evaluated_path
+        from secateur.api import evaluated_path
+        from secateur.choosing import choose_point
         from secateur.cli.inputs import check_words, read_costs, read_validation
         from secateur.io.files import model_suffix
         from secateur.io.tables import read_table

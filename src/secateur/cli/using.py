@@ -35,14 +35,14 @@ def select(
     from secateur.cli.results import check_out, finish_model
 
     with progress_bar(f"reading {path.name}"):
-        from secateur.cli.inputs import choose_point, model_of
+        from secateur.cli.inputs import model_of, named_point
         from secateur.io.files import load_model, model_suffix
         from secateur.path import Path as PruningPath
 
         source = load_model(model_of(PruningPath.load(path), path, model), trust=trust)
         check_out(out, force, source)
         whole = PruningPath.load(path, source).saved_as(model_suffix(out))
-    finish_model(choose_point(whole, point, limits), out, force, json)
+    finish_model(named_point(whole, point, limits), out, force, json)
 
 
 @verb

@@ -56,7 +56,7 @@ def check_forest(forest: "Forest") -> None:
     vars(forest)["checked"] = True
 
 
-def field(forest: "Forest", name: str) -> Any:
+def array_of(forest: "Forest", name: str) -> Any:
     """Return an array of a forest by its name in `TYPES`."""
     holder: Any = forest.categories if name.startswith("categories.") else forest
     return getattr(holder, name.removeprefix("categories."))
@@ -65,7 +65,7 @@ def field(forest: "Forest", name: str) -> Any:
 def _check_types(forest: "Forest") -> None:
     """Raise ValueError unless every array is one, of its type."""
     for name, letters in TYPES.items():
-        array, dtype, axes = field(forest, name), np.dtype(letters), 2 if name == "value" else 1
+        array, dtype, axes = array_of(forest, name), np.dtype(letters), 2 if name == "value" else 1
         if not isinstance(array, np.ndarray):
             raise ValueError(f"{name} is a {type(array).__name__}; it must be an array of {dtype}.")
         if array.ndim != axes or array.dtype != dtype:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secateur.forest import Categories, Forest, check_forest
-from secateur.forest.checking import TYPES
+from secateur.forest.checking import TYPES, array_of
 from secateur.io.unpacking import fits
 
 FORMAT, VERSION = "secateur forest", 1
@@ -126,7 +126,7 @@ def _check_sizes(file: Path) -> None:
 def forest_to_arrays(forest: Forest) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Return the facts (JSON values) and the arrays of a forest; array names start with `forest.`."""
     facts = {name: _plain(getattr(forest, name)) for name in _FACTS}
-    arrays = {f"forest.{name}": _field(forest, name) for name in TYPES}
+    arrays = {f"forest.{name}": array_of(forest, name).astype(TYPES[name], copy=False) for name in TYPES}
     return facts, arrays
 
 
@@ -135,12 +135,6 @@ def _plain(fact: Any) -> Any:
     if isinstance(fact, tuple):
         return tuple(_plain(part) for part in fact)
     return fact.item() if isinstance(fact, np.generic) else fact
-
-
-def _field(forest: Forest, name: str) -> NDArray[Any]:
-    holder: Any = forest.categories if name.startswith("categories.") else forest
-    array: NDArray[Any] = getattr(holder, name.removeprefix("categories."))
-    return array.astype(TYPES[name], copy=False)
 
 
 def forest_from_arrays(facts: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Forest:

@@ -227,7 +227,7 @@ class _InParts(Source):
         return in_parts(read_sample(adapter, self.X, self.y), self.n_parts)
 
     def others(self, given: tuple[Any, ...]) -> "Source":
-        raise NotImplementedError
+        return _InParts(*given, self.n_parts)
 
 
 def _tell_order(figures: Figures, models: Models, solver: Any, scale: int) -> None:
