@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from tests.cases import ALL_RECIPES, FILES, adapter_of, case
-from tests.hardening.mutating.models import native_sums
+from tests.hardening.mutating.judging import native_sums
 from tests.strategies import everything, raised_keep, random_keep
 
 from secateur import Decision, subforest

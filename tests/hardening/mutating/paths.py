@@ -4,8 +4,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from tests.hardening.mutating.changes import change_archive
+from tests.hardening.mutating.judging import alike, rows_for
 from tests.hardening.mutating.kind import ANOTHER, SAME, Kind
-from tests.hardening.mutating.models import alike, change_archive, rows_for
 from tests.hardening.mutating.plain_reading import archive, forest_sums
 
 import secateur as sc
