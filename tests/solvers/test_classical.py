@@ -93,15 +93,18 @@ def test_reduced_error_is_the_smallest_most_accurate_pruning(rng, classes):
     assert quality(answer(problem, sc.solvers.ReducedError())) == best
 
 
-def slow_raising(problem, v, rows):
-    """Return what the subtree at v becomes: (node, left, right), or (node,) for a leaf."""
-    forest = problem.forest
-    if not forest.is_split[v]:
-        return (v,)
-    goes_left = np.array([step(forest, v, problem.sample.rows[i]) == v + 1 for i in rows], dtype=bool)
-    left = slow_raising(problem, v + 1, rows[goes_left])
-    right = slow_raising(problem, int(forest.right[v]), rows[~goes_left])
-    options = [(v,), left, right, (v, left, right)]
+def nested(forest, v):
+    """Return the subtree at v as (node, left, right), or (node,) for a leaf."""
+    return (v, nested(forest, v + 1), nested(forest, int(forest.right[v]))) if forest.is_split[v] else (v,)
+
+
+def slow_raising(problem, tree, rows):
+    """Return what a nested tree becomes when it is pruned and raised once, bottom-up."""
+    if len(tree) == 1:
+        return tree
+    goes_left = left_of(problem, tree[0], rows)
+    left, right = slow_raising(problem, tree[1], rows[goes_left]), slow_raising(problem, tree[2], rows[~goes_left])
+    options = [tree[:1], left, right, (tree[0], left, right)]
     losses = [send(problem, option, rows) for option in options]
     return next(o for o, loss in zip(options, losses, strict=True) if loss <= min(losses) + 1e-12)
 
@@ -110,10 +113,13 @@ def send(problem, tree, rows):
     """Return the loss of rows sent through a nested tree."""
     if len(tree) == 1:
         return loss_at(problem, tree[0], rows)
-    goes_left = np.array(
-        [step(problem.forest, tree[0], problem.sample.rows[i]) == tree[0] + 1 for i in rows], dtype=bool
-    )
+    goes_left = left_of(problem, tree[0], rows)
     return send(problem, tree[1], rows[goes_left]) + send(problem, tree[2], rows[~goes_left])
+
+
+def left_of(problem, v, rows):
+    """Return which rows a split sends to its left."""
+    return np.array([step(problem.forest, v, problem.sample.rows[i]) == v + 1 for i in rows], dtype=bool)
 
 
 def nodes_of(tree):
@@ -124,11 +130,23 @@ def nodes_of(tree):
 @given(generators, st.booleans())
 def test_raising_is_its_definition(rng, classes):
     problem = random_problem(rng, classes)
-    expected = slow_raising(problem, 0, np.arange(len(problem.sample)))
+    rows = np.arange(len(problem.sample))
+    expected, before = nested(problem.forest, 0), None
+    while expected != before:
+        expected, before = slow_raising(problem, expected, rows), expected
     solver = sc.solvers.ReducedError(raising=True)
     assert answer(problem, solver) == nodes_of(expected)
-    loss = send(problem, expected, np.arange(len(problem.sample))) / problem.sample.weight.sum()
+    loss = send(problem, expected, rows) / problem.sample.weight.sum()
     assert solver.path(problem).table["risk"][-1] == pytest.approx(loss, abs=1e-12)
+
+
+@many
+@given(generators, st.booleans())
+def test_raising_what_was_raised_changes_nothing(rng, classes):
+    problem = random_problem(rng, classes, max_splits=12)
+    solver = sc.solvers.ReducedError(raising=True)
+    once = problem.pruned(solver.path(problem).decision(1))
+    assert solver.path(once).decision(1).keep.all()
 
 
 def test_raising_never_does_worse_than_cutting_on_the_rows_given():

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secateur import kernels
+from secateur.decision import Decision
 from secateur.forest import Forest
 from secateur.losses import ClassLoss, Loss, ZeroOne
 from secateur.path import Path
@@ -31,7 +32,8 @@ class ReducedError(Solver):
     ----------
     raising : bool
         Also consider putting either side of a split in its place, with all rows of the split sent through it. A
-        heuristic: each choice is the best of four given the choices below. O(rows · depth²).
+        heuristic: each choice is the best of four given the choices below, and that is repeated until nothing
+        changes, as rows sent new ways may let more be pruned. O(rows · depth²) each time.
     """
 
     raising: bool = False
@@ -66,9 +68,19 @@ class ReducedError(Solver):
         """Return the unpruned forest and its reduced-error pruning."""
         forest = problem.forest
         if self.raising:
-            keep = np.concatenate([_raise_tree(problem, tree) for tree in range(forest.n_trees)])
-            return two_points(problem, keep, repr(self))
+            return two_points(problem, _raise_until_quiet(problem), repr(self))
         return two_points(problem, cut_below(forest, kernels.cheapest_cut(forest.right, problem.risk)), repr(self))
+
+
+def _raise_until_quiet(problem: Problem) -> NDArray[np.bool_]:
+    """Return the mask of all trees after pruning and raising, again and again until nothing changes."""
+    keep = np.ones(problem.forest.n_nodes, bool)
+    while True:
+        left = problem if keep.all() else problem.pruned(Decision(keep))
+        stays = np.concatenate([_raise_tree(left, tree) for tree in range(left.forest.n_trees)])
+        if stays.all():
+            return keep
+        keep[keep] = stays  # a pruned forest has its nodes in the same order
 
 
 def _raise_tree(problem: Problem, tree: int) -> NDArray[np.bool_]:
