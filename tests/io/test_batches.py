@@ -109,3 +109,14 @@ def test_parts_that_do_not_add_up_are_noticed():
     for parts in ([X[:300]], [X, X]):
         with pytest.raises(ValueError, match="600 rows, but its parts have"):
             sc.prune_path(model, sc.Batches(X.shape, lambda parts=parts: iter(parts)), y)
+
+
+@pytest.mark.usefixtures("small_parts")
+def test_a_parquet_file_is_never_in_memory_as_a_whole(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    X, y = np.random.default_rng(0).random((20_000, 10)), np.zeros(20_000)
+    write_parquet(tmp_path / "rows.parquet", X, y)
+    rows, _ = sc.read_batches(tmp_path / "rows.parquet", target="y")
+    before = pa.total_allocated_bytes()
+    held = [pa.total_allocated_bytes() - before for _ in rows.parts()]
+    assert max(held) < X.nbytes / 10

@@ -104,7 +104,8 @@ def _opened(file: Path) -> Iterator[Any]:
             "or save the data as .csv."
         ) from error
     try:
-        with pyarrow.parquet.ParquetFile(file, read_dictionary=_texts(file)) as opened:
+        # What pyarrow reads ahead it holds until the file is closed: with pre_buffer, the whole file.
+        with pyarrow.parquet.ParquetFile(file, read_dictionary=_texts(file), pre_buffer=False) as opened:
             yield opened
     except (pyarrow.ArrowException, OSError) as error:
         raise ValueError(f"{file} cannot be read as parquet ({error}). Save the data again.") from error

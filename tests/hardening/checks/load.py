@@ -1,0 +1,65 @@
+"""Ten million rows in a file and ten million nodes in a model: within the memory the docs tell, in time that grows no
+faster than they do.
+"""
+
+from typing import Any
+
+from benchmarks.measure import growth
+from tests.hardening.alone import alone
+from tests.hardening.checks import Figures
+from tests.hardening.loading import MODELS, N_FEATURES, TREES
+
+LONG = 1000
+"""Times ten thousand rows or nodes, the largest of three sizes."""
+_EACH = 10_000
+_PER_ROW, _BESIDES = 72, 300e6
+"""Bytes that docs/ensembles.md tells: for a row besides one for each tree, and for the part being read."""
+_STEEPEST = 1.5
+"""What may be the exponent of time; a step that looks at all pairs has 2."""
+_LIMIT = 3600.0
+_MODULE = "tests.hardening.loading"
+
+
+def run(scale: int) -> Figures:
+    """Prune by up to `scale` times ten thousand rows, and models of up to as many nodes."""
+    figures = Figures([], notes=_NOTES)
+    sizes = [_EACH * scale] if scale == 1 else [_EACH * scale // part for part in (100, 10, 1)]
+    tasks = [("prune_rows", solver) for solver in ("weakest_link", "block_descent")]
+    tasks += [("prune_nodes", kind) for kind in MODELS]
+    questions = [[*task, size] for task in tasks for size in sizes]
+    together = [questions] if scale == 1 else [[question] for question in questions]  # a process each, as memory stays
+    found = iter([row for some in together for row in alone(_MODULE, "measure", some, limit=_LIMIT)])
+    for function, name in tasks:
+        what = f"{'rows of a parquet file,' if function == 'prune_rows' else 'nodes of'} {name}"
+        _add(figures, what, [{"size": size, **next(found)} for size in sizes])
+    return figures
+
+
+_NOTES = [
+    f"Rows: numbers in {N_FEATURES} columns, read a part at a time, prune {TREES} trees of depth 6 by WeakestLink and "
+    "by BlockDescent with five penalties; model and compiled code are there before. The docs tell one byte a row and "
+    f"tree, {_PER_ROW} bytes a row besides, y included, and {_BESIDES / 1e6:.0f} MB for the part being read. Up to "
+    "100,000 rows the path was compared with that of the same rows in memory.",
+    f"Nodes: a saved model of {TREES} trees is read, pruned to a tenth by WeakestLink with 2000 rows, and written; "
+    "what was written is read again and asks and answers, number for number, what was chosen.",
+    "growth: b of seconds (or bytes) = c · sizeᵇ over the sizes; more than 1.5 for seconds ends badly.",
+]
+
+
+def _add(figures: Figures, what: str, found: list[dict[str, Any]]) -> None:
+    """Add a row for each size, one for how time and memory grow, and what went wrong."""
+    for row in found:
+        measured = {"seconds": row["seconds"], "MB": row["bytes"] / 1e6, "bytes each": row["bytes"] / row["size"]}
+        figures.rows.append({"what": what, "how many": row["size"], **measured})
+        figures.bad += [f"{row['size']} {what}: {text}" for text in row["wrong"]]
+        told = row["size"] * (TREES + _PER_ROW) + _BESIDES
+        if "rows" in what and row["bytes"] > told:
+            figures.bad.append(f"{row['size']} {what}: {row['bytes']} bytes, where the docs tell {told:.0f}")
+    if len(found) < 2:
+        return
+    steep = {
+        name: growth([row["size"] for row in found], [row[name] for row in found]) for name in ("seconds", "bytes")
+    }
+    figures.rows.append({"what": what, "how many": "growth", "seconds": steep["seconds"], "MB": steep["bytes"]})
+    if steep["seconds"] is None or steep["seconds"] > _STEEPEST:
+        figures.bad.append(f"{what}: seconds grow with the power {steep['seconds']}")
