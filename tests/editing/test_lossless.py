@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.cases import RECIPES, case
+from tests.cases import ALL_RECIPES, RECIPES, case
 from tests.editing.tangles import MODES, answers, assert_same, tangled, trying_rows
 from tests.strategies import forests, generators, random_rows, slow_scores, walk
 
@@ -17,6 +17,7 @@ from secateur.forest import Categories, check_forest
 from secateur.io import adapt
 
 cases = pytest.mark.parametrize("name", list(RECIPES))
+boosters = pytest.mark.parametrize("name", [n for n in ALL_RECIPES if n not in RECIPES and not n.startswith("spark")])
 modes = pytest.mark.parametrize("preserve", MODES)
 
 
@@ -38,6 +39,34 @@ def test_exact_changes_no_bit_of_a_tangled_model_and_makes_it_smaller(name):
     assert_same(model, small, trying_rows(name, adapt(model).forest))
     if adapt(model).library == "sklearn" and adapt(model).forest.n_nodes > 30:
         assert adapt(small).forest.n_nodes < adapt(model).forest.n_nodes
+
+
+@boosters
+def test_exact_changes_no_bit_of_models_of_other_libraries(name):
+    c = case(name)
+    small = simplify(c.model)
+    assert type(small) is type(c.model)
+    assert adapt(small).forest.n_nodes <= adapt(c.model).forest.n_nodes
+    told = c.ask(small, c.X_new)
+    for method, expected in c.ask(c.model, c.X_new).items():
+        np.testing.assert_array_equal(np.asarray(told[method]), np.asarray(expected), err_msg=method)
+
+
+def test_a_level_of_symmetric_trees_goes_when_all_of_its_leaves_can():
+    model = adapt(case("catboost regressor").model).forest
+    value, depth = model.value.copy(), model.depth
+    last = np.repeat(np.maximum.reduceat(depth, model.root), np.diff(model.tree_start))
+    deep = np.flatnonzero((depth == last) & (depth > 0))
+    value[deep] = value[model.parent[deep]]  # the last level of every tree says what the one above does
+    one = deep[-1]
+    for changed, n_lost in ((value, len(deep)), (np.where(np.arange(len(value))[:, None] == one, 7.5, value), None)):
+        forest = replace(model, value=changed)
+        small = simplify(forest)
+        last_tree = int((depth[model.root[-1] :] == depth[one]).sum())
+        assert model.n_nodes - small.n_nodes >= (len(deep) - last_tree if n_lost is None else n_lost)
+        X = case("catboost regressor").X_new
+        rows = adapt(case("catboost regressor").model).rows(X)
+        np.testing.assert_array_equal(slow_scores(small, rows), slow_scores(forest, rows))
 
 
 @cases

@@ -38,7 +38,8 @@ def simplify(model: Any, preserve: Preserve = "exact") -> Any:
     Notes
     -----
     What a kind of model cannot hold is not done: an IsolationForest predicts by the depth of its leaves, so none is
-    raised; where leaf values cannot be written, siblings become one only where their parent's value is theirs.
+    raised; symmetric trees lose their last level only as a whole; where leaf values cannot be written, siblings become
+    one only where their parent's value is theirs.
 
     O(nodes · outputs), without recursion.
 
@@ -85,11 +86,12 @@ class _Means:
 
 def _means(forest: Forest, preserve: Preserve) -> list[_Means]:
     """Return what to try, from the boldest to the meekest."""
-    means = [_Means(None, values, raising) for raising in (True, False) for values in (True, False)]
+    raise_or_not = (False,) if forest.symmetric else (True, False)  # a level has no single nodes to be raised
+    means = [_Means(None, values, raising) for raising in raise_or_not for values in (True, False)]
     if preserve != "probabilities" or forest.aggregation != "sum":
         return means
     folding: list[tuple[Fold, bool]] = [("base", True), ("leaves", True), ("base", False)]
-    return [*(_Means(fold, values, raising=True) for fold, values in folding), *means]
+    return [*(_Means(fold, values, raise_or_not[0]) for fold, values in folding), *means]
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,9 +164,12 @@ def _labels(forest: Forest, value: NDArray[np.float64]) -> NDArray[np.int64]:
 
 
 def _merge(forest: Forest, draft: _Draft, code: NDArray[np.int64], means: _Means, tolerance: int = 0) -> _Draft:
-    """Merge sibling leaves of the same code."""
+    """Merge sibling leaves of the same code; where levels stay or go together, those of a level if all can be."""
     keep, source = draft.keep.copy(), np.arange(forest.n_nodes)
     kernels.merge_leaves(forest.right, code, tolerance, means.values, keep, source)
+    if forest.symmetric and forest.n_trees:
+        deepest = np.maximum.reduceat(np.where(keep, forest.depth, -1), forest.root)
+        keep = forest.depth <= np.repeat(deepest, np.diff(forest.tree_start))
     return replace(draft, keep=keep, value=draft.value[source])
 
 

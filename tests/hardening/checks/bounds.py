@@ -1,0 +1,71 @@
+"""No kernel looks beyond the end of an array: the tests pass with kernels that look at every index first."""
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+from tests.hardening.checks import Figures
+
+LONG = 2
+"""Above 1 all tests are run, those of these checks left out."""
+_ROOT = Path(__file__).resolve().parents[3]
+_QUICK = {"routing": ["tests/test_routing.py"]}
+_CHECKED = {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(_ROOT / ".numba-bounds")}
+_BEYOND = """
+import numpy as np
+from secateur.kernels._jit import kernel
+try:
+    kernel(lambda array, place: array[place])(np.zeros(3), 3)
+except IndexError:
+    print("noticed")
+"""
+"""A kernel that does look beyond, to see that this is noticed; it is of no file, so that it is not kept on disk."""
+_NOTES = [
+    "A kernel that looks beyond the end on purpose is tried first, and raises an IndexError. Kernels are compiled in a "
+    "cache of their own; commands, forks and Spark workers that tests start have such kernels, too.",
+    "index errors: tests that failed by one, whichever code raised it. skipped: as in every run of the tests.",
+]
+
+
+def run(scale: int) -> Figures:
+    """Run some tests, or all, with kernels that look at every index."""
+    tried = subprocess.run([sys.executable, "-c", _BEYOND], env=_environment(), capture_output=True, text=True)
+    bad = [] if tried.stdout == "noticed\n" else [f"an index beyond the end is not noticed: {tried.stderr[-300:]}"]
+    rows = []
+    for name, places in (_QUICK if scale == 1 else _all_tests()).items():
+        row, failed = _run_tests(places)
+        rows.append({"tests": name, **row})
+        bad += failed
+    return Figures(rows, bad, _NOTES)
+
+
+def _environment() -> dict[str, str]:
+    return {name: text for name, text in {**os.environ, **_CHECKED}.items() if not name.startswith("PYTEST_")}
+
+
+def _all_tests() -> dict[str, list[str]]:
+    """Return where the tests are, by folder; files beside the folders are one, and examples in docstrings."""
+    folders = [folder for folder in sorted((_ROOT / "tests").iterdir()) if any(folder.glob("test_*.py"))]
+    found = {folder.name: [f"tests/{folder.name}"] for folder in folders if folder.name != "hardening"}
+    found["of the whole library"] = [f"tests/{file.name}" for file in sorted((_ROOT / "tests").glob("test_*.py"))]
+    return {**found, "in docstrings": ["src/secateur"]}
+
+
+def _run_tests(places: list[str]) -> tuple[dict[str, Any], list[str]]:
+    """Return how the tests of some files and folders ended, and the names of those that failed."""
+    with tempfile.TemporaryDirectory() as folder:
+        told = Path(folder) / "told.xml"
+        command = [sys.executable, "-m", "pytest", "-n", "2", "--dist", "loadgroup", f"--junitxml={told}", *places]
+        ended = subprocess.run(command, cwd=_ROOT, env=_environment(), capture_output=True, text=True)
+        if not told.exists():
+            return {}, [f"{places}: {ended.stdout[-500:]}{ended.stderr[-500:]}"]
+        cases = list(ElementTree.parse(told).iter("testcase"))
+    failed = [case for case in cases if case.find("failure") is not None or case.find("error") is not None]
+    beyond = [case for case in failed if "IndexError" in "".join(case.itertext())]
+    skipped = sum(case.find("skipped") is not None for case in cases)
+    row = {"run": len(cases) - skipped, "skipped": skipped, "failed": len(failed), "index errors": len(beyond)}
+    return row, [f"{case.get('classname')}.{case.get('name')}" for case in failed]
