@@ -13,7 +13,7 @@ from sklearn.compose import make_column_transformer
 from sklearn.ensemble import IsolationForest, RandomForestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
-from tests.cases.spark import MODELS
+from tests.cases.spark import MODELS, VERSION
 from tests.models.make_spark import data, new_rows
 
 from secateur.io import adapt
@@ -48,7 +48,7 @@ def _questions_of_this_file_travel(spark):
 
 @cache
 def saved(kind="forest_classes"):
-    return adapt(SavedModel.load(MODELS / f"spark-4.3.0-{kind}"))
+    return adapt(SavedModel.load(MODELS / f"spark-{VERSION}-{kind}"))
 
 
 @cache
@@ -215,7 +215,7 @@ def test_models_of_other_libraries_see_their_own_columns(spark, name):
 def test_a_live_spark_model_goes_without_its_session(spark):
     from pyspark.ml.classification import RandomForestClassificationModel
 
-    model = RandomForestClassificationModel.load((MODELS / "spark-4.3.0-forest_classes").as_uri())
+    model = RandomForestClassificationModel.load((MODELS / f"spark-{VERSION}-forest_classes").as_uri())
     adapter = adapt(model)
     there = ClusterSample.of(frame(spark, kind="dense"), adapter, WEIGHTED)
     found = there.total(adapter.forest, weight_at_nodes)
