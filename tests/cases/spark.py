@@ -8,6 +8,7 @@ import sys
 import tempfile
 from dataclasses import replace
 from functools import cache, partial
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,19 @@ from tests.cases.case import Case
 from tests.models.make_spark import answers, data, new_rows
 
 MODELS = Path(__file__).parents[1] / "models"
-VERSION = "4.3.0"
+VERSIONS = ("3.5.8", "4.3.0")
+"""The versions of Spark that saved the folders."""
+
+
+def _newest_readable():
+    """Return the newest version whose folders the installed Spark can load: Spark 3 cannot load those of Spark 4."""
+    try:
+        return VERSIONS[0] if version("pyspark").startswith("3.") else VERSIONS[-1]
+    except PackageNotFoundError:
+        return VERSIONS[-1]
+
+
+VERSION = _newest_readable()
 TARGETS = {
     "forest_classes": "three",
     "forest_regression": "real",
@@ -26,6 +39,11 @@ TARGETS = {
     "tree_regression": "real",
     "pipeline": "three",
 }
+
+
+def last_places(kind, version=VERSION):
+    """Return by how many units in the last place answers may differ: the BLAS of Spark 3 adds in another order."""
+    return 2 if kind.startswith("boosted") and version == "3.5.8" else 0
 
 
 @cache
@@ -105,7 +123,8 @@ def _saved(kind, **params):
     X_new = new_rows()
     if kind == "pipeline":  # its first stage refuses unknown categories
         X_new = np.vstack([X, np.hstack([X_new[:, :3], X[: len(X_new), 3:]])])
-    return Case(model, X, targets[TARGETS[kind]], np.vstack([X, X_new]), ask=ask, serialise=_bytes)
+    y, ulp = targets[TARGETS[kind]], last_places(kind)
+    return Case(model, X, y, np.vstack([X, X_new]), ask=ask, serialise=_bytes, ulp=ulp)
 
 
 def _bytes(saved):

@@ -39,6 +39,22 @@ stats = caller.total.stats
 print(sum(stats.cache_hits.values()), sum(stats.cache_misses.values()))
 """
 NO_CODE_WRITTEN = "caller.total._cache._cache_file._save_data = lambda *_: sys.exit(0)"
+INTERRUPTED = """
+import signal
+from llvmlite.binding import ExecutionEngine
+find = ExecutionEngine._find_module_ptr  # the first thing LLVM calls Python for when it loads code
+
+def interrupted(*args):
+    ExecutionEngine._find_module_ptr = find
+    signal.raise_signal(signal.SIGINT)
+    return find(*args)
+
+ExecutionEngine._find_module_ptr = interrupted
+try:
+    caller.total(np.array([1, 2, 3]))
+except KeyboardInterrupt:
+    print("interrupted")
+"""
 SMALL_FILES = "import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))"
 
 
@@ -49,7 +65,7 @@ def copy(tmp_path):
     (root / "kernels").mkdir(parents=True)
     (root / "__init__.py").touch()
     (root / "kernels" / "__init__.py").touch()
-    for name in ("_jit.py", "_cache.py"):
+    for name in ("_jit.py", "_cache.py", "_signals.py"):
         shutil.copy(Path(secateur.__file__).parent / "kernels" / name, root / "kernels")
     (root / "kernels" / "caller.py").write_text(CALLER)
     change(tmp_path, 1)
@@ -93,6 +109,11 @@ def test_damaged_files_and_code_for_other_types_are_not_used(copy):
     index.write_bytes(index.read_bytes()[:50])
     assert ask(copy, "i8", "f8")[0] == ["6", "6.0", "0 2"]
     assert ask(copy, "i8", "f8")[0] == ["6", "6.0", "2 0"]
+
+
+def test_ctrl_c_while_a_kernel_is_loaded_is_ctrl_c(copy):
+    ask(copy, "i8")
+    assert ask(copy, "i8", before=INTERRUPTED)[0] == ["interrupted", "6", "1 0"]
 
 
 @pytest.mark.skipif(os.name != "posix", reason="the limit on the size of files is POSIX")

@@ -13,7 +13,7 @@ from sklearn.compose import make_column_transformer
 from sklearn.ensemble import IsolationForest, RandomForestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
-from tests.cases.spark import MODELS
+from tests.cases.spark import MODELS, VERSION
 from tests.models.make_spark import data, new_rows
 
 from secateur.io import adapt
@@ -48,7 +48,7 @@ def _questions_of_this_file_travel(spark):
 
 @cache
 def saved(kind="forest_classes"):
-    return adapt(SavedModel.load(MODELS / f"spark-4.3.0-{kind}"))
+    return adapt(SavedModel.load(MODELS / f"spark-{VERSION}-{kind}"))
 
 
 @cache
@@ -171,7 +171,8 @@ def test_features_may_be_vectors_or_plain_columns(spark, kind):
 def test_only_the_rows_that_fit_are_routed_at_once():
     import pyarrow as pa
 
-    batches = [pa.record_batch({"x": np.arange(start, stop)}) for start, stop in ((0, 3), (3, 3), (3, 10), (10, 11))]
+    parts = (np.arange(start, stop) for start, stop in ((0, 3), (3, 3), (3, 10), (10, 11)))
+    batches = [pa.RecordBatch.from_pydict({"x": part}) for part in parts]
     tables = list(_gathered(batches, 4))
     assert [len(table) for table in tables] == [4, 4, 3]
     assert np.array_equal(pa.concat_tables(tables)["x"].to_numpy(), np.arange(11))
@@ -214,7 +215,7 @@ def test_models_of_other_libraries_see_their_own_columns(spark, name):
 def test_a_live_spark_model_goes_without_its_session(spark):
     from pyspark.ml.classification import RandomForestClassificationModel
 
-    model = RandomForestClassificationModel.load((MODELS / "spark-4.3.0-forest_classes").as_uri())
+    model = RandomForestClassificationModel.load((MODELS / f"spark-{VERSION}-forest_classes").as_uri())
     adapter = adapt(model)
     there = ClusterSample.of(frame(spark, kind="dense"), adapter, WEIGHTED)
     found = there.total(adapter.forest, weight_at_nodes)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_diabetes, load_iris
 from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier, RandomForestRegressor
-from tests.cases.spark import MODELS, live
+from tests.cases.spark import MODELS, VERSION, live
 from tests.models.make_spark import data
 
 import secateur as sc
@@ -39,7 +39,7 @@ SUMS = [ReducedError(), PessimisticError(), MinimumError(), WeakestLink(), Optim
 
 @cache
 def saved(kind):
-    return adapt(SavedModel.load(MODELS / f"spark-4.3.0-{kind}"))
+    return adapt(SavedModel.load(MODELS / f"spark-{VERSION}-{kind}"))
 
 
 def frame_of(spark, X, y, shares=(0.5, 0.5)):

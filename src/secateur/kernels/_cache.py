@@ -16,6 +16,8 @@ from typing import Any
 
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile
 
+from secateur.kernels._signals import held_back
+
 _LOG = logging.getLogger("secateur")
 
 
@@ -60,7 +62,8 @@ class _Cache(FunctionCache):
 
     def load_overload(self, signature: Any, context: Any) -> Any:
         try:
-            found = super().load_overload(signature, context)
+            with held_back():
+                found = super().load_overload(signature, context)
         except Exception as error:  # damaged bytes can raise anything
             _LOG.info("%s is compiled anew: its cache cannot be read (%r)", self._name, error)
             with suppress(Exception):

@@ -95,7 +95,7 @@ def _added(one: Said, other: Said) -> Said:
 def message(number: int, said: Said | None) -> pa.RecordBatch:
     """Return what is said of a partition, or of a group of them, as a row."""
     content = pa.array([pickle.dumps(said, 5)], pa.binary())
-    return pa.record_batch({"number": pa.array([number], pa.int32()), "said": content})
+    return pa.RecordBatch.from_pydict({"number": pa.array([number], pa.int32()), "said": content})
 
 
 def plain(error: Exception) -> Exception:

@@ -13,6 +13,7 @@ import os
 import warnings
 from typing import Any
 
+from pyspark import __version__ as spark_version
 from pyspark import keyword_only
 from pyspark.ml import Estimator, Model
 from pyspark.ml.param import Param, Params, TypeConverters
@@ -184,6 +185,11 @@ class PruneModel(Model, PruneParams, MLReadable, MLWritable):
 _OUTPUTS = ("predictionCol", "rawPredictionCol", "probabilityCol", "leafCol")
 
 
+def _keeper(of: MLWriter | MLReader[Any]) -> Any:
+    """Return what Spark reads and writes metadata with: the session, before Spark 4 its context."""
+    return of.sparkSession.sparkContext if spark_version.startswith("3.") else of.sparkSession
+
+
 class _Writer(MLWriter):
     """Saves parameters and facts as Spark does, and what is inside in a folder of its own."""
 
@@ -195,7 +201,7 @@ class _Writer(MLWriter):
         """Write the folder."""
         settings = {param.name: value for param, value in self.stage._paramMap.items() if param.name != "estimator"}
         facts = {**self.facts, "holds": self.inside is not None}
-        DefaultParamsWriter.saveMetadata(self.stage, path, self.sparkSession, extraMetadata=facts, paramMap=settings)
+        DefaultParamsWriter.saveMetadata(self.stage, path, _keeper(self), extraMetadata=facts, paramMap=settings)
         if self.inside is not None:
             self.inside.write().save(os.path.join(path, self.place))
 
@@ -209,7 +215,7 @@ class _Reader(MLReader):
 
     def load(self, path: str) -> Any:
         """Read the folder."""
-        metadata = DefaultParamsReader.loadMetadata(path, self.sparkSession)
+        metadata = DefaultParamsReader.loadMetadata(path, _keeper(self))
         stage = self.kind()
         stage._resetUid(metadata["uid"])
         DefaultParamsReader.getAndSetParams(stage, metadata)
@@ -217,7 +223,7 @@ class _Reader(MLReader):
             setattr(stage, name, metadata[name])
         if metadata["holds"]:
             place = os.path.join(path, self.place)
-            inside: Any = DefaultParamsReader.loadParamsInstance(place, self.sparkSession)
+            inside: Any = DefaultParamsReader.loadParamsInstance(place, _keeper(self))
             if self.place == "estimator":
                 stage._set(estimator=inside)
             else:

@@ -167,9 +167,9 @@ class Route:
         """Return the blocks of a partition, or one that says what is wrong."""
         try:
             for sample in replace(self.source, n_bytes=N_BYTES_OF_BLOCK).samples(batches):
-                yield pa.record_batch({"block": pa.array([pickle.dumps(sample, 5)], pa.binary())})
+                yield pa.RecordBatch.from_pydict({"block": pa.array([pickle.dumps(sample, 5)], pa.binary())})
         except (TypeError, ValueError) as error:
-            yield pa.record_batch({"block": pa.array([pickle.dumps(plain(error))], pa.binary())})
+            yield pa.RecordBatch.from_pydict({"block": pa.array([pickle.dumps(plain(error))], pa.binary())})
 
 
 def _say(ask: Callable[[Batches, int], Said | None], batches: Batches) -> Iterator[pa.RecordBatch]:

@@ -65,6 +65,9 @@ def write_where_nothing_may_be(kind: str) -> list[dict[str, Any]]:
 
 def prune_where_nothing_may_be() -> dict[str, str]:
     """Return digests of pruned models, made where no folder at all can be written to."""
+    import matplotlib  # noqa: F401  # LightGBM 4.5 imports it, and it wants a folder then
+    import scipy.stats  # noqa: F401  # 1.12 makes a temporary file when it is imported
+
     for mounted in _mounts():
         subprocess.run(["mount", "-o", "remount,bind,ro", mounted], capture_output=True)
     writable = [str(place) for place in _places() if os.access(place, os.W_OK)]
