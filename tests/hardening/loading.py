@@ -35,7 +35,7 @@ def prune_rows(solver: str, n_rows: int) -> Row:
         many, few = Path(folder) / "many.parquet", Path(folder) / "few.parquet"
         write_rows(many, n_rows)
         write_rows(few, 1000)
-        model = RandomForestRegressor(TREES, max_depth=6, random_state=0).fit(*draw_rows(20_000, seed=-1))
+        model = RandomForestRegressor(TREES, max_depth=6, random_state=0).fit(*draw_rows(2000, seed=-1))
 
         def work(file: Path) -> sc.Path:
             X, y = sc.read_batches(file, target="y")
