@@ -234,3 +234,12 @@ def test_a_small_file_that_unpacks_to_a_huge_one_is_not_unpacked(tree, tmp_path,
         archive.writestr("zeros.npy", bytes(2**24))
     with pytest.raises(ValueError, match="would unpack to"):
         load_model(file)
+
+
+def test_hist_boosting_that_starts_from_shorter_numbers_is_refused(tmp_path):
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    model = HistGradientBoostingClassifier(max_iter=2, random_state=0).fit(X, X[:, 0] > 0)
+    model._baseline_prediction = model._baseline_prediction.astype(np.float16)  # scikit-learn would add in these
+    save_model(model, tmp_path / "model.skops")
+    with pytest.raises(ValueError, match="its sums are not of 64 bits"):
+        load_model(tmp_path / "model.skops")

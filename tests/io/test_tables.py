@@ -296,3 +296,12 @@ def test_texts_of_parquet_come_back_whatever_way_they_are_stored(tmp_path):
     columns = read_table(tmp_path / "p.parquet").columns
     assert columns["plain"].tolist() == columns["category"].tolist() == ["b", "", "a", "b"]
     assert columns["none"].tolist() == [""] * 4
+
+
+def test_names_in_a_parquet_file_that_are_no_text_are_told(tmp_path):
+    pd.DataFrame({"name": [1.0]}).to_parquet(tmp_path / "rows.parquet", index=False)
+    whole = (tmp_path / "rows.parquet").read_bytes()
+    (tmp_path / "rows.parquet").write_bytes(whole.replace(b"name", b"n\xf6me"))
+    with pytest.raises(ValueError, match=r"cannot be read as parquet .* Save the data again") as caught:
+        read_table(tmp_path / "rows.parquet")
+    assert not isinstance(caught.value, UnicodeError)

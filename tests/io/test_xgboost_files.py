@@ -143,3 +143,26 @@ def test_ubjson_from_anywhere_is_read_or_refused():
         decode(b"[" * 1000)
     with pytest.raises(ValueError, match="left"):
         decode(b"[$d#L\x7f" + b"\xff" * 7)
+
+
+@pytest.mark.parametrize(
+    ("place", "found", "reason"),
+    [
+        ("feature_types", ["float", "sound", "float"], "type 'sound'; c, float"),
+        ("feature_names", ["a", "b[1]", "c"], "which XGBoost itself does not allow"),
+        ("feature_names", ["a", "b", "\ud800"], "no text"),
+        ("attributes", {"note": "\ud800"}, "no UTF-8"),
+        ("learner_model_param", {"num_feature": "9" * 5000}, "a number of 5000 digits"),
+    ],
+)
+def test_what_xgboost_could_not_have_saved_is_refused_in_words(place, found, reason, tmp_path):
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    model = xgb.train({"max_depth": 2}, xgb.DMatrix(X, X[:, 0], feature_names=["a", "b", "c"]), 2)
+    model.save_model(tmp_path / "sound.json")
+    saved = json.loads((tmp_path / "sound.json").read_text())
+    whole = saved["learner"][place]
+    saved["learner"][place] = {**whole, **found} if isinstance(found, dict) else found
+    (tmp_path / "damaged.json").write_text(json.dumps(saved))
+    with pytest.raises(ValueError, match=reason) as caught:
+        load(tmp_path / "damaged.json")
+    assert not isinstance(caught.value, UnicodeError)

@@ -107,7 +107,7 @@ def _opened(file: Path) -> Iterator[Any]:
         # What pyarrow reads ahead it holds until the file is closed: with pre_buffer, the whole file.
         with pyarrow.parquet.ParquetFile(file, read_dictionary=_texts(file), pre_buffer=False) as opened:
             yield opened
-    except (pyarrow.ArrowException, OSError) as error:
+    except (pyarrow.ArrowException, OSError, UnicodeError) as error:
         raise ValueError(f"{file} cannot be read as parquet ({error}). Save the data again.") from error
 
 

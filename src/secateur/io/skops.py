@@ -332,7 +332,9 @@ def _broken_stages(model: Any) -> str | None:
 
 
 def _broken_predictors(model: Any) -> str | None:
-    """Return what is wrong with the trees of a HistGradientBoosting model."""
+    """Return what is wrong with the trees of a HistGradientBoosting model, or with where its sums start."""
+    if getattr(model, "_baseline_prediction", np.zeros(1)).dtype != np.float64:
+        return "its sums are not of 64 bits"
     for predictor in (predictor for stage in getattr(model, "_predictors", ()) for predictor in stage):
         nodes, bitsets = predictor.nodes, predictor.raw_left_cat_bitsets
         leaf = nodes["is_leaf"].astype(bool)

@@ -37,7 +37,8 @@ _NOTES = [
     "nodes in plain Python for Spark, .secateur and paths (all of which are also written and read again), csv, pandas "
     "and pyarrow for tables. unusable: read, but scikit-learn itself raises an error when it is to predict.",
     "Ends badly: another error, a difference, a process that dies or hangs, a refusal after more than a second of the "
-    "processor, growth by more than 512 MB, a file written elsewhere, or code that runs.",
+    "processor (one more for every 20 MB of a file that has become so large), growth by more than 512 MB, a file "
+    "written elsewhere, or code that runs.",
     "Half of the mutations are blind, the other half keep the syntax. Slowest and largest: seconds of the processor "
     "until a file was refused, and megabytes the process grew by while it read one, at most.",
 ]

@@ -18,8 +18,9 @@ import numpy as np
 from tests.hardening.mutating.kind import GOOD, REFUSED, SAME, Kind, damage_blindly
 from tests.hardening.mutating.shapes import OUTSIDE, RAN
 
-SECONDS = 1.0
-"""Of the processor, after which a file must have been refused; reading a sound one may take longer."""
+SECONDS, PER_BYTE = 1.0, 1 / 20e6
+"""Of the processor, after which a file must have been refused, and what more its size allows; reading a sound one may
+take longer."""
 MEGABYTES = 512.0
 """By which the process may grow at most while it reads a file."""
 _ADDRESSES = 4 * 2**30  # more than this cannot be had, so that a file that asks for all memory does not get it
@@ -91,7 +92,7 @@ def _outcome(kind: Kind, file: Path, sound: Any) -> tuple[str, str, float, float
         if how == SAME:
             how, said = _judged(kind, found, file, sound)
     if how in GOOD:
-        slow = how == REFUSED and seconds > SECONDS
+        slow = how == REFUSED and seconds > SECONDS + PER_BYTE * (file.stat().st_size if file.exists() else 0)
         how = _strayed(file) or ("slow" if slow else "large" if grown > MEGABYTES else how)
     return how, said, round(seconds, 4), round(grown, 1)
 

@@ -60,6 +60,8 @@ def load(file: Path) -> Any:
             f"XGBoost {xgboost.__version__} cannot load {file}: {reason} A model saved by this version or an older "
             "one is needed; save it again, or upgrade XGBoost."
         ) from error
+    except UnicodeError as error:  # of the file, or of what XGBoost says of it
+        raise ValueError(f"{file} cannot be read: a text in it is no UTF-8. Save the model again.") from error
     except OverflowError as error:
         raise ValueError(f"{file} cannot be read: a number in it is beyond all types. Save the model again.") from error
     except ValueError as error:

@@ -19,6 +19,9 @@ from secateur.io.xgboost.saved import (
 )
 from secateur.io.xgboost.trees import read_trees
 
+_TYPES = {"int", "float", "i", "q", "c"}
+"""What XGBoost calls the types of features."""
+
 
 def check_saved(saved: Any) -> Saved:
     """Return a saved model that XGBoost can read safely.
@@ -38,8 +41,13 @@ def check_saved(saved: Any) -> Saved:
             raise damaged(f"{name} is not a list of texts")
         if not all(map(_is_text, texts)):
             raise damaged(f"{name} holds bytes that are no text")
+        if name == "feature_types" and not set(texts) <= _TYPES:
+            unknown = min(set(texts) - _TYPES)
+            raise damaged(f"a feature is of the type {unknown!r}; {', '.join(sorted(_TYPES))} are known")
         if name == "feature_names" and len(set(texts)) != len(texts):
             raise damaged("two features have the same name")
+        if name == "feature_names" and any(mark in text for text in texts for mark in "[]<"):
+            raise damaged("a feature's name has a [, ] or < in it, which XGBoost itself does not allow")
         if len(texts) not in (0, features):
             raise damaged(f"it has {len(texts)} {name} and {features} features")
     attributes = learner.get("attributes", {})

@@ -53,6 +53,8 @@ def count(table: Any, *keys: str) -> int:
     text = entry(table, *keys)
     if not isinstance(text, str) or not text.isascii() or not text.isdigit():
         raise damaged(f"{' / '.join(keys)} is {text!r}, not a number")
+    if len(text) > 18:
+        raise damaged(f"{' / '.join(keys)} is a number of {len(text)} digits")
     return int(text)
 
 
