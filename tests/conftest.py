@@ -1,10 +1,16 @@
 import os
+import signal
+import threading
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 # Two processes test at once, and threads that wait for work they hardly get spend more time than the work itself.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+# Tests press Ctrl-C, which a shell that runs them in the background has ignored.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN and threading.current_thread() is threading.main_thread():
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Kernels compile on first use, so the first example of a test may take seconds.
 settings.register_profile("secateur", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)

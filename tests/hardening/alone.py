@@ -54,6 +54,7 @@ def own_mounts() -> tuple[str, ...]:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell that runs us behind its back has it ignored
     _, named_module, named_function, given = sys.argv
     result = getattr(import_module(named_module), named_function)(*json.loads(given))
     sys.stdout.write(f"\n{_MARK}{json.dumps(result)}\n")
