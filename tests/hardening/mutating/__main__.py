@@ -94,7 +94,7 @@ def _outcome(kind: Kind, file: Path, sound: Any) -> tuple[str, str, float, float
     if how in GOOD:
         slow = how == REFUSED and seconds > SECONDS + PER_BYTE * (file.stat().st_size if file.exists() else 0)
         how = _strayed(file) or ("slow" if slow else "large" if grown > MEGABYTES else how)
-    return how, said, round(seconds, 4), round(grown, 1)
+    return how, said.replace(f"{file.parent}{os.sep}", ""), round(seconds, 4), round(grown, 1)
 
 
 def _is_clear(error: Exception) -> bool:
