@@ -279,11 +279,10 @@ def test_columns_of_names_stay_text(tmp_path):
 
 
 def test_few_bytes_that_unpack_to_very_many_are_not_unpacked(tmp_path, monkeypatch):
-    monkeypatch.setattr("secateur.io.unpacking._TEXT_ROOM", 2**20)
+    monkeypatch.setattr("secateur.io.unpacking.ROOM", 2**20)
     file = write(tmp_path, "a,b\n" + "0,0\n" * 2**19, "rows.csv.gz")
     with pytest.raises(ValueError, match=r"would unpack to more than.*gunzip"):
         read_table(file)
-    monkeypatch.setattr("secateur.io.unpacking.ROOM", 2**20)
     pd.DataFrame({"a": np.zeros(10**6)}).to_parquet(tmp_path / "p.parquet")
     with pytest.raises(ValueError, match=r"would unpack to.*read_batches"):
         read_table(tmp_path / "p.parquet")

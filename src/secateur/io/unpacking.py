@@ -5,9 +5,9 @@ import zipfile
 from pathlib import Path
 from typing import IO
 
-ROOM, RATIO = 2**27, 200
-"""A file may unpack to this many bytes, or to this many times its size; trees and tables shrink far less."""
-_TEXT_ROOM = 2**26  # text takes several times its size once it is read
+ROOM, RATIO = 2**26, 200
+"""A file may unpack to this many bytes, or to this many times its size; trees and tables shrink far less. Unpacking
+so many takes a fraction of a second; text takes several times its size once it is read."""
 _STEP = 2**20
 
 
@@ -35,7 +35,7 @@ def check_gzip(file: Path, remedy: str) -> None:
     with gzip.open(file) as stream:
         while piece := stream.read(_STEP):
             total += len(piece)
-            if total > max(_TEXT_ROOM, RATIO * size):
+            if not fits(total, size):
                 raise ValueError(
                     f"{file} has {size:,} bytes and would unpack to more than {total:,}; it was not read. {remedy}"
                 )

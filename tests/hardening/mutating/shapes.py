@@ -230,7 +230,7 @@ def changed_zip(data: bytes, rng: Rng, folder: Path) -> bytes:
     way = pick(rng, ("bomb", "bombs") if rng.random() < 0.03 else ways)  # bombs take long to make and to read
     packed = [_packed(name, content) for name, content in entries]
     if way in ("bomb", "bombs"):
-        bomb = {**_bomb(int(pick(rng, (2**26, 2**27, 3 * 2**27)))), "name": name}
+        bomb = {**_bomb(int(pick(rng, (63 * 2**20, 2**27, 3 * 2**27)))), "name": name}
         packed[place] = bomb
         packed += [{**bomb, "name": f"{k}.npy"} for k in range(40)] if way == "bombs" else []
     elif way == "pickle":
