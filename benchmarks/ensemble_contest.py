@@ -43,7 +43,10 @@ class Offer:
         """Return nodes and test error of the model a limit takes; a constant if there is none."""
         rule = "fullest" if self.uses_up and aimed and max_nodes is not None else None
         try:
-            point = choose(self.table, {"max_nodes": max_nodes}, max_loss_increase, rule, guard=GUARD)
+            n_judged = len(fold.validation.y)
+            point = choose(
+                self.table, {"max_nodes": max_nodes}, max_loss_increase, rule, guard=GUARD, n_judged=n_judged
+            )
         except ValueError:
             return {"nodes": 1, "error": fold.error(np.zeros(len(fold.test.y)))}
         return {"nodes": int(self.table["n_nodes"][point]), "error": fold.error(self.predict(point))}

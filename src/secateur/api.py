@@ -132,8 +132,9 @@ def prune(
         or, from 5000 rows on, "refit" if the solver fits trees to each other, and "oob" for bagged trees otherwise.
     max_nodes, max_leaves, max_trees, max_depth, max_features, max_cost, max_bytes : optional
         Limits the result must obey, the last on the size of the saved model. Of the points that do, the one with the
-        lowest loss is taken; of a solver with several ridges only those that use up a number of nodes or bytes, as
-        what is best on few rows is often too small for all of them.
+        lowest loss is taken. A solver with several ridges, as the default for ensembles is one, uses up a number of
+        nodes or bytes, as what is best on few rows is often too small for all of them; the losses weigh the ridges, and
+        the one nearest to their weighted mean is taken.
     max_loss_increase : float, optional
         Take the cheapest point whose loss exceeds the unpruned model's by at most this share of it, with half a
         standard error of the difference (a whole one where clones stand for the model) to spare: the luckiest of many

@@ -232,6 +232,30 @@ def test_a_budget_is_used_up(name):
     assert min(0.98 * budget, budget - 3) <= sizes[sizes <= budget].max() <= budget
 
 
+@pytest.mark.parametrize(
+    ("model", "data"),
+    [
+        (GradientBoostingRegressor(n_estimators=150, max_depth=4, subsample=0.3, random_state=0), DIABETES),
+        (GradientBoostingClassifier(n_estimators=150, max_depth=4, subsample=0.3, random_state=0), CANCER),
+    ],
+    ids=["squares", "log odds"],
+)
+@pytest.mark.parametrize("ridge", [25.0, 200.0])
+def test_trimming_many_trees_at_once_fits_nothing_twice(model, data, ridge):
+    X, y = data
+    descent = descent_of(problem_of(model.fit(X, y), X, y), ridge)
+    penalty = 1e-6 * descent.scale
+    descent.descend(penalty)
+    full, largest = descent.size(descent.state), np.abs(descent.state.part).max()
+    descent.trim(full // 2)
+    assert 0.98 * (full // 2) <= descent.size(descent.state) <= full // 2
+    assert descent.loss() < descent.scale
+    assert np.abs(descent.state.part).max() <= 2 * largest
+    trimmed = descent.objective(penalty)
+    descent.descend(penalty, frozen=True)
+    assert descent.objective(penalty) < trimmed
+
+
 @given(rng=generators, penalty=st.sampled_from([0.3, 0.03, 0.003]), ridge=st.sampled_from([0.0, 5.0]))
 def test_what_is_out_of_the_question_is_in_no_best_subtree(rng, penalty, ridge):
     problem = random_problem(rng, 1, max_splits=6)

@@ -49,7 +49,9 @@ def weakest_collapses(
 ) -> tuple:
     """Return for each tree the split above two kept leaves whose collapse costs the least loss per price saved.
 
-    The node is -1 where there is none; collapsing a root drops the tree. Also the cost per price, and the new value.
+    The node is -1 where there is none; collapsing a root drops the tree. Also the cost per price, and the new value: a
+    fitted one is the best for rows whose leaves have theirs. What else the rows would ask for is not heeded, as they
+    ask it of all trees at once, and were it given by many there would be no end to it.
     """
     n_trees, width = leaves.shape[0], part.shape[1]
     largest = (tree_start[1:] - tree_start[:-1]).max() if n_trees > 0 else 1
@@ -125,7 +127,7 @@ def weakest_collapse(
             if v > 0:
                 fitted[k] = own[u, k]
                 if values == REFIT:
-                    wanted = sums[v, k] + flow[a] * part[start + a, k] + flow[b] * part[start + b, k]
+                    wanted = (flow[a] + ridge) * part[start + a, k] + (flow[b] + ridge) * part[start + b, k]
                     bend = flow[v] + ridge
                     fitted[k] = wanted / bend if bend > 0.0 else 0.0
             cost += ridge * fitted[k] * fitted[k]
