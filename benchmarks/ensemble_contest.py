@@ -19,8 +19,8 @@ from secateur.path.selection import choose
 BUDGETS = (50, 100, 1_000, 5_000, None)
 """Nodes; None is any size."""
 INCREASES = (0.01, 0.025, 0.05)
-PARTS = {"node_refit": (25.0, 0.0), "node_keep": (0.0, 1.0)}
-"""Methods that are a part of auto's path: the ridge and whether values are kept."""
+PARTS = ("node_refit", "node_keep")
+"""Methods that auto is made of: it, too, has them prune once more by all rows what was chosen by some."""
 GUARD = 0.5
 """As in prune(): how many standard errors an increase counts more than it was measured."""
 _BLOCKS = sc.solvers.BlockDescent
@@ -30,7 +30,7 @@ _BLOCKS = sc.solvers.BlockDescent
 class Offer:
     """What a method has to choose from: a table as a path has it, and what each of its models says on the test rows.
 
-    `uses_up` says that of each ridge the largest model within a budget is a candidate, as prune() has it.
+    `uses_up` says that the largest model within a budget is taken, as prune() has it.
     """
 
     table: Mapping[str, NDArray[Any]]
@@ -43,10 +43,7 @@ class Offer:
         """Return nodes and test error of the model a limit takes; a constant if there is none."""
         rule = "fullest" if self.uses_up and aimed and max_nodes is not None else None
         try:
-            n_judged = len(fold.validation.y)
-            point = choose(
-                self.table, {"max_nodes": max_nodes}, max_loss_increase, rule, guard=GUARD, n_judged=n_judged
-            )
+            point = choose(self.table, {"max_nodes": max_nodes}, max_loss_increase, rule, guard=GUARD)
         except ValueError:
             return {"nodes": 1, "error": fold.error(np.zeros(len(fold.test.y)))}
         return {"nodes": int(self.table["n_nodes"][point]), "error": fold.error(self.predict(point))}
@@ -65,6 +62,8 @@ class Contest:
         """The methods that make a path."""
         return {
             "auto": "auto",
+            "node_refit": _BLOCKS(ridge=25.0),
+            "node_keep": _BLOCKS(values="keep"),
             "ForestPrune": _BLOCKS(granularity="layer", values="keep"),
             "FP_polished": _BLOCKS(granularity="layer", values="keep", polish="ridge"),
             "TreeLasso": sc.solvers.TreeLasso(),
@@ -80,38 +79,34 @@ class Contest:
         """
         for name, solver in self.solvers.items():
             aims = isinstance(solver, str) or solver.aiming_at(max_nodes=1) != solver
-            made: dict[int | None, dict[str, Offer]] = {}
+            made: dict[int | None, Offer] = {}
             for budget in budgets:
                 aim = budget if aims else None
                 if aim not in made:
                     start = process_time()
-                    made[aim] = self._paths(name, solver, aim)
+                    made[aim] = self._path(name, solver, aim)
                     seconds[name] = seconds.get(name, 0.0) + process_time() - start
-                yield from ((budget, part, offer) for part, offer in made[aim].items())
+                yield budget, name, made[aim]
         start = process_time()
         small = self._small()
         seconds["grown_small"] = process_time() - start
         yield from ((budget, "grown_small", small) for budget in budgets)
 
-    def _paths(self, name: str, solver: Any, budget: int | None) -> dict[str, Offer]:
-        """Return the offer of a solver, and those of its parts.
+    def _path(self, name: str, solver: Any, budget: int | None) -> Offer:
+        """Return the offer of a solver.
 
         By default prune() does once more by all rows what it has chosen by some of them.
         """
         train, validation, test = self.fold.train, self.fold.validation, self.fold.test
-        if name == "auto":
+        once_more = name == "auto" or name in PARTS
+        if once_more:
             X, y = np.concatenate([train.X, validation.X]), np.concatenate([train.y, validation.y])
             chosen_by = np.arange(len(y)) >= len(train.y)
             path = evaluated_path(self.model, X, y, solver=solver, validation=chosen_by, max_nodes=budget)
         else:
             other = (validation.X, validation.y)
             path = evaluated_path(self.model, train.X, train.y, solver=solver, validation=other, max_nodes=budget)
-        paths = {name: path}
-        if name == "auto":
-            ridge, kept = path.table["ridge"], path.table["kept"]
-            for part, (own_ridge, own_kept) in PARTS.items():
-                paths[part] = path.take(np.flatnonzero((ridge == own_ridge) & (kept == own_kept)))
-        return {part: Offer(some.table, _predictor(some, test.X), name == "auto") for part, some in paths.items()}
+        return Offer(path.table, _predictor(path, test.X), once_more)
 
     def _small(self) -> Offer:
         """Return the offer of models trained directly, after the ensemble itself."""
@@ -166,11 +161,11 @@ def contest_bagging(fold: Fold, quick: bool) -> list[Row]:
 
 
 def _complete(experiment: str, model: Any, fold: Fold, rows: list[Row], seconds: dict[str, float]) -> list[Row]:
-    """Return the rows with what they have in common, those of the parts with no time of their own."""
+    """Return the rows with what they have in common."""
     common = {
         "experiment": experiment,
         "data": fold.test.name,
         "full_nodes": sc.as_forest(model).n_nodes,
         "full_error": fold.error(model.predict(fold.test.X)),
     }
-    return [{**common, **row, "seconds": seconds.get(row["method"])} for row in rows]
+    return [{**common, **row, "seconds": seconds[row["method"]]} for row in rows]

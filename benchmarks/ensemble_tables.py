@@ -60,11 +60,11 @@ _COMMON = [
     "values are means, targets have variance 1; all taken from training rows, where the paper's code scales each part "
     "by itself.",
     "Every path is made on the training rows, which grew the ensemble (half of the validation rows instead was far "
-    "worse for forests); the validation rows choose. What they choose, auto prunes once more by both together, as "
+    "worse for forests); the validation rows choose. What they choose, auto and its parts prune once more by both, as "
     "prune() does by default when it holds rows out; errors are mean squared errors on the test rows, 1 being about "
     "those of a constant.",
     "auto: the default of prune() for ensembles; its ridges were chosen on other data sets. node_refit and node_keep "
-    "are parts of its path: ridge 25, and kept values. ForestPrune: layers and kept values; FP_polished: with weights "
+    "are its parts: ridge 25 alone, and kept values alone. ForestPrune: layers and kept values; FP_polished: with weights "
     "by ridge, 0.01 as in the paper's code. "
     "BestSubset: one second per path. grown_small: the best of boosters (depth 1, 2, 3, 5; rate 0.1, 0.3, 1) and "
     "forests (depth 4, 8, 12, 20; 1 to 100 trees) trained directly.",

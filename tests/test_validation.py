@@ -23,7 +23,6 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import secateur as sc
 from secateur.api import evaluated_path, prune_point
-from secateur.path.selection import fullest
 from secateur.warnings import EverythingPrunedWarning, TrainingRowsWarning
 
 
@@ -284,20 +283,69 @@ def test_a_mask_marks_some_of_the_rows(diabetes, mask):
         sc.prune(forest, X[:30], y[:30], validation=mask)
 
 
-def test_where_nodes_are_aimed_at_points_of_the_same_size_and_ridge_stand_for_each_other():
+def aimed():
+    """Return a forest, rows that it has not seen, and which of them choose."""
     X, y = load_diabetes(return_X_y=True)
     model = RandomForestRegressor(10, max_depth=6, random_state=0).fit(X[::2], y[::2])
-    X, y = X[1::2], y[1::2]
-    mask = np.arange(len(y)) % 3 == 0
-    solver = sc.solvers.BlockDescent(values="both", ridge=(5.0, 25.0), max_nodes=60)
+    return model, X[1::2], y[1::2], np.arange(len(y) // 2) % 3 == 0
+
+
+def test_where_nodes_are_aimed_at_points_of_the_same_size_stand_for_each_other():
+    model, X, y, mask = aimed()
+    solver = sc.solvers.BlockDescent(ridge=25.0, max_nodes=60)
     judged = evaluated_path(model, X, y, solver=solver, validation=mask, max_nodes=60)
     table = judged.table
     assert judged.facts["aimed"]
     trial = sc.prune_path(model, X[~mask], y[~mask], solver=solver)
-    for point in fullest(table, np.arange(1, len(judged))):
-        kind = [(table[name][point] == trial.table[name]) for name in ("ridge", "kept")]
+    for point in range(1, len(judged)):
         apart = np.abs(np.log(table["n_nodes"][point] / trial.table["n_nodes"]))
         apart += 1e-3 * np.abs(np.log(table["penalty"][point] / trial.table["penalty"]))
-        twin = int(np.where(kind[0] & kind[1], np.nan_to_num(apart, nan=np.inf), np.inf).argmin())
+        twin = int(np.nan_to_num(apart, nan=np.inf).argmin())
         losses = (trial[twin].to_model().predict(X[mask]) - y[mask]) ** 2
         assert table["loss"][point] == pytest.approx(losses.mean())
+
+
+@pytest.mark.parametrize("max_nodes", [20, 60])
+def test_within_a_number_of_nodes_rows_held_out_weigh_the_ridges(max_nodes):
+    model, X, y, mask = aimed()
+    several = sc.solvers.BlockDescent(values="both", ridge=(2.0, 20.0, 200.0))
+    path = evaluated_path(model, X, y, solver=several, validation=mask, max_nodes=max_nodes)
+
+    log_ridge, log_weight = [], []
+    for settings in ({"ridge": 2.0}, {"ridge": 20.0}, {"ridge": 200.0}, {"values": "keep"}):
+        one = sc.solvers.BlockDescent(**settings, max_nodes=max_nodes)
+        tried = sc.prune_path(model, X[~mask], y[~mask], solver=one)
+        sizes = np.where(tried.table["n_nodes"] <= max_nodes, tried.table["n_nodes"], 0)
+        largest = tried[len(sizes) - 1 - int(sizes[::-1].argmax())].to_model()
+        log_weight.append(-mask.sum() / 8 * np.log(((largest.predict(X[mask]) - y[mask]) ** 2).mean()))
+        log_ridge.append(np.log(settings.get("ridge", np.nan)))
+    weight = np.exp(np.array(log_weight) - max(log_weight))
+    assert weight[3] < weight[:3].sum()
+    mean = np.exp(np.average(log_ridge[:3], weights=weight[:3]))
+    assert 2.0 < mean < 200.0
+    assert set(path.table["ridge"][1:]) == {float(f"{mean:.3g}")}
+    assert (path.table["kept"] == 0).all()
+    taken = prune_point(model, X, y, solver=several, validation=mask, max_nodes=max_nodes)
+    assert taken.row["n_nodes"] == max(size for size in path.table["n_nodes"] if size <= max_nodes)
+
+
+def test_clones_weigh_the_ridges_together():
+    X, y = load_diabetes(return_X_y=True)
+    model = RandomForestRegressor(8, max_depth=5, random_state=0).fit(X, y)
+    several = sc.solvers.BlockDescent(ridge=(2.0, 200.0))
+    path = evaluated_path(model, X, y, solver=several, validation="cv", max_nodes=40)
+    (ridge,) = set(path.table["ridge"][1:])
+    assert 2.0 <= ridge <= 200.0
+    assert path.facts["clones"] == 5
+    again = sc.solvers.BlockDescent(ridge=ridge)
+    same = evaluated_path(model, X, y, solver=again, validation="cv", max_nodes=40)
+    np.testing.assert_array_equal(path.table["n_nodes"], same.table["n_nodes"])
+    np.testing.assert_array_equal(path.table["loss"], same.table["loss"])
+
+
+def test_values_stay_if_that_is_likelier_than_all_ridges_together():
+    X, y = load_diabetes(return_X_y=True)
+    model = GradientBoostingRegressor(n_estimators=30, max_depth=2, random_state=0).fit(X[:400], y[:400])
+    several = sc.solvers.BlockDescent(values="both", ridge=(1e4, 1e5))
+    path = evaluated_path(model, X[400:], y[400:], solver=several, validation=0.5, max_nodes=60)
+    assert (path.table["kept"][1:] == 1).all()

@@ -1,6 +1,7 @@
 """The front door: prune(), prune_path() and as_forest()."""
 
 import warnings
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from os import PathLike
@@ -20,9 +21,11 @@ from secateur.path.selection import LIMITS
 from secateur.problem import Problem
 from secateur.regrowing import regrow as regrow_on
 from secateur.sample import Sample
-from secateur.solvers import SOLVERS, Solver
+from secateur.settling import settle
+from secateur.solvers import SOLVERS, BlockDescent, Solver
 from secateur.solvers.automatic import automatic
-from secateur.validation import Rows, Source, Validation, make_and_evaluate
+from secateur.trials import Trial
+from secateur.validation import Make, Rows, Source, Validation, make_and_evaluate
 from secateur.warnings import TrainingRowsWarning
 
 _EVALUATED_POINTS = 256
@@ -133,8 +136,8 @@ def prune(
     max_nodes, max_leaves, max_trees, max_depth, max_features, max_cost, max_bytes : optional
         Limits the result must obey, the last on the size of the saved model. Of the points that do, the one with the
         lowest loss is taken. A solver with several ridges, as the default for ensembles is one, uses up a number of
-        nodes or bytes, as what is best on few rows is often too small for all of them; the losses weigh the ridges, and
-        the one nearest to their weighted mean is taken.
+        nodes or bytes where rows are held out, as what is best on few rows is often too small for all; the losses there
+        weigh the ridges, and it goes on with their mean.
     max_loss_increase : float, optional
         Take the cheapest point whose loss exceeds the unpruned model's by at most this share of it, with half a
         standard error of the difference (a whole one where clones stand for the model) to spare: the luckiest of many
@@ -224,15 +227,19 @@ def evaluated_path(
     budget = _node_budget(adapter, limits.get("max_nodes"), limits.pop("max_bytes", None), saved_as)
     chosen = chosen.aiming_at(max_nodes=budget, max_trees=max_trees, max_cost=limits.get("max_cost"))
 
-    question = _Question(chosen, cost, loss, progress)
     rows = _source(X, y, sample_weight)
 
-    def make(adapter: Adapter, evidence: Evidence) -> Path:
-        if not regrow:
-            return question.ask(adapter, evidence)
-        if isinstance(rows, Rows) and isinstance(evidence, Sample) and evidence.place is not None:
-            return question.ask(adapter, evidence, rows.take(evidence.place))
-        return question.ask(adapter, evidence, rows)
+    def maker(solver: Solver) -> Make:
+        question = _Question(solver, cost, loss, progress)
+
+        def make(adapter: Adapter, evidence: Evidence) -> Path:
+            if not regrow:
+                return question.ask(adapter, evidence)
+            if isinstance(rows, Rows) and isinstance(evidence, Sample) and evidence.place is not None:
+                return question.ask(adapter, evidence, rows.take(evidence.place))
+            return question.ask(adapter, evidence, rows)
+
+        return make
 
     def shorten(path: Path) -> Path:
         return path.thin(_EVALUATED_POINTS, max_trees=max_trees, **limits)
@@ -241,15 +248,25 @@ def evaluated_path(
     path = make_and_evaluate(
         adapter,
         rows,
-        make,
+        maker(chosen),
         shorten,
         validation,
+        remake=_settling(chosen, budget, maker),
         sums=chosen.judges_ensemble,
         by_size=budget is not None,
         rng=rng,
         progress=progress,
     )
     return path if saved_as is None else path.saved_as(saved_as)
+
+
+def _settling(
+    solver: Solver, budget: int | None, maker: Callable[[Solver], Make]
+) -> Callable[[list[Trial]], Make] | None:
+    """Return how to go on when several ridges were tried within a number of nodes; None if there are not several."""
+    if budget is None or not isinstance(solver, BlockDescent) or not solver.several_ridges:
+        return None
+    return lambda trials: maker(solver.settled_on(settle(trials, budget)))
 
 
 def _source(X: Any, y: Any, sample_weight: Any) -> Source:

@@ -12,7 +12,7 @@ def choose_point(path: Path, *, max_loss_increase: float | None = None, **limits
     free = max_loss_increase is None and all(limit is None for limit in limits.values())
     rule = "one_percent" if free else None
     if path.facts.get("aimed") and max_loss_increase is None:
-        rule = "fullest"  # a budget is used up, and the rows held out weigh the ridges
+        rule = "fullest"  # a budget is used up
     guard = 1.0 if "clones" in path.facts else 0.5  # a clone is like the model, but not the model
     chosen = path.select(**limits, max_loss_increase=max_loss_increase, guard=guard, rule=rule)
     _warn_of_extremes(chosen)

@@ -7,7 +7,7 @@ apart what grew the model from what judges its prunings, as far as the rows give
 import math
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -23,6 +23,8 @@ from secateur.sample import Sample, read_sample
 from secateur.trials import Trial, judge
 from secateur.warnings import TrainingRowsWarning
 
+Make = Callable[[Adapter, Evidence], Path]
+"""What makes a path of a model by some rows."""
 Validation = float | NDArray[np.bool_] | tuple[Any, ...] | Literal["auto", "oob", "refit", "cv"] | None
 
 _SHARE = 0.25
@@ -83,10 +85,11 @@ class Rows(Source):
 def make_and_evaluate(
     adapter: Adapter,
     rows: Source,
-    make: Callable[[Adapter, Evidence], Path],
+    make: Make,
     shorten: Callable[[Path], Path],
     validation: Validation,
     *,
+    remake: Callable[[list[Trial]], Make] | None = None,
     sums: bool,
     by_size: bool,
     rng: np.random.Generator,
@@ -96,7 +99,8 @@ def make_and_evaluate(
 
     `sums` says that trees were fitted to each other, so that one cannot speak without the others, as out-of-bag trees
     would. Some of the rows are then held out for choosing only: the path returned is made on all rows. `by_size` says
-    that a number of nodes is aimed at, so that points of as many nodes stand for each other.
+    that a number of nodes is aimed at, so that points of as many nodes stand for each other. Where rows are held out,
+    or clones made, `remake` may see paths of all but these first, and say how to make those that count.
 
     Raises
     ------
@@ -113,10 +117,13 @@ def make_and_evaluate(
                 f"validation={way!r} trains clones of the model here, but the rows are elsewhere. Use a share of them, "
                 "such as 0.25, or other rows."
             )
-        clones = _clones(adapter, rows, len(sample), make, way, rng)
+        rounds = _clones(adapter, rows, len(sample), way, rng)
+        if remake is not None:
+            rounds = list(rounds)
+            make = remake([one.whole_trial(make) for one in rounds])
         n_clones = _FOLDS_OF[way][1]
-        whole = make(adapter, sample)
-        judged = judge(whole, shorten, clones, n_clones, by_size=by_size, rows=_JUDGED_BY[way], progress=progress)
+        whole, trials = make(adapter, sample), (one.trial(make) for one in rounds)
+        judged = judge(whole, shorten, trials, n_clones, by_size=by_size, rows=_JUDGED_BY[way], progress=progress)
         return replace(judged, facts={**judged.facts, "clones": n_clones})
     if isinstance(way, str) and way == "oob" and sums:
         raise ValueError(
@@ -125,7 +132,11 @@ def make_and_evaluate(
         )
     making, judging, which = _rows_to_use(adapter, rows, sample, way, rng)
     if sums and isinstance(way, float | np.ndarray):
-        trial = Trial(make(adapter, making), judging)
+        alone = _Round(adapter, making, judging)
+        trial = alone.trial(make)
+        if remake is not None and not trial.path.facts.get("interrupted"):
+            make = remake([trial])
+            trial = alone.trial(make)
         if trial.path.facts.get("interrupted"):  # a choice from what there is, rather than starting on all rows
             return shorten(trial.path).evaluate_sample(judging, rows=which, progress=progress, partial=True)
         which += ", by a pruning of the others"
@@ -213,15 +224,28 @@ def _out_of_bag(adapter: Adapter, sample: Sample) -> Sample:
     return replace(sample, voters=voters).take(some)
 
 
-def _clones(
-    adapter: Adapter,
-    rows: Rows,
-    n_rows: int,
-    make: Callable[[Adapter, Evidence], Path],
-    way: str,
-    rng: np.random.Generator,
-) -> Iterator[Trial]:
-    """Yield paths of clones refitted on all folds but one, with that one: of five folds all, or of four the first."""
+@dataclass(frozen=True, eq=False)
+class _Round:
+    """A model, rows to prune it by, and others to judge the path by."""
+
+    adapter: Adapter
+    making: Evidence
+    judging: Evidence
+
+    def trial(self, make: Make) -> Trial:
+        """Return the path, with the rows to judge it by."""
+        return Trial(make(self.adapter, self.making), self.judging)
+
+    def whole_trial(self, make: Make) -> Trial:
+        """Return the same, and do not go on after Ctrl-C: half a path says little of what was not tried."""
+        trial = self.trial(make)
+        if trial.path.facts.get("interrupted"):
+            raise KeyboardInterrupt
+        return trial
+
+
+def _clones(adapter: Adapter, rows: Rows, n_rows: int, way: str, rng: np.random.Generator) -> Iterable[_Round]:
+    """Yield clones refitted on all folds but one, with these and that one: of five folds all, or of four the first."""
     n_folds, used = _FOLDS_OF[way]
     if n_rows < n_folds:
         raise ValueError(f"{n_rows} rows cannot be split into {n_folds} folds. Pass more rows.")
@@ -229,7 +253,7 @@ def _clones(
     for fold in range(used):
         inside, outside = (rows.take(np.flatnonzero(chosen)) for chosen in (fold_of != fold, fold_of == fold))
         clone = adapt(adapter.refit(inside.X, inside.y, inside.weight))
-        yield Trial(make(clone, inside.sample(clone)), outside.sample(clone))
+        yield _Round(clone, inside.sample(clone), outside.sample(clone))
 
 
 def holdout_size(epsilon: float, delta: float, n_prunings: int) -> int:

@@ -120,9 +120,9 @@ def _xgboost(n_nodes: int) -> Any:
 def _lightgbm(n_nodes: int) -> Any:
     import lightgbm
 
-    n_leaves = n_nodes // TREES // 2
+    n_leaves = min(n_nodes // TREES // 2, 2000)  # LightGBM looks at all leaves to split the next
     shape = {"num_leaves": n_leaves, "min_child_samples": 1, "min_child_weight": 0.0, "learning_rate": 0.01}
-    model = lightgbm.LGBMRegressor(n_estimators=TREES, n_jobs=2, verbose=-1, **shape)
+    model = lightgbm.LGBMRegressor(n_estimators=n_nodes // 2 // n_leaves, n_jobs=2, verbose=-1, **shape)
     return model.fit(*draw_rows(2 * n_leaves, seed=1))
 
 

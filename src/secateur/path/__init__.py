@@ -279,9 +279,8 @@ class Path:
         verified for the one returned.
         With `rule="one_se"` the cheapest within one standard error of the lowest loss, with `rule="one_percent"` the
         cheapest within one per cent of it, with `rule="srm"` the least structural risk, risk + sqrt(nodes / rows),
-        which needs no other rows; with `rule="fullest"` one of the largest points that obey the limits, one for each
-        ridge of the solver: the one whose ridge is nearest to their mean, weighted by how likely the losses make each.
-        Without `evaluate`, the loss is the solver's own risk.
+        which needs no other rows; with `rule="fullest"` the lowest loss of the largest points that obey the limits,
+        one for each ridge of the solver. Without `evaluate`, the loss is the solver's own risk.
 
         Raises
         ------
@@ -292,16 +291,7 @@ class Path:
         limits = {name: given[name] for name in LIMITS}
         path = self if max_bytes is None else self.with_bytes()
         while True:
-            point = choose(
-                path.table,
-                limits,
-                max_loss_increase,
-                rule,
-                n_rows=self.facts["made_on_rows"],
-                guard=guard,
-                n_judged=self.facts.get("evaluated_rows"),
-            )
-            chosen = path[point]
+            chosen = path[choose(path.table, limits, max_loss_increase, rule, self.facts["made_on_rows"], guard)]
             if max_bytes is None:
                 return replace(chosen, proof=certificate(path.table, chosen.point, max_cost))
             path.table["bytes"][chosen.point] = chosen.n_bytes

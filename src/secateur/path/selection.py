@@ -18,9 +18,6 @@ LIMITS = {
 """Each limit on size, and the column of the path's table it bounds."""
 
 RULES = ("one_se", "one_percent", "srm", "fullest")
-_TRUST = 0.25
-"""What a row counts where losses of ridges are compared: they are of the same trees on the same rows, and their
-differences say less than rows of their own would. Chosen on data sets that are in no table of the benchmarks."""
 
 Table = Mapping[str, NDArray[Any]]
 
@@ -57,9 +54,8 @@ def choose(
     rule: str | None = None,
     n_rows: int = 1,
     guard: float = 0.0,
-    n_judged: int | None = None,
 ) -> int:
-    """Return the point to take; `n_rows` is on how many rows the path was made, `n_judged` on how many it was judged.
+    """Return the point to take; `n_rows` is on how many rows the path was made.
 
     An increase of the loss counts as `guard` of its standard errors larger than it was measured.
 
@@ -80,7 +76,7 @@ def choose(
         )
     loss = table["loss"] if "loss" in table else table["risk"]
     if rule == "fullest":
-        return _averaged(table, fullest(table, points), loss, n_judged or n_rows)
+        return _lowest(table, fullest(table, points), loss)
     if max_loss_increase is not None:
         feared = loss + guard * table["increase_se"] if guard else loss
         return _smallest(table, points, feared, loss[0] + max_loss_increase * abs(loss[0]), max_loss_increase)
@@ -117,24 +113,6 @@ def fullest(table: Table, points: NDArray[np.intp]) -> NDArray[np.intp]:
     kind = kind[:, np.searchsorted(points, order)]
     last = np.append((np.diff(kind, axis=1) != 0).any(axis=0), True)
     return order[last]
-
-
-def _averaged(table: Table, points: NDArray[np.intp], loss: NDArray[Any], n_rows: int) -> int:
-    """Return the point whose ridge is nearest to the mean of all, each weighted by how likely the losses make it.
-
-    The lowest of a few noisy losses is often just the luckiest. Points without a ridge (values are as they were) must
-    be likelier than all others together.
-    """
-    ridge = table["ridge"][points] if "ridge" in table else np.zeros(len(points))
-    fitted, least = ridge > 0, loss[points].min()
-    if not fitted.any() or least <= 0:
-        return _lowest(table, points, loss)
-    weight = (loss[points] / least) ** (-_TRUST * n_rows / 2)
-    if weight[~fitted].sum() > weight[fitted].sum():
-        return _lowest(table, points[~fitted], loss)
-    points, ridge = points[fitted], ridge[fitted]
-    away = np.abs(np.log(ridge) - np.average(np.log(ridge), weights=weight[fitted]))
-    return _lowest(table, points[away == away.min()], loss)
 
 
 def _lowest(table: Table, points: NDArray[np.intp], loss: NDArray[Any]) -> int:

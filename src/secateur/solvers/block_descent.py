@@ -132,6 +132,15 @@ class BlockDescent(Solver):
         """Return the same with budgets, unless there are some."""
         return replace(self, max_nodes=self.max_nodes or max_nodes, max_trees=self.max_trees or max_trees)
 
+    @property
+    def several_ridges(self) -> bool:
+        """Whether there are several ridges, between which there are others."""
+        return isinstance(self.ridge, tuple) and len(self.ridge) > 1 and min(self.ridge) > 0 and self.values != "keep"
+
+    def settled_on(self, ridge: float | None) -> "BlockDescent":
+        """Return the same with one ridge, or with kept values."""
+        return replace(self, values="keep") if ridge is None else replace(self, values="refit", ridge=ridge)
+
     def unsupported(self, problem: Problem) -> str | None:
         """Return a reason for models that are no sums, and for settings that do not go together."""
         reason = not_additive(problem.forest)
