@@ -64,10 +64,9 @@ _COMMON = [
     "prune() does by default when it holds rows out; errors are mean squared errors on the test rows, 1 being about "
     "those of a constant.",
     "auto: the default of prune() for ensembles; its ridges were chosen on other data sets. node_refit and node_keep "
-    "are its parts: ridge 25 alone, and kept values alone. ForestPrune: layers and kept values; FP_polished: with weights "
-    "by ridge, 0.01 as in the paper's code. "
-    "BestSubset: one second per path. grown_small: the best of boosters (depth 1, 2, 3, 5; rate 0.1, 0.3, 1) and "
-    "forests (depth 4, 8, 12, 20; 1 to 100 trees) trained directly.",
+    "are its parts: ridge 25 alone, and kept values alone. ForestPrune: layers and kept values; FP_polished: with "
+    "weights by ridge, 0.01 as in the paper's code. BestSubset: one second per path. grown_small: the best of boosters "
+    "(depth 1, 2, 3, 5; rate 0.1, 0.3, 1) and forests (depth 4, 8, 12, 20; 1 to 100 trees) trained directly.",
     "rival: the best of the other methods but for parts of auto. lead_%: by how much auto is better, in % of the "
     "rival's error (of its times smaller, for change % in points); ±: standard errors over folds.",
     "Second grid: means over data sets (geometric for times smaller) and on how many auto is the best; ± of the lead "

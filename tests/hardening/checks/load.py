@@ -44,8 +44,9 @@ _NOTES = [
     "by BlockDescent with five penalties; model and compiled code are there before. The docs tell one byte a row and "
     f"tree, {_PER_ROW} bytes a row besides, y included, and {_BESIDES / 1e6:.0f} MB for the part being read. Up to "
     "100,000 rows the path was compared with that of the same rows in memory.",
-    f"Nodes: a saved model of {TREES} trees, for LightGBM of trees of 2000 leaves, is read, pruned to a tenth by WeakestLink with 2000 rows, and written; "
-    "what was written is read again and asks and answers, number for number, what was chosen.",
+    f"Nodes: a saved model of {TREES} trees (of LightGBM as many of 2000 leaves as it takes) is read, pruned to a "
+    "tenth by WeakestLink with 2000 rows, and written; what was written is read again and asks and answers, number for "
+    "number, what was chosen.",
     "growth: b of seconds (or bytes) = c · sizeᵇ over the sizes; more than 1.5 for seconds ends badly.",
 ]
 
