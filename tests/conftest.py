@@ -5,6 +5,8 @@ import threading
 import pytest
 from hypothesis import HealthCheck, settings
 
+from secateur.costs import COSTS
+
 # Two processes test at once, and threads that wait for work they hardly get spend more time than the work itself.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
@@ -27,26 +29,40 @@ def pytest_configure(config):
         config.option.loadscopereorder = False  # groups run in the order below
 
 
-@pytest.hookimpl(tryfirst=True)  # xdist reads the marks at the same hook
 def pytest_collection_modifyitems(items):
+    """Run tests by group: Spark first, as its tests take longest, and small groups last, so that all processes end
+    together.
+    """
+    found = list(dict.fromkeys(_group(item.nodeid) for item in items))
+    place = {group: number for number, group in enumerate(sorted(found, key=_turn))}
+    items.sort(key=lambda item: place[_group(item.nodeid)])
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
     """Keep tests in one process that share what takes long to make: a Spark session, or what a file keeps.
 
-    Spark goes first, as its tests take longest, and the small groups last, so that all processes end together.
+    By their names, as marks of groups do not reach xdist 3.8 with pytest 9.2.
     """
-    found = list(dict.fromkeys(map(_group, items)))
-    place = {group: number for number, group in enumerate(sorted(found, key=_turn))}
-    items.sort(key=lambda item: place[_group(item)])
-    for item in items:
-        item.add_marker(pytest.mark.xdist_group(_group(item)))
+    if config.getvalue("dist") != "loadgroup":
+        return None
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByGroup(LoadScopeScheduling):
+        def _split_scope(self, nodeid):
+            return _group(nodeid)
+
+    return ByGroup(config, log)
 
 
-def _group(item):
-    file = item.nodeid.partition("::")[0]
-    if "spark" in getattr(item, "fixturenames", ()) or ("spark_" in item.name and file != BY_MODEL[1]):
+def _group(nodeid):
+    file, _, name = nodeid.partition("::")
+    if file.startswith(("tests/spark/", "tests/io/test_spark.py")) or ("spark_" in name and file != BY_MODEL[1]):
         return "spark"
-    if file in BY_MODEL and hasattr(item, "callspec"):
-        return f"contracts: {item.callspec.params.get('name', '')}"
-    return item.nodeid if file == CHECKS else file
+    if file in BY_MODEL and "[" in name:
+        parts = name.partition("[")[2].rstrip("]").split("-")
+        return f"contracts: {next(part for part in parts if not part.isdigit() and part not in COSTS)}"
+    return nodeid if file == CHECKS else file
 
 
 def _turn(group):
