@@ -343,6 +343,15 @@ def test_clones_weigh_the_ridges_together():
     np.testing.assert_array_equal(path.table["loss"], same.table["loss"])
 
 
+@pytest.mark.parametrize("validation", [0.25, "cv", None])
+def test_fewer_nodes_than_any_model_has_are_refused(validation):
+    X, y = load_diabetes(return_X_y=True)
+    y = np.digitize(y, [100, 200])
+    model = GradientBoostingClassifier(n_estimators=3, max_depth=2, random_state=0).fit(X, y)
+    with pytest.raises(ValueError, match=r"No point of the path satisfies max_nodes=2\. .* n_nodes = 3"):
+        sc.prune(model, X[::2], y[::2], max_nodes=2, validation=validation)
+
+
 def test_values_stay_if_that_is_likelier_than_all_ridges_together():
     X, y = load_diabetes(return_X_y=True)
     model = GradientBoostingRegressor(n_estimators=30, max_depth=2, random_state=0).fit(X[:400], y[:400])

@@ -65,13 +65,16 @@ class NodeDescent(FallingDescent[State]):
         return self.state.status[self.ensemble.forest.root] != 0
 
     def trim(self, budget: int) -> None:
-        """Collapse the weakest splits until at most `budget` nodes are left."""
+        """Collapse the weakest splits until at most `budget` nodes are left, or none."""
         forest, state = self.ensemble.forest, self.state
         while self.size(state) > budget:
             node, rate, value = self.weakest()
             found = np.flatnonzero(node >= 0)
             if not len(found):
-                self.drop(int(np.flatnonzero(state.status[forest.root])[-1]))
+                left = np.flatnonzero(state.status[forest.root])
+                if not len(left):
+                    return  # no model is as small
+                self.drop(int(left[-1]))
                 continue
             some = max(1, (self.size(state) - budget) // 8)
             for tree in found[np.argsort(rate[found], kind="stable")[:some]]:
