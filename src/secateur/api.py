@@ -91,8 +91,8 @@ def prune_path(
     """
     adapter = adapt(model)
     rows = _source(X, y, sample_weight)
-    question = _Question(_solver_for(solver, adapter, cost), cost, loss, progress)
-    return question.ask(adapter, rows.sample(adapter), rows if regrow else None)
+    question = _Question(_solver_for(solver, adapter, cost), cost, loss, progress, rows if regrow else None)
+    return question.ask(adapter, rows.sample(adapter))
 
 
 def prune(
@@ -228,18 +228,7 @@ def evaluated_path(
     chosen = chosen.aiming_at(max_nodes=budget, max_trees=max_trees, max_cost=limits.get("max_cost"))
 
     rows = _source(X, y, sample_weight)
-
-    def maker(solver: Solver) -> Make:
-        question = _Question(solver, cost, loss, progress)
-
-        def make(adapter: Adapter, evidence: Evidence) -> Path:
-            if not regrow:
-                return question.ask(adapter, evidence)
-            if isinstance(rows, Rows) and isinstance(evidence, Sample) and evidence.place is not None:
-                return question.ask(adapter, evidence, rows.take(evidence.place))
-            return question.ask(adapter, evidence, rows)
-
-        return make
+    question = _Question(chosen, cost, loss, progress, rows if regrow else None)
 
     def shorten(path: Path) -> Path:
         return path.thin(_EVALUATED_POINTS, max_trees=max_trees, **limits)
@@ -248,10 +237,10 @@ def evaluated_path(
     path = make_and_evaluate(
         adapter,
         rows,
-        maker(chosen),
+        question.ask,
         shorten,
         validation,
-        remake=_settling(chosen, budget, maker),
+        remake=_settling(question, budget),
         sums=chosen.judges_ensemble,
         by_size=budget is not None,
         rng=rng,
@@ -260,13 +249,12 @@ def evaluated_path(
     return path if saved_as is None else path.saved_as(saved_as)
 
 
-def _settling(
-    solver: Solver, budget: int | None, maker: Callable[[Solver], Make]
-) -> Callable[[list[Trial]], Make] | None:
+def _settling(question: "_Question", budget: int | None) -> Callable[[list[Trial]], Make] | None:
     """Return how to go on when several ridges were tried within a number of nodes; None if there are not several."""
+    solver = question.solver
     if budget is None or not isinstance(solver, BlockDescent) or not solver.several_ridges:
         return None
-    return lambda trials: maker(solver.settled_on(settle(trials, budget)))
+    return lambda trials: replace(question, solver=solver.settled_on(settle(trials, budget))).ask
 
 
 def _source(X: Any, y: Any, sample_weight: Any) -> Source:
@@ -299,32 +287,35 @@ def _solver_for(choice: Solver | str, adapter: Adapter, cost: Cost | str | None)
 
 @dataclass(frozen=True, eq=False)
 class _Question:
-    """What is asked of a solver, whatever the model and the rows."""
+    """What is asked of a solver, whatever the model and the rows; with rows to train on, of clones, too."""
 
     solver: Solver
     cost: Cost | str | None
     loss: Loss | str | None
     progress: Progress | None
+    to_train_on: Source | None
 
-    def ask(self, adapter: Adapter, evidence: Evidence, to_train_on: Source | None = None) -> Path:
-        """Return the path of a model; with rows to train on, of clones of it, too."""
-        if to_train_on is None:
+    def ask(self, adapter: Adapter, evidence: Evidence) -> Path:
+        """Return the path of a model by some rows; of the rows to train on, clones see those that are among these."""
+        rows = self.to_train_on
+        if rows is None:
             return self._path(adapter, evidence)
-        if not isinstance(to_train_on, Rows) or not isinstance(evidence, Sample):
+        if not isinstance(rows, Rows) or not isinstance(evidence, Sample):
             raise ValueError(
                 "regrow=True trains clones of the model here, but the rows are elsewhere. Leave regrow out, or pass a "
                 "sample of the rows as arrays."
             )
-        sample = evidence
+        if evidence.place is not None:
+            rows = rows.take(evidence.place)
         cost = _from_table(self.cost, COSTS, "cost") or self.solver.default_cost()
         if not isinstance(cost, SharedCost):
             raise ValueError(
                 "regrow=True trains clones on fewer features, which only a cost of features asks for. Pass "
                 "cost=FeatureCost(prices), or leave regrow out."
             )
-        bill = cost.bill(adapter.forest, sample)
+        bill = cost.bill(adapter.forest, evidence)
         prices = np.append(bill.prices.mean(axis=0), 0.0)[bill.things].sum(axis=1)
-        return regrow_on(adapter, to_train_on, sample, self._path, prices)
+        return regrow_on(adapter, rows, evidence, self._path, prices)
 
     def _path(self, adapter: Adapter, evidence: Evidence) -> Path:
         with evidence.kept() if self.solver.asks_often else nullcontext(evidence) as rows:
