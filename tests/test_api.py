@@ -28,7 +28,7 @@ def cancer():
 
 
 @pytest.mark.parametrize("name", list(RECIPES))
-def test_every_model_can_be_pruned_to_half_its_nodes(name):
+def test_every_model_can_be_pruned_to_half_its_nodes_and_predicts_what_we_say(name):
     c = case(name)
     before = sc.as_forest(c.model)
     if before.n_nodes < 3 * before.n_trees:
@@ -36,9 +36,12 @@ def test_every_model_can_be_pruned_to_half_its_nodes(name):
     limit = max(before.n_nodes // 2, before.n_trees)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TrainingRowsWarning)
-        small = sc.prune(c.model, c.X, c.y, max_nodes=limit)
+        ours = prune_point(c.model, c.X, c.y, max_nodes=limit)
+    small = ours.to_model()
     assert type(small) is type(c.model)
     assert sc.as_forest(small).n_nodes <= limit
+    for method, said in c.ask(small, c.X_new).items():
+        assert c.same(getattr(ours, method)(c.X_new), said), method
 
 
 def test_without_limits_an_overfitted_tree_does_not_become_a_constant():
