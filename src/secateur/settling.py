@@ -41,7 +41,7 @@ def _losses(trial: Trial, max_nodes: int) -> dict[tuple[float, float], float]:
     table = trial.path.table
     pruned = np.arange(1, len(trial.path))
     small = pruned[table["n_nodes"][pruned] <= max_nodes]
-    points = np.sort(fullest(table, small if len(small) else pruned[-1:]))
+    points = np.sort(fullest(table, small if len(small) else pruned[-1:]))  # where none fits, select will say so
     judged = trial.path.take(points).evaluate_sample(trial.judging, rows="some rows")
     kinds = zip(table["ridge"][points].tolist(), table["kept"][points].tolist(), strict=True)
     return dict(zip(kinds, (trial.judging.total_weight * judged.table["loss"][1:]).tolist(), strict=True))
