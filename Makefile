@@ -9,8 +9,6 @@ PIP_MIN := .venv-min/bin/$(INSTALL) --constraint tests/oldest.txt
 CORE := tests/kernels tests/path tests/cli/test_prune.py tests/cli/test_terminal.py tests/cli/test_help_and_inspect.py \
 	tests/solvers/test_weakest_link.py tests/solvers/test_linear_program.py tests/io/test_sklearn.py tests/io/test_skops.py \
 	tests/io/test_archive.py tests/io/test_saved_models.py tests/test_forest.py tests/test_routing.py tests/test_versions.py
-KERNELS := tests/kernels tests/test_routing.py tests/test_forest.py tests/editing tests/solvers tests/serving \
-	tests/training tests/path
 
 .PHONY: demo test test-bounds test-min test-min-core check docs pictures bench harden clean
 
@@ -20,9 +18,9 @@ demo: .venv/.core
 test: check
 	$(BIN)/python -m pytest -n auto --dist loadgroup
 
-# Kernels that look at every index, compiled into a cache of their own; they are slower, so the tests near them alone.
+# The suite with kernels that look at every index, compiled into a cache of their own; they are slower.
 test-bounds: .venv/.dev
-	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=.numba-bounds $(BIN)/python -m pytest -n auto --dist loadgroup $(KERNELS)
+	$(BIN)/python -m tests.hardening bounds
 
 # The suite with the oldest supported version of every dependency; the core is what every user has: no Spark, no site.
 test-min: .venv-min/.dev

@@ -148,7 +148,7 @@ class Problem:
 
 def _check_size(forest: Forest) -> None:
     """Raise ValueError if squares of what the trees say, and squares of those, would not be numbers any more."""
-    said = np.abs(forest.value).max(axis=1, initial=0.0)
+    said = np.maximum(forest.value.max(axis=1, initial=0.0), -forest.value.min(axis=1, initial=0.0))
     said *= np.repeat(np.abs(forest.tree_weight), np.diff(forest.tree_start))
     largest = np.append(said, np.abs(forest.base)).max(initial=0.0)
     if largest == 0 or 1 / LARGEST <= largest <= LARGEST:

@@ -6,15 +6,17 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from tests.cases import case
 from tests.strategies import all_prunings, generators, random_forest, random_rows, step
 
 import secateur as sc
 from secateur.costs import NodeCost
+from secateur.io import adapt
 from secateur.losses import Brier, SquaredError, ZeroOne
 from secateur.problem import Problem
 from secateur.routing import route
-from secateur.sample import Sample
+from secateur.sample import Sample, read_sample
 
 many = settings(max_examples=500)
 
@@ -130,14 +132,32 @@ def nodes_of(tree):
 @given(generators, st.booleans())
 def test_raising_is_its_definition(rng, classes):
     problem = random_problem(rng, classes)
-    rows = np.arange(len(problem.sample))
-    expected, before = nested(problem.forest, 0), None
-    while expected != before:
-        expected, before = slow_raising(problem, expected, rows), expected
-    solver = sc.solvers.ReducedError(raising=True)
+    solver, rows = sc.solvers.ReducedError(raising=True), np.arange(len(problem.sample))
+    expected = raised_until_quiet(problem)
     assert answer(problem, solver) == nodes_of(expected)
     loss = send(problem, expected, rows) / problem.sample.weight.sum()
     assert solver.path(problem).table["risk"][-1] == pytest.approx(loss, abs=1e-12)
+
+
+def raised_until_quiet(problem):
+    """Return what a tree becomes when every node is judged again and again until nothing changes."""
+    found, before = nested(problem.forest, 0), None
+    while found != before:
+        found, before = slow_raising(problem, found, np.arange(len(problem.sample))), found
+    return found
+
+
+@pytest.mark.parametrize("seed", [8, 14, 28, 35])  # where rows sent new ways change what is done far above them
+def test_raising_full_trees_is_its_definition(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(600, 3)).round(1)
+    y = X[:, 0] + X[:, 1] * X[:, 2] + rng.normal(size=600)
+    kind = DecisionTreeRegressor if seed < 20 else DecisionTreeClassifier
+    y = y if seed < 20 else np.digitize(y, [-1.0, 1.0])
+    adapter = adapt(kind(random_state=0).fit(X[:300], y[:300]))
+    loss = ZeroOne() if adapter.forest.n_classes else SquaredError()
+    problem = Problem(adapter.forest, read_sample(adapter, X[300:], y[300:]), loss, NodeCost())
+    assert answer(problem, sc.solvers.ReducedError(raising=True)) == nodes_of(raised_until_quiet(problem))
 
 
 @many

@@ -8,7 +8,7 @@ import ctypes
 import os
 import sys
 
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+from threadpoolctl import threadpool_limits
 
 _free = {os.getpid()}
 """The process that imported this; it and those in which threads are limited already need nothing."""

@@ -1,4 +1,4 @@
-"""Pruning one tree bottom-up when either side of a split may take its place."""
+"""Pruning one tree bottom-up when either side of a split may take its place, until nothing changes."""
 
 import numpy as np
 
@@ -10,8 +10,7 @@ _ROUNDING = 1e-12
 @kernel
 def raise_tree(
     leaf_loss: np.ndarray,
-    order: np.ndarray,
-    first: np.ndarray,
+    leaf: np.ndarray,
     X: np.ndarray,
     label: np.ndarray,
     target: np.ndarray,
@@ -26,45 +25,93 @@ def raise_tree(
 ) -> np.ndarray:
     """Return which nodes of one tree are kept, (n_nodes,).
 
-    `leaf_loss[v]` is the loss of all rows at node v when it is a leaf; they are `order[first[v]:first[end[v]]]`. The
-    loss of row i in node v is `table[v, label[i]]`, or, where `label` is empty, the mean squared difference of
-    `value[v]` and `target[i]`. Of equally good choices a leaf comes before a raised side before the split.
+    `leaf_loss[v]` is the loss of all rows at node v when it is a leaf, `leaf[i]` where row i ends. The loss of row i in
+    node v is `table[v, label[i]]`, or, where `label` is empty, the mean squared difference of `value[v]` and
+    `target[i]`. Of equally good choices a leaf comes before a raised side before the split.
+
+    Sweep after sweep the nodes that are there are judged bottom-up, then rows are sent through what is left. A node is
+    judged again only where rows are new to it or something below it has changed: all else would be judged as before.
     """
     n = right.shape[0]
-    stand_in = np.arange(n)  # the node that has taken the place of v
+    leaf_loss, leaf = leaf_loss.copy(), leaf.copy()
+    worth = leaf_loss.copy()  # the loss of what stands at v
+    stand_in = np.arange(n)  # the node that stands at v
     is_leaf = right == -1
-    worth = leaf_loss.copy()  # the loss of what the subtree at v has become
-    for v in range(n - 1, -1, -1):
-        if right[v] == -1:
-            continue
-        a, b = v + 1, right[v]
-        options = (worth[v], worth[a], worth[b], worth[a] + worth[b])
-        if worth[v] > 0.0:  # nothing beats a leaf without loss
-            # A side that is raised keeps its own rows, whose loss is known; those of the other side are new to it. Once
-            # it is worse than leaf or split it need not be known how much worse.
-            limit = min(options[0], options[3]) + 1e-9 * worth[v]
+    present, new_rows, changed = np.ones(n, np.bool_), np.ones(n, np.bool_), np.zeros(n, np.bool_)
+    while new_rows.any():
+        order, first = _rows_by_leaf(leaf, n)
+        changed[:] = False
+        for v in range(n - 1, -1, -1):
+            if not present[v]:
+                continue
+            if is_leaf[v]:
+                worth[v] = leaf_loss[v]
+                continue
+            a, b = v + 1, right[v]
+            below = False
+            for side in (a, b):
+                at = side if present[side] else stand_in[side]
+                below |= changed[at]
+                worth[side], stand_in[side] = worth[at], stand_in[at]
+            if not new_rows[v] and not below:
+                continue
             through_a, through_b = worth[a], worth[b]
-            for k in range(first[b], first[end[b]]):
-                u = _descend(a, order[k], X, right, feature, threshold, default_left, stand_in, is_leaf)
-                through_a += weight[order[k]] * _loss(u, order[k], label, target, table, value)
-                if through_a > limit:
+            split = worth[a] + worth[b]
+            if leaf_loss[v] > 0.0:  # nothing beats a leaf without loss
+                # A side that is raised keeps its own rows, whose loss is known; those of the other side are new to it.
+                # Once it is worse than leaf or split it need not be known how much worse.
+                limit = min(leaf_loss[v], split) + 1e-9 * leaf_loss[v]
+                for k in range(first[b], first[end[b]]):
+                    u = _descend(a, order[k], X, right, feature, threshold, default_left, stand_in, is_leaf)
+                    through_a += weight[order[k]] * _loss(u, order[k], label, target, table, value)
+                    if through_a > limit:
+                        break
+                for k in range(first[a], first[end[a]]):
+                    u = _descend(b, order[k], X, right, feature, threshold, default_left, stand_in, is_leaf)
+                    through_b += weight[order[k]] * _loss(u, order[k], label, target, table, value)
+                    if through_b > limit:
+                        break
+            enough = min(leaf_loss[v], through_a, through_b, split) + _ROUNDING * leaf_loss[v]
+            changed[v] = True
+            if leaf_loss[v] <= enough:
+                worth[v], is_leaf[v] = leaf_loss[v], True
+            elif through_a <= enough:
+                worth[v], stand_in[v] = through_a, stand_in[a]
+            elif through_b <= enough:
+                worth[v], stand_in[v] = through_b, stand_in[b]
+            else:
+                worth[v], changed[v] = split, below
+        stand_in[0] = stand_in[stand_in[0]]
+        present = _present(right, stand_in, is_leaf)
+        new_rows[:] = False
+        for i in range(leaf.shape[0]):
+            u = stand_in[0]
+            while True:
+                if not u <= leaf[i] < end[u]:  # it was not below u
+                    new_rows[u] = True
+                    leaf_loss[u] += weight[i] * _loss(u, i, label, target, table, value)
+                if is_leaf[u]:
                     break
-            for k in range(first[a], first[end[a]]):
-                u = _descend(b, order[k], X, right, feature, threshold, default_left, stand_in, is_leaf)
-                through_b += weight[order[k]] * _loss(u, order[k], label, target, table, value)
-                if through_b > limit:
-                    break
-            options = (worth[v], through_a, through_b, worth[a] + worth[b])
-        enough = min(options) + _ROUNDING * worth[v]
-        if options[0] <= enough:
-            is_leaf[v] = True
-        elif options[1] <= enough:
-            worth[v], stand_in[v] = options[1], stand_in[a]
-        elif options[2] <= enough:
-            worth[v], stand_in[v] = options[2], stand_in[b]
-        else:
-            worth[v] = options[3]
-    return _present(right, stand_in, is_leaf)
+                u = _next(u, i, X, right, feature, threshold, default_left, stand_in)
+            leaf[i] = u
+    return present
+
+
+@kernel
+def _rows_by_leaf(leaf: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the rows in the order of their leaves, and where those of each leaf start, (n + 1,).
+
+    The rows below node v are `order[first[v]:first[end[v]]]`, as nodes are in preorder and no row leaves a subtree.
+    """
+    first = np.zeros(n + 2, np.int64)
+    for i in range(leaf.shape[0]):
+        first[leaf[i] + 2] += 1
+    first = np.cumsum(first)
+    order = np.empty(leaf.shape[0], np.int64)
+    for i in range(leaf.shape[0]):
+        order[first[leaf[i] + 1]] = i
+        first[leaf[i] + 1] += 1
+    return order, first[: n + 1]
 
 
 @kernel
@@ -89,18 +136,33 @@ def _descend(
     stand_in: np.ndarray,
     is_leaf: np.ndarray,
 ) -> int:
-    """Return the node in which a row ends when it starts at what has taken the place of `top`."""
+    """Return the node in which a row ends when it starts at what stands at `top`."""
     v = stand_in[top]
     while not is_leaf[v]:
-        x = X[row, feature[v]]
-        left = (x <= threshold[v]) | (default_left[v] & (x != x))
-        v = stand_in[v + 1] if left else stand_in[right[v]]
+        v = _next(v, row, X, right, feature, threshold, default_left, stand_in)
     return v
 
 
 @kernel
+def _next(
+    v: int,
+    row: int,
+    X: np.ndarray,
+    right: np.ndarray,
+    feature: np.ndarray,
+    threshold: np.ndarray,
+    default_left: np.ndarray,
+    stand_in: np.ndarray,
+) -> int:
+    """Return the node to which a split sends a row."""
+    x = X[row, feature[v]]
+    left = (x <= threshold[v]) | (default_left[v] & (x != x))
+    return stand_in[v + 1] if left else stand_in[right[v]]
+
+
+@kernel
 def _present(right: np.ndarray, stand_in: np.ndarray, is_leaf: np.ndarray) -> np.ndarray:
-    """Return which nodes are there, walking down from what stands in for the root; children come after parents."""
+    """Return which nodes are there, walking down from what stands at the root; children come after parents."""
     keep = np.zeros(right.shape[0], np.bool_)
     keep[stand_in[0]] = True
     for v in range(right.shape[0]):

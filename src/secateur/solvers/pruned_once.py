@@ -16,11 +16,9 @@ ONLY_OWN_PREDICTIONS = (
 
 def cut_below(forest: Forest, cut: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Return the mask that removes everything below the nodes in `cut`, (n_nodes,)."""
-    keep = np.ones(forest.n_nodes, bool)
-    for v in np.flatnonzero(cut & forest.is_split):
-        if keep[v]:  # in preorder: below a cut there is nothing left to cut
-            keep[v + 1 : forest.end[v]] = False
-    return keep
+    cuts, n = np.flatnonzero(cut & forest.is_split), forest.n_nodes
+    begin, end = np.bincount(cuts + 1, minlength=n + 1), np.bincount(forest.end[cuts], minlength=n + 1)
+    return np.cumsum(begin - end)[:n] == 0  # how many cuts a node is below
 
 
 def two_points(problem: Problem, keep: NDArray[np.bool_], solver: str) -> Path:

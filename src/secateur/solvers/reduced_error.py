@@ -7,7 +7,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secateur import kernels
-from secateur.decision import Decision
 from secateur.forest import Forest
 from secateur.losses import ClassLoss, Loss, ZeroOne
 from secateur.path import Path
@@ -68,29 +67,17 @@ class ReducedError(Solver):
         """Return the unpruned forest and its reduced-error pruning."""
         forest = problem.forest
         if self.raising:
-            return two_points(problem, _raise_until_quiet(problem), repr(self))
+            keep = np.concatenate([_raise_tree(problem, tree) for tree in range(forest.n_trees)])
+            return two_points(problem, keep, repr(self))
         return two_points(problem, cut_below(forest, kernels.cheapest_cut(forest.right, problem.risk)), repr(self))
 
 
-def _raise_until_quiet(problem: Problem) -> NDArray[np.bool_]:
-    """Return the mask of all trees after pruning and raising, again and again until nothing changes."""
-    keep = np.ones(problem.forest.n_nodes, bool)
-    while True:
-        left = problem if keep.all() else problem.pruned(Decision(keep))
-        stays = np.concatenate([_raise_tree(left, tree) for tree in range(left.forest.n_trees)])
-        if stays.all():
-            return keep
-        keep[keep] = stays  # a pruned forest has its nodes in the same order
-
-
 def _raise_tree(problem: Problem, tree: int) -> NDArray[np.bool_]:
-    """Return the mask of one tree after pruning and raising, bottom-up."""
+    """Return the mask of one tree after pruning and raising."""
     forest, sample = problem.forest, problem.sample
     assert sample.rows is not None  # asked for in `unsupported`
     start, stop = forest.tree_start[tree], forest.tree_start[tree + 1]
     nodes = slice(start, stop)
-    order = np.argsort(sample.leaves[tree], kind="stable")
-    first = np.searchsorted(sample.leaves[tree][order], np.arange(stop - start + 1))
     right = forest.right[nodes]
     label, target, table = np.empty(0, np.intp), sample.y, np.empty((0, 0))
     if forest.n_classes:
@@ -98,8 +85,7 @@ def _raise_tree(problem: Problem, tree: int) -> NDArray[np.bool_]:
         label, target, table = sample.y[:, 0], np.empty((0, 0)), problem.loss.labels(forest.value[nodes])
     return kernels.raise_tree(
         problem.risk[nodes] * sample.total_weight,
-        order,
-        first,
+        sample.leaves[tree].astype(np.int64),
         sample.rows,
         label,
         target,

@@ -124,9 +124,7 @@ def change_cbm(source: Path, target: Path, rng: Rng) -> None:
     model = read_cbm(source.read_bytes())
     trees = root(model.core).table(1)
     assert trees is not None
-    field, dtype = pick(
-        rng, ((1, "<i4"), (2, "<i4"), (3, "<i4"), (8, "<f8"), (9, "<f8"), (10, "<u2"), (11, "<u4"), (16, "<f8"))
-    )
+    field, dtype = pick(rng, _CATBOOST_LISTS)
     array = changed_array(trees.vector(field, dtype), rng)
     try:
         core = with_vectors(trees, {field: np.ravel(array)})
