@@ -84,8 +84,9 @@ def raise_tree(
         stand_in[0] = stand_in[stand_in[0]]
         present = _present(right, stand_in, is_leaf)
         new_rows[:] = False
+        home = _leaf_above(present, is_leaf, end)
         for i in range(leaf.shape[0]):
-            u = stand_in[0]
+            u = stand_in[0] if home[leaf[i]] == -1 else home[leaf[i]]
             while True:
                 if not u <= leaf[i] < end[u]:  # it was not below u
                     new_rows[u] = True
@@ -112,6 +113,16 @@ def _rows_by_leaf(leaf: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
         order[first[leaf[i] + 1]] = i
         first[leaf[i] + 1] += 1
     return order, first[: n + 1]
+
+
+@kernel
+def _leaf_above(present: np.ndarray, is_leaf: np.ndarray, end: np.ndarray) -> np.ndarray:
+    """Return the leaf that has taken in each node, -1 for nodes that are splits or gone: rows there need a new way."""
+    home = np.full(present.shape[0], -1)
+    for v in range(present.shape[0]):
+        if present[v] and is_leaf[v]:
+            home[v : end[v]] = v
+    return home
 
 
 @kernel
