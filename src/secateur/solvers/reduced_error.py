@@ -32,7 +32,8 @@ class ReducedError(Solver):
     raising : bool
         Also consider putting either side of a split in its place, with all rows of the split sent through it. A
         heuristic: each choice is the best of four given the choices below, and that is repeated until nothing
-        changes, as rows sent new ways may let more be pruned. O(rows · depth²) each time.
+        changes, as rows sent new ways may let more be pruned. O(rows · depth²) for the first time; later ones judge
+        only nodes that got other rows, and those above what changed.
     """
 
     raising: bool = False
