@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from secateur.blas import one_blas_thread
 from secateur.choosing import choose_point
 from secateur.costs import COSTS, Cost, NodeCost, SharedCost
 from secateur.evidence import Evidence
@@ -348,7 +349,8 @@ class _Question:
                 TrainingRowsWarning,
                 stacklevel=2,
             )
-        return replace(chosen.path(problem), source=adapter)
+        with one_blas_thread:
+            return replace(chosen.path(problem), source=adapter)
 
 
 def _loss_for(choice: Loss | str | None, solver: Solver, adapter: Adapter) -> Loss:

@@ -8,15 +8,21 @@ from typing import Any
 
 from tests.hardening.solving import fingerprint, found_path
 
+import secateur as sc
+
 
 def fingerprints(models: dict[str, tuple[Any, Any, Any]], solvers: list[Any]) -> dict[str, str]:
-    """Return the fingerprint of every path by model and solver; a refusal is its own."""
+    """Return by model and solver the fingerprint of the path, and of some points with losses; a refusal is its own."""
     told = {}
     for name, (model, X, y) in models.items():
         for solver in solvers:
             path = found_path(solver, model, X, y)
-            told[f"{name}: {solver!r}"] = path if isinstance(path, str) else fingerprint(path)
+            told[f"{name}: {solver!r}"] = path if isinstance(path, str) else _of(path, path.thin(8).evaluate(X, y))
     return told
+
+
+def _of(*paths: sc.Path) -> str:
+    return "".join(map(fingerprint, paths))
 
 
 if __name__ == "__main__":

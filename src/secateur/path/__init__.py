@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from secateur.blas import one_blas_thread
 from secateur.decision import Decision
 from secateur.evidence import Evidence
 from secateur.forest import Forest
@@ -192,16 +193,17 @@ class Path:
         than the unpruned model, and says so in its facts and a warning.
         """
         loss = loss or loss_named(self.facts["loss"])
-        if isinstance(evidence, Sample):
-            columns = self._compare(evidence, loss, progress, partial)
-            if columns.shape[1] < len(self):
-                known = self.take(np.arange(columns.shape[1]))
-                known = replace(known, facts={**known.facts, "interrupted": True})
-                return known.with_losses(*columns, rows=rows, n_rows=len(evidence), loss=loss.text)
-        else:
-            ask = Compared(self.decisions, tuple(range(len(self))), loss)
-            columns = columns_of(evidence.total(self.forest, ask))
-        return self.with_losses(*columns, rows=rows, n_rows=len(evidence), loss=loss.text)
+        with one_blas_thread:
+            if isinstance(evidence, Sample):
+                columns = self._compare(evidence, loss, progress, partial)
+            else:
+                ask = Compared(self.decisions, tuple(range(len(self))), loss)
+                columns = columns_of(evidence.total(self.forest, ask))
+        path = self
+        if columns.shape[1] < len(self):  # interrupted
+            path = self.take(np.arange(columns.shape[1]))
+            path = replace(path, facts={**path.facts, "interrupted": True})
+        return path.with_losses(*columns, rows=rows, n_rows=len(evidence), loss=loss.text)
 
     def _compare(self, sample: Sample, loss: Loss, progress: Progress | None, partial: bool) -> Floats:
         """Return what `compare` does of every point, (4, n_points); of the first ones only if it is interrupted."""

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
+from secateur.blas import one_blas_thread
 from secateur.forest import Forest
 from secateur.io.adapter import Adapter
 from secateur.routing import leaf_type
@@ -180,7 +181,8 @@ def _say(ask: Callable[[Batches, int], Said | None], batches: Batches) -> Iterat
     assert context is not None
     part = context.partitionId()
     try:
-        said = ask(batches, part)
+        with one_blas_thread:
+            said = ask(batches, part)
     except (TypeError, ValueError) as error:
         said = Said({part: 0}, 0.0, None, plain(error))
     if said:

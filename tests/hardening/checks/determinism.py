@@ -49,6 +49,7 @@ def run(scale: int) -> Figures:
     usual = fingerprints(models, all_solvers(scale))
     for name, told in _again(models, scale):
         _tell(figures, name, usual, told)
+    _tell_threads(figures, scale)
     _tell(figures, "a forest trained by 2 and 4 threads instead of 1", *_trained_by_threads())
     _tell(figures, "prune with the same random_state", *_same_seed(models))
     for solver in all_solvers(scale):
@@ -65,6 +66,8 @@ _NOTES = [
     "order of rows may choose another of them, which is as good at every penalty.",
     "MaxHeap(subsamples=…) and a share of rows held out (validation=0.25) draw rows by their place: for another order "
     "of rows they draw others.",
+    "BLAS, which multiplies matrices, adds up in other orders with other numbers of threads. While a path is made or "
+    "judged it has one, in the whole process, and afterwards as many as before.",
     "BestSubset stops when its time is up (ten seconds, unless told otherwise), so that a search that needs longer "
     "depends on the computer's speed.",
 ]
@@ -128,16 +131,47 @@ _SOME = {"weakest_link", "block_descent", "cost_descent"}
 
 def _other_processes(models: Models, scale: int) -> Iterator[tuple[str, dict[str, str]]]:
     """Yield the fingerprints that fresh processes find, with other seeds of hashes and numbers of threads."""
+    for number in range(scale):
+        seed, threads = number + 1, (2, 4, 1)[number % 3]
+        found = _in_a_process(models, all_solvers(scale), threads, PYTHONHASHSEED=str(seed))
+        yield f"another process, PYTHONHASHSEED={seed}, {threads} threads", found
+
+
+def _in_a_process(models: Models, solvers: list[Any], threads: int, **variables: str) -> dict[str, str]:
+    """Return the fingerprints that a fresh process finds in which all libraries have so many threads."""
+    names = ("OMP_NUM_THREADS", "NUMBA_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "models.pickle"
-        file.write_bytes(pickle.dumps((models, all_solvers(scale))))
-        for number in range(scale):
-            threads = str((2, 4, 1)[number % 3])
-            names = ("OMP_NUM_THREADS", "NUMBA_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-            env = os.environ | dict.fromkeys(names, threads) | {"PYTHONHASHSEED": str(number + 1)}
-            command = [sys.executable, "-W", "ignore", "-m", "tests.hardening.fingerprints", str(file)]
-            ended = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=True)
-            yield f"another process, PYTHONHASHSEED={number + 1}, {threads} threads", json.loads(ended.stdout)
+        file.write_bytes(pickle.dumps((models, solvers)))
+        command = [sys.executable, "-W", "ignore", "-m", "tests.hardening.fingerprints", str(file)]
+        env = os.environ | dict.fromkeys(names, str(threads)) | variables
+        ended = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=True)
+    found: dict[str, str] = json.loads(ended.stdout)
+    return found
+
+
+def _tell_threads(figures: Figures, scale: int) -> None:
+    """Add rows about models large enough that libraries for matrices would share the work between threads."""
+    rng = np.random.default_rng(0)
+    n_rows, n_trees = (12_000, 50) if scale == 1 else (30_000, 100)
+    X = rng.normal(size=(n_rows, 6))
+    y = 3 * X[:, 0] + X[:, 1] + rng.normal(size=n_rows)
+    forest = RandomForestRegressor(n_trees, max_depth=4, max_samples=500, random_state=0).fit(X[:2000], y[:2000])
+    name, solvers = f"{n_trees} trees, {n_rows:,} rows", _BY_MATRICES[: 3 if scale == 1 else None]
+    usual = _in_a_process({name: (forest, X, y)}, solvers, 1)
+    for threads in (2, 4)[:scale]:
+        found = _in_a_process({name: (forest, X, y)}, solvers, threads)
+        _tell(figures, f"{name}, {threads} threads instead of 1", usual, found)
+
+
+_BY_MATRICES = [
+    sc.solvers.WeakestLink(),
+    sc.solvers.TreeLasso(penalties=3),
+    sc.solvers.BlockDescent(penalties=3),
+    sc.solvers.BlockDescent(granularity="layer", values="keep", penalties=3, engine="gram"),
+    sc.solvers.FewerTrees(),
+]
+"""Solvers that add up over rows by products of matrices, and one that does so only where its path is judged."""
 
 
 def _trained_by_threads() -> tuple[dict[str, str], dict[str, str]]:
