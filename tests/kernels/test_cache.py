@@ -79,7 +79,8 @@ def change(copy, times):
 def ask(copy, *kinds, before="", **environment):
     """Return the answers of a new process, and how many kernels it found and did not find on disk."""
     asked = [sys.executable, "-c", ASK.format(before=before), *kinds]
-    variables = {**os.environ, "PYTHONPATH": str(copy), **environment}
+    usual = {name: text for name, text in os.environ.items() if name != "NUMBA_CACHE_DIR"}  # it would be there instead
+    variables = {**usual, "PYTHONPATH": str(copy), **environment}
     done = subprocess.run(asked, capture_output=True, text=True, env=variables, timeout=120)
     assert done.returncode == 0, done.stderr
     return done.stdout.split("\n")[:-1], done.stderr
