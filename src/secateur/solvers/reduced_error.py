@@ -79,7 +79,7 @@ def _raise_tree(problem: Problem, tree: int) -> NDArray[np.bool_]:
     assert sample.rows is not None  # asked for in `unsupported`
     start, stop = forest.tree_start[tree], forest.tree_start[tree + 1]
     nodes = slice(start, stop)
-    right = forest.right[nodes]
+    right, end = (ids[nodes].astype(np.int64) for ids in (forest.right, forest.end))  # NumPy 1 would keep int32
     label, target, table = np.empty(0, np.intp), sample.y, np.empty((0, 0))
     if forest.n_classes:
         assert isinstance(problem.loss, ClassLoss)  # as the problem has checked
@@ -92,7 +92,7 @@ def _raise_tree(problem: Problem, tree: int) -> NDArray[np.bool_]:
         target,
         sample.weight,
         np.where(right == -1, -1, right - start),
-        forest.end[nodes] - start,
+        end - start,
         forest.feature[nodes],
         inclusive_threshold(forest)[nodes],
         forest.default_left[nodes],
