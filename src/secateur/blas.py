@@ -62,7 +62,7 @@ def _counts_by_thread(library: Any) -> bool:
 
 
 def _set(library: Any, n_threads: int) -> None:
-    """Set the number of threads; threadpoolctl from 3.7 on lets one thread do so, until that is done with it."""
+    """Set the number of threads; threadpoolctl 3.8 lets one thread do so, until that is done with it."""
     clear = getattr(library, "clear_controlling_thread", lambda force: None)
     clear(force=True)
     library.set_num_threads(n_threads)
