@@ -24,6 +24,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor, export_text
 from tests.cases import RECIPES, case
 from tests.strategies import random_keep
@@ -232,6 +233,15 @@ def test_a_subclass_comes_back_as_itself():
     X, y = np.random.default_rng(0).normal(size=(30, 2)), np.arange(30.0)
     small = cut(MyForest(3, random_state=0).fit(X, y))
     assert type(small) is MyForest
+
+
+def test_what_steps_of_a_pipeline_cannot_prepare_is_told_in_words():
+    c = case("pipeline")
+    broken = Pipeline([("broken", FunctionTransformer(lambda X: X.no_such_thing)), c.model.steps[-1]])
+    with pytest.raises(
+        ValueError, match=r"cannot prepare these rows \(AttributeError: .*no_such_thing.*save it again\."
+    ):
+        sc.prune_path(broken, c.X, c.y)
 
 
 def test_a_pipeline_keeps_its_other_steps():

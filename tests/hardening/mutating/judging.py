@@ -36,7 +36,7 @@ def judge(adapter: Adapter, file: Path, sound: Adapter) -> str:
     except Exception:
         if adapter.library != "sklearn":
             raise
-        return UNUSABLE
+        return _refused_or_answered(adapter, rows)
     ours = _ours(adapter, rows)
     if theirs is not None and not alike(ours, theirs):
         return f"{adapter.library} says {np.ravel(theirs)[:3]}, secateur {np.ravel(ours)[:3]}"
@@ -48,6 +48,15 @@ def judge(adapter: Adapter, file: Path, sound: Adapter) -> str:
     shutil.rmtree(written) if written.is_dir() else written.unlink()
     before = _ours(sound, rows) if forest.n_features == sound.forest.n_features else None
     return SAME if before is not None and before.shape == ours.shape and alike(ours, before) else ANOTHER
+
+
+def _refused_or_answered(adapter: Adapter, rows: Any) -> str:
+    """Return that scikit-learn cannot use a model, unless secateur fails, too, and not in words of its own."""
+    try:
+        _ours(adapter, rows)
+    except ValueError as error:
+        return UNUSABLE if str(error).endswith(".") and len(str(error).split(". ")) > 1 else f"unclear: {error}"
+    return UNUSABLE
 
 
 def rows_for(forest: Forest) -> Any:

@@ -28,7 +28,18 @@ class PipelineAdapter(Adapter):
 
     def prepare(self, X: Any) -> Any:
         """Return X as the last step gets it."""
-        return self.model[:-1].transform(X) if len(self.model.steps) > 1 else X
+        if len(self.model.steps) == 1:
+            return X
+        try:
+            return self.model[:-1].transform(X)
+        except MemoryError:
+            raise
+        except Exception as error:  # whatever steps of anybody do not expect
+            raise ValueError(
+                f"The steps before the trees of the pipeline cannot prepare these rows "
+                f"({type(error).__name__}: {error}). "
+                "Pass rows like those it was trained on; if it fails there, too, it is damaged: save it again."
+            ) from error
 
     def rows(self, X: Any) -> NDArray[np.floating]:
         """Return the inner model's rows."""
