@@ -7,7 +7,8 @@ INSTALL := pip install --quiet --disable-pip-version-check
 PIP := $(BIN)/$(INSTALL)
 PIP_MIN := .venv-min/bin/$(INSTALL) --constraint tests/oldest.txt
 CORE := tests/kernels tests/path tests/cli/test_prune.py tests/cli/test_terminal.py tests/cli/test_help_and_inspect.py \
-	tests/solvers/test_weakest_link.py tests/solvers/test_linear_program.py tests/io/test_sklearn.py tests/io/test_skops.py \
+	tests/solvers/test_weakest_link.py tests/solvers/test_classical.py tests/solvers/test_linear_program.py tests/test_blas.py \
+	tests/io/test_sklearn.py tests/io/test_skops.py \
 	tests/io/test_archive.py tests/io/test_saved_models.py tests/test_forest.py tests/test_routing.py tests/test_versions.py
 
 .PHONY: demo test test-bounds test-min test-min-core check docs pictures bench harden clean

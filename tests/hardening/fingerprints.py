@@ -8,8 +8,6 @@ from typing import Any
 
 from tests.hardening.solving import fingerprint, found_path
 
-import secateur as sc
-
 
 def fingerprints(models: dict[str, tuple[Any, Any, Any]], solvers: list[Any]) -> dict[str, str]:
     """Return by model and solver the fingerprint of the path, and of some points with losses; a refusal is its own."""
@@ -17,12 +15,10 @@ def fingerprints(models: dict[str, tuple[Any, Any, Any]], solvers: list[Any]) ->
     for name, (model, X, y) in models.items():
         for solver in solvers:
             path = found_path(solver, model, X, y)
-            told[f"{name}: {solver!r}"] = path if isinstance(path, str) else _of(path, path.thin(8).evaluate(X, y))
+            if not isinstance(path, str):
+                path = fingerprint(path) + fingerprint(path.thin(8).evaluate(X, y))
+            told[f"{name}: {solver!r}"] = path
     return told
-
-
-def _of(*paths: sc.Path) -> str:
-    return "".join(map(fingerprint, paths))
 
 
 if __name__ == "__main__":

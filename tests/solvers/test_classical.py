@@ -147,13 +147,20 @@ def raised_until_quiet(problem):
     return found
 
 
-@pytest.mark.parametrize("seed", [8, 14, 28, 35])  # where rows sent new ways change what is done far above them
-def test_raising_full_trees_is_its_definition(seed):
+@pytest.mark.parametrize(
+    ("kind", "seed"),  # where rows sent new ways change what is done far above them
+    [
+        (DecisionTreeRegressor, 8),
+        (DecisionTreeRegressor, 14),
+        (DecisionTreeClassifier, 28),
+        (DecisionTreeClassifier, 35),
+    ],
+)
+def test_raising_full_trees_is_its_definition(kind, seed):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(600, 3)).round(1)
     y = X[:, 0] + X[:, 1] * X[:, 2] + rng.normal(size=600)
-    kind = DecisionTreeRegressor if seed < 20 else DecisionTreeClassifier
-    y = y if seed < 20 else np.digitize(y, [-1.0, 1.0])
+    y = np.digitize(y, [-1.0, 1.0]) if kind is DecisionTreeClassifier else y
     adapter = adapt(kind(random_state=0).fit(X[:300], y[:300]))
     loss = ZeroOne() if adapter.forest.n_classes else SquaredError()
     problem = Problem(adapter.forest, read_sample(adapter, X[300:], y[300:]), loss, NodeCost())

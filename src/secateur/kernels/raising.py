@@ -50,13 +50,12 @@ def raise_tree(
             a, b = v + 1, right[v]
             below = False
             for side in (a, b):
-                at = side if present[side] else stand_in[side]
-                below |= changed[at]
-                worth[side], stand_in[side] = worth[at], stand_in[at]
+                before = side if present[side] else stand_in[side]  # what stood there when the sweep began
+                below |= changed[before]
+                worth[side], stand_in[side] = worth[before], stand_in[before]
             if not new_rows[v] and not below:
                 continue
-            through_a, through_b = worth[a], worth[b]
-            split = worth[a] + worth[b]
+            split, through_a, through_b = worth[a] + worth[b], worth[a], worth[b]
             if leaf_loss[v] > 0.0:  # nothing beats a leaf without loss
                 # A side that is raised keeps its own rows, whose loss is known; those of the other side are new to it.
                 # Once it is worse than leaf or split it need not be known how much worse.

@@ -36,7 +36,7 @@ class PipelineAdapter(Adapter):
             raise
         except Exception as error:  # whatever steps of anybody do not expect
             raise ValueError(
-                f"The steps before the trees of the pipeline cannot prepare these rows "
+                "The steps before the trees of the pipeline cannot prepare these rows "
                 f"({type(error).__name__}: {error}). "
                 "Pass rows like those it was trained on; if it fails there, too, it is damaged: save it again."
             ) from error
