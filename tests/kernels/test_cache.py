@@ -80,14 +80,14 @@ def ask(copy, *kinds, before="", **environment):
     """Return the answers of a new process, and how many kernels it found and did not find on disk."""
     asked = [sys.executable, "-c", ASK.format(before=before), *kinds]
     usual = {name: text for name, text in os.environ.items() if name != "NUMBA_CACHE_DIR"}  # it would be there instead
-    variables = {**usual, "PYTHONPATH": str(copy), **environment}
+    variables = {**usual, "PYTHONPATH": str(copy), "XDG_CACHE_HOME": str(copy / "cache"), **environment}
     done = subprocess.run(asked, capture_output=True, text=True, env=variables, timeout=120)
     assert done.returncode == 0, done.stderr
     return done.stdout.split("\n")[:-1], done.stderr
 
 
 def files(copy, suffix):
-    return sorted((copy / "secateur" / "kernels" / "__pycache__").glob(f"caller.total*{suffix}"))
+    return sorted((copy / "cache").glob(f"secateur/kernels/numba-*/caller.total*{suffix}"))
 
 
 def test_a_kernel_is_compiled_again_when_one_it_calls_has_changed(copy):
@@ -124,10 +124,23 @@ def test_a_full_disk_does_not_stop_a_kernel(copy):
 
 
 def test_without_any_folder_to_write_to_kernels_run_and_the_log_says_what_to_set(copy):
-    (copy / "secateur" / "kernels" / "__pycache__").write_text("not a folder, so that root cannot write to it, either")
-    told, log = ask(copy, "i8", HOME=str(copy / "file"), XDG_CACHE_HOME=str(copy / "secateur" / "__init__.py"))
+    beside = copy / "secateur" / "kernels" / "__pycache__"
+    beside.write_text("not a folder, so that root cannot write to it, either")
+    nowhere = {"HOME": str(copy / "file"), "XDG_CACHE_HOME": str(copy / "secateur" / "__init__.py")}
+    told, log = ask(copy, "i8", **nowhere)
     assert told == ["6", "0 1"]
     assert log.count("Set NUMBA_CACHE_DIR") == 1
-    there = {"XDG_CACHE_HOME": str(copy / "cache")}
-    assert ask(copy, "i8", **there) == (["6", "0 1"], "")
-    assert ask(copy, "i8", **there) == (["6", "1 0"], "")
+    beside.unlink()
+    assert ask(copy, "i8", **nowhere) == (["6", "0 1"], "")  # numba's own place is the second choice
+    assert ask(copy, "i8", **nowhere) == (["6", "1 0"], "")
+
+
+def test_another_checkout_finds_the_kernels_compiled_in_the_first(copy, tmp_path_factory):
+    ask(copy, "i8")
+    other = tmp_path_factory.mktemp("other")
+    shutil.copytree(copy / "secateur", other / "secateur")
+    shared = {"XDG_CACHE_HOME": str(copy / "cache")}
+    assert ask(other, "i8", **shared)[0] == ["6", "1 0"]
+    change(other, 10)
+    assert ask(other, "i8", **shared)[0] == ["60", "0 1"]
+    assert ask(copy, "i8")[0] == ["6", "1 0"]  # both versions are kept

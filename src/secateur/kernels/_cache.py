@@ -1,20 +1,26 @@
-"""Compiled kernels on disk: what is wrong with a cache costs the time to compile again, never an answer.
+"""Keep compiled kernels on disk, in one folder per user that every checkout and environment shares.
 
-numba's own cache raises an error where no folder can be written to, where the disk is full, and where a file in it was
-cut short. It also takes code of an earlier version for today's where only a kernel called from another file has
-changed, or where a process was killed between writing the index and the code; and two processes that compile at once
-for different types can give the code of one to the other. So here the code says what it was made from and for.
+numba's own cache lies beside the source file, so every checkout compiles again. It raises an error where no folder can
+be written to, where the disk is full, and where a file was cut short. It reuses code of an earlier version where only
+a kernel imported from another file has changed, or where a process was killed between writing the index and the code;
+and two processes that compile at once for different types can give the code of one to the other. Here a file's name
+has a digest of the sources it was compiled from, and the code says which sources and types it is for. Whatever is wrong
+with the cache costs the time to compile again, never an answer.
 """
 
 import hashlib
 import logging
+import os
 import re
+import tempfile
 from contextlib import suppress
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
+import numba
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile
+from numba.misc.appdirs import AppDirs
 
 from secateur.kernels._signals import held_back
 
@@ -25,8 +31,16 @@ def keep_on_disk(dispatcher: Any) -> None:
     """Let a compiled function be found by later processes, where there is a folder for it."""
     try:
         dispatcher._cache = _Cache(dispatcher.py_func)
-    except (RuntimeError, OSError):  # numba has looked beside the source and in the user's cache folder
+    except (RuntimeError, OSError):  # neither the user's cache folder nor the one of the source can be written to
         _tell_of_no_folder()
+
+
+def cache_folder() -> str:
+    """Return where compiled kernels are kept: `NUMBA_CACHE_DIR` or the user's cache folder, by version of numba."""
+    config: Any = numba.config
+    top = config.CACHE_DIR or os.path.join(AppDirs(appname="secateur", appauthor=False).user_cache_dir, "kernels")
+    checked = "-boundscheck" if config.BOUNDSCHECK else ""
+    return os.path.join(top, f"numba-{numba.__version__}{checked}")
 
 
 @cache
@@ -36,12 +50,46 @@ def sources(module: str) -> str:
     return hashlib.sha256(texts.encode()).hexdigest()
 
 
+class _SharedLocator:
+    """Places the files of all kernels in one folder, whatever the path of the source.
+
+    numba asks its locators in turn `from_function`, and takes the first that has a folder.
+    """
+
+    def __init__(self, digest: str) -> None:
+        self.digest = digest
+
+    @classmethod
+    def from_function(cls, function: Any, file: str) -> "_SharedLocator | None":
+        locator = cls(_digest(function))
+        try:
+            locator.ensure_cache_path()
+        except OSError:
+            return None
+        return locator
+
+    def ensure_cache_path(self) -> None:
+        os.makedirs(cache_folder(), exist_ok=True)
+        tempfile.TemporaryFile(dir=cache_folder()).close()  # a folder may be there and not be written to
+
+    def get_cache_path(self) -> str:
+        return cache_folder()
+
+    def get_source_stamp(self) -> str:
+        return self.digest
+
+    def get_disambiguator(self) -> str:
+        return self.digest[:16]
+
+
 class _Made(CompileResultCacheImpl):
     """What is written of a compiled function: its sources and its code, which says what types it takes."""
 
+    _locator_classes: Any = (_SharedLocator, *CompileResultCacheImpl._locator_classes)
+
     def __init__(self, function: Any) -> None:
         super().__init__(function)
-        self.stamp = sources(function.__module__.rpartition(".")[2])
+        self.stamp = _digest(function)
 
     def reduce(self, compiled: Any) -> Any:
         return self.stamp, super().reduce(compiled)
@@ -76,6 +124,10 @@ class _Cache(FunctionCache):
             super().save_overload(signature, compiled)
         except Exception as error:
             _LOG.info("%s is not kept for later: its cache cannot be written (%r)", self._name, error)
+
+
+def _digest(function: Any) -> str:
+    return sources(function.__module__.rpartition(".")[2])
 
 
 def _fits(compiled: Any, signature: Any) -> bool:
