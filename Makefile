@@ -1,40 +1,60 @@
 # make demo: prune a forest on data that ships with scikit-learn.  make test: every check CI runs.
-# make harden: what was tried to break it, at full scale; writes docs/reliability.md.
+# CONTRIBUTING.md says what each command covers and how long it takes.
 # All need only Python 3.11+ and make: they create .venv and install into it on the first call.
 PYTHON ?= python3
 BIN := .venv/bin
 INSTALL := pip install --quiet --disable-pip-version-check
 PIP := $(BIN)/$(INSTALL)
 PIP_MIN := .venv-min/bin/$(INSTALL) --constraint tests/oldest.txt
-CORE := tests/kernels tests/path tests/cli/test_prune.py tests/cli/test_terminal.py tests/cli/test_help_and_inspect.py \
-	tests/solvers/test_weakest_link.py tests/solvers/test_classical.py tests/solvers/test_linear_program.py tests/test_blas.py \
-	tests/io/test_sklearn.py tests/io/test_skops.py \
-	tests/io/test_archive.py tests/io/test_saved_models.py tests/test_forest.py tests/test_routing.py tests/test_versions.py
+PYTEST := -m pytest -n auto --dist loadgroup
 
-.PHONY: demo test test-bounds test-min test-min-core check docs pictures bench harden clean
+.PHONY: demo quick test test-all test-bounds test-min suite warm check oldest mutants docs pictures bench harden clean
 
 demo: .venv/.core
 	$(BIN)/secateur demo --out demo --force
 
-test: check
-	$(BIN)/python -m pytest -n auto --dist loadgroup
+# For the loop of changing code: no Spark, no browser, no contracts over all models.
+quick: .venv/.dev
+	$(BIN)/python $(PYTEST) -m "not spark and not browser and not contracts"
 
-# The suite with kernels that look at every index, compiled into a cache of their own; they are slower.
-test-bounds: .venv/.dev
-	$(BIN)/python -m tests.hardening bounds
+# What CI runs. The three parts do not wait for each other.
+test: .venv/.dev
+	$(MAKE) --no-print-directory -j 3 check oldest suite
 
-# The suite with the oldest supported version of every dependency; the core is what every user has: no Spark, no site.
-test-min: .venv-min/.dev
-	.venv-min/bin/python -m pytest -n auto --dist loadgroup
+# Everything, for a nightly run: all models in contracts, nightly tests, kernels that check every index, oldest versions.
+test-all: .venv/.dev
+	$(MAKE) --no-print-directory -j 2 check warm
+	$(BIN)/python $(PYTEST) --full
+	$(MAKE) --no-print-directory test-bounds test-min
 
-test-min-core: .venv-min/.core
-	.venv-min/bin/python -m pytest -n auto --dist loadgroup $(CORE)
+suite: warm
+	$(BIN)/python $(PYTEST)
+
+# Compiles the kernels in one process, so that two that test at once never compile the same one.
+warm: .venv/.dev
+	$(BIN)/python -m tests.warm_up
 
 check: .venv/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# The oldest versions that pyproject.toml allows can be installed together, and the package can be imported with them.
+oldest: .venv-min/.core
+
+# The suite with kernels that look at every index, compiled into a cache of their own; they are slower.
+test-bounds: .venv/.dev
+	$(BIN)/python -m tests.hardening bounds
+
+# The suite with the oldest supported version of every dependency.
+test-min: .venv-min/.dev
+	.venv-min/bin/python -m tests.warm_up
+	.venv-min/bin/python $(PYTEST)
+
+# Applies small defects to a copy, one after the other, and says which the tests catch.
+mutants: .venv/.dev
+	$(BIN)/python -m tests.mutants
 
 docs: .venv/.dev
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
@@ -60,7 +80,9 @@ harden: .venv/.dev
 
 .venv-min/.core: pyproject.toml tests/oldest.txt
 	$(PYTHON) -m venv --clear .venv-min
-	$(PIP_MIN) --editable ".[test]"
+	$(PIP_MIN) --editable .
+	.venv-min/bin/python -c "import secateur, secateur.cli, secateur.kernels"
+	$(PIP_MIN) --dry-run ".[dev]"
 	touch $@
 
 .venv-min/.dev: .venv-min/.core

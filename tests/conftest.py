@@ -1,11 +1,11 @@
+"""Options, markers and the distribution of tests over processes; CONTRIBUTING.md says which command runs what."""
+
 import os
 import signal
 import threading
 
 import pytest
 from hypothesis import HealthCheck, settings
-
-from secateur.costs import COSTS
 
 # Two processes test at once, and threads that wait for work they hardly get spend more time than the work itself.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -15,27 +15,44 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN and threading.current_threa
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Kernels compile on first use, so the first example of a test may take seconds.
-settings.register_profile("secateur", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
-settings.load_profile("secateur")
+usual = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow], "derandomize": True}
+settings.register_profile("small", max_examples=20, **usual)
+settings.register_profile("full", **usual)
 
-BY_MODEL = ("tests/contracts/test_libraries.py", "tests/contracts/test_solvers.py")
-"""Files with so many tests that those of each model they try are a group of their own."""
-CHECKS = "tests/hardening/test_checks.py"
-"""Every check of reliability is a group of its own: they share nothing, and some take long."""
+CONTRACTS = "tests/contracts/"
+"""Tests of all models that share nothing but the models, which are quickly fitted: each is a group of its own."""
+
+
+def pytest_addoption(parser):
+    parser.addoption("--full", action="store_true", help="run nightly tests, all models in contracts, more examples")
 
 
 def pytest_configure(config):
+    settings.load_profile("full" if config.getoption("full") else "small")
     if hasattr(config.option, "loadscopereorder"):
         config.option.loadscopereorder = False  # groups run in the order below
 
 
-def pytest_collection_modifyitems(items):
-    """Run tests by group: Spark first, as its tests take longest, and small groups last, so that all processes end
-    together.
-    """
-    found = list(dict.fromkeys(_group(item.nodeid) for item in items))
-    place = {group: number for number, group in enumerate(sorted(found, key=_turn))}
-    items.sort(key=lambda item: place[_group(item.nodeid)])
+def pytest_generate_tests(metafunc):
+    """Give `name` one model of each kind to tests marked so, or all models with --full."""
+    marked = metafunc.definition.get_closest_marker("each_kind")
+    if marked:
+        from tests.cases.kinds import one_of_each_kind
+
+        names = list(marked.args[0])
+        metafunc.parametrize("name", names if metafunc.config.getoption("full") else one_of_each_kind(names))
+
+
+def pytest_collection_modifyitems(config, items):
+    """Mark Spark tests, leave out nightly tests without --full, and start with the group that takes longest: Spark."""
+    for item in items:
+        if _uses_spark(item.nodeid):
+            item.add_marker("spark")
+    if not config.getoption("full"):
+        left_out = [item for item in items if item.get_closest_marker("nightly")]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in set(left_out)]
+    items.sort(key=lambda item: not _uses_spark(item.nodeid))
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -56,14 +73,14 @@ def pytest_xdist_make_scheduler(config, log):
 
 
 def _group(nodeid):
-    file, _, name = nodeid.partition("::")
-    if file.startswith(("tests/spark/", "tests/io/test_spark.py")) or ("spark_" in name and file != BY_MODEL[1]):
+    if _uses_spark(nodeid):
         return "spark"
-    if file in BY_MODEL and "[" in name:
-        parts = name.partition("[")[2].rstrip("]").split("-")
-        return f"contracts: {next(part for part in parts if not part.isdigit() and part not in COSTS)}"
-    return nodeid if file == CHECKS else file
+    return nodeid if nodeid.startswith(CONTRACTS) else nodeid.partition("::")[0]
 
 
-def _turn(group):
-    return 0 if group == "spark" else 2 if group.startswith("contracts") else 1
+def _uses_spark(nodeid):
+    """Return whether a test starts or shares the Spark session; solvers see Spark models without one."""
+    file, _, name = nodeid.partition("::")
+    if file.startswith(("tests/spark/", "tests/io/test_spark.py")):
+        return True
+    return "spark_" in name and file != f"{CONTRACTS}test_solvers.py"

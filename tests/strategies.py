@@ -1,6 +1,7 @@
 """Random forests, masks and rows for hypothesis, and slow but obvious versions of what the kernels do."""
 
 import numpy as np
+from hypothesis import settings
 from hypothesis import strategies as st
 
 from secateur.decision import Decision
@@ -12,6 +13,11 @@ LINK_OUTPUTS = {
     "logit": [((2,), 1)],
     "softmax": [((3,), 3)],
 }
+
+
+def examples(n):
+    """Return hypothesis settings with `n` examples in the full profile, and in proportion in the small one."""
+    return settings(max_examples=max(1, n * settings.default.max_examples // 100))
 
 
 def random_tree(rng, n_splits):

@@ -27,7 +27,7 @@ def cancer():
     return RandomForestClassifier(30, random_state=0).fit(X_train, y_train), X_train, y_train, X_rest, y_rest
 
 
-@pytest.mark.parametrize("name", list(RECIPES))
+@pytest.mark.each_kind(RECIPES)
 def test_every_model_can_be_pruned_to_half_its_nodes_and_predicts_what_we_say(name):
     c = case(name)
     before = sc.as_forest(c.model)

@@ -118,7 +118,13 @@ def test_two_files_with_one_name_are_refused():
         discovery._by_name([twin, twin])
 
 
-@pytest.mark.parametrize("name", sorted(files_in("tables")))
+@pytest.mark.parametrize(
+    "name",
+    [
+        name if name == "report_size" else pytest.param(name, marks=pytest.mark.nightly)
+        for name in sorted(files_in("tables"))
+    ],
+)
 def test_a_table_runs_quickly_and_leaves_its_files(name, tmp_path):
     if name.startswith("spark"):
         spark.session()

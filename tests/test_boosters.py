@@ -115,6 +115,7 @@ def test_a_booster_at_the_end_of_a_pipeline_is_pruned_there(name):
     assert sc.as_forest(pipeline).n_nodes > 200
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", ["xgboost, numbers", "lightgbm, numbers", "catboost, two classes"])
 def test_every_solver_prunes_it_or_says_why_not(name, fitted):
     model, X, y = fitted[name]

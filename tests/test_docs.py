@@ -20,7 +20,9 @@ SHOWN = [
     for page in PAGES
     for source, code in re.findall(r'```python title="(.*?)"\n(.*?)```', page.read_text(), flags=re.S)
 ]
-RUN = [DOCS / "index.md", *sorted((DOCS / "cookbook").glob("*.md"))]
+RUN = [
+    page for page in [DOCS / "index.md", *sorted((DOCS / "cookbook").glob("*.md"))] if "```python\n" in page.read_text()
+]
 
 
 def name_of(page):
@@ -32,10 +34,10 @@ def test_source_shown_in_the_docs_is_the_source(page, source, code):
     assert code in (ROOT / source).read_text()
 
 
-@pytest.mark.parametrize("page", PAGES, ids=map(name_of, PAGES))
-def test_links_between_pages_lead_somewhere(page):
-    for target in re.findall(r"\]\((?!http)([^)#\s]+)", page.read_text()):
-        assert (page.parent / target).exists(), target
+def test_links_between_pages_lead_somewhere():
+    for page in PAGES:
+        for target in re.findall(r"\]\((?!http)([^)#\s]+)", page.read_text()):
+            assert (page.parent / target).exists(), (page, target)
 
 
 def test_the_layers_in_the_docs_are_the_ones_checked():
@@ -137,8 +139,6 @@ def test_the_call_on_the_page_of_a_solver_runs(solver, models):
 @pytest.mark.parametrize("page", RUN, ids=map(name_of, RUN))
 def test_pages_print_what_they_show(page, tmp_path, monkeypatch):
     blocks = re.findall(r"```(python|text)\n(.*?)```", page.read_text(), flags=re.S)
-    if not blocks:
-        pytest.skip("the page has no code to run")
     if "onnxruntime" in page.read_text():
         pytest.importorskip("onnxruntime")
     monkeypatch.chdir(tmp_path)

@@ -46,6 +46,9 @@ EXPECTED = {f"check_sample_weight_equivalence_on_{kind}_data": BY_ROW for kind i
     expected_failed_checks=lambda estimator: EXPECTED,
 )
 def test_scikit_learn_accepts_the_estimators(estimator, check):
+    if "check_array_api_input" in repr(check):  # for estimators that say they take such arrays
+        assert not get_tags(estimator).array_api_support
+        return
     check(estimator)
 
 

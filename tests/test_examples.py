@@ -10,9 +10,16 @@ from tests.cases.spark import session as one_session
 EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
 PLOTS = [example for example in EXAMPLES if example.stem.startswith("plot_")]
 OTHERS = [example for example in EXAMPLES if example not in PLOTS]
+NIGHTLY = {"prune_one_of_each", "grid_search_over_size", "small_forest_on_wide_data", "spark_submit_prune"}
+"""Examples of a size that takes seconds."""
 
 
-@pytest.mark.parametrize("example", OTHERS, ids=[e.stem for e in OTHERS])
+def params(examples):
+    marks = {example: [pytest.mark.nightly] if example.stem in NIGHTLY else [] for example in examples}
+    return [pytest.param(example, id=example.stem, marks=marks[example]) for example in examples]
+
+
+@pytest.mark.parametrize("example", params(OTHERS))
 def test_the_example_runs(example, capsys, monkeypatch, tmp_path):
     if example.stem.startswith("spark"):
         one_session()
@@ -21,7 +28,7 @@ def test_the_example_runs(example, capsys, monkeypatch, tmp_path):
     assert capsys.readouterr().out
 
 
-@pytest.mark.parametrize("example", PLOTS, ids=[e.stem for e in PLOTS])
+@pytest.mark.parametrize("example", params(PLOTS))
 def test_the_example_draws(example):
     matplotlib = pytest.importorskip("matplotlib")
     matplotlib.use("Agg")

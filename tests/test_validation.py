@@ -217,7 +217,7 @@ def test_a_refitted_clone_is_judged_on_rows_it_has_not_seen(diabetes):
         assert path.table["loss"][point] == pytest.approx(theirs.table["loss"][nearest], rel=1e-12)
 
 
-@pytest.mark.parametrize("name", ["random forest", "boosting"])
+@pytest.mark.parametrize("name", ["boosting", pytest.param("random forest", marks=pytest.mark.nightly)])
 def test_training_rows_of_an_ensemble_keep_the_promise_on_other_rows(name):
     X, y = make_friedman1(4000, noise=1.0, random_state=0)
     model = {

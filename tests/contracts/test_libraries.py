@@ -1,7 +1,7 @@
 """What every model we read must satisfy: the native library is the oracle, and equal means bit for bit."""
 
 import pickle
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -13,10 +13,12 @@ from secateur import Decision, subforest
 from secateur.decision import check_keep
 from secateur.forest import check_forest
 from secateur.io import LIBRARIES, adapt
+from secateur.io.archive import load_forest, save_forest
 from secateur.io.files import load_model
 from secateur.path import Pruned
 from secateur.routing import raw_scores, route
 
+pytestmark = pytest.mark.contracts
 cases = pytest.mark.parametrize("name", list(ALL_RECIPES))
 NOT_IN_FILES = {
     "xgboost_regressor_missing": "what stands for a missing value is the wrapper's affair",
@@ -45,59 +47,86 @@ def test_every_library_has_cases():
     assert {adapter_of(next(iter(file.RECIPES))).library for file in FILES} == set(LIBRARIES)
 
 
-@cases
-def test_the_forest_is_valid(name):
-    check_forest(adapt(case(name).model).forest)
-
-
-@cases
-def test_our_evaluation_is_the_library_s(name):
-    adapter, X = adapter_of(name), case(name).X_new
-    ours = pruned_by(adapter, everything(adapter.forest))
-    for method, expected in case(name).ask(adapter.model, X).items():
-        assert case(name).same(getattr(ours, method)(X), expected), method
-
-
-@cases
-def test_with_nothing_pruned_the_model_predicts_the_same(name):
-    adapter, X = adapter_of(name), case(name).X_new
-    copied = adapter.write(everything(adapter.forest))
-    assert type(copied) is type(adapter.model)
-    assert copied is not adapter.model
-    expected = case(name).ask(adapter.model, X)
-    for method, found in case(name).ask(copied, X).items():
-        assert case(name).same(found, expected[method]), method
-
-
-@cases
-@pytest.mark.parametrize("seed", range(4))
-def test_after_any_cut_the_native_model_predicts_what_we_do(name, seed):
-    adapter, X = adapter_of(name), case(name).X_new
-    keep = random_keep(np.random.default_rng(seed), adapter.forest)
-    check_keep(adapter.forest, keep)
-    ours = pruned_by(adapter, Decision(keep))
-    native = ours.to_model()
+def check_answers(name, ours, native):
+    """Assert that the native model predicts what we do, by every method it has."""
+    X = case(name).X_new
     for method, expected in case(name).ask(native, X).items():
         assert case(name).same(getattr(ours, method)(X), expected), method
 
 
 @cases
-def test_after_raising_the_native_model_predicts_what_we_do(name):
-    adapter, X = adapter_of(name), case(name).X_new
+def test_a_model_is_read_as_its_library_predicts(name, tmp_path):
+    adapter, c = adapter_of(name), case(name)
+    check_forest(adapt(c.model).forest)
+    check_answers(name, pruned_by(adapter, everything(adapter.forest)), adapter.model)
+    check_encoding(adapter, c)
+    check_archive(adapter.forest, tmp_path / "forest.secateur")
+
+
+def check_encoding(adapter, c):
+    """Assert that rows and targets are encoded for the forest."""
+    rows = adapter.rows(c.X)
+    assert rows.flags.c_contiguous
+    assert rows.dtype == adapter.forest.input_dtype
+    assert route(adapter.forest, rows).shape == (adapter.forest.n_trees, len(c.X))
+    if adapter.supervised:
+        y = adapter.target(c.y)
+        assert y.shape[0] == len(c.X)
+        for k, n_classes in enumerate(adapter.forest.n_classes):
+            assert set(np.unique(y[:, k])) <= set(range(n_classes))
+
+
+def check_archive(forest, file):
+    """Assert that every array and fact of a forest comes back from a .secateur file."""
+    with file.open("wb") as stream:
+        save_forest(forest, stream)
+    again = load_forest(file)
+    for field in fields(forest):
+        if field.name != "categories":
+            assert np.array_equal(
+                getattr(again, field.name), getattr(forest, field.name), equal_nan=field.name == "threshold"
+            )
+    for field in fields(forest.categories):
+        assert np.array_equal(getattr(again.categories, field.name), getattr(forest.categories, field.name))
+
+
+@cases
+def test_a_pruned_model_is_written_as_we_predict(name, request):
+    adapter = adapter_of(name)
+    before = case(name).serialise(adapter.model)
+    whole = adapter.write(everything(adapter.forest))
+    assert type(whole) is type(adapter.model)
+    assert whole is not adapter.model
+    check_answers(name, pruned_by(adapter, everything(adapter.forest)), whole)
+    for seed in range(4 if request.config.getoption("full") else 2):
+        keep = random_keep(np.random.default_rng(seed), adapter.forest)
+        check_keep(adapter.forest, keep)
+        check_cut(name, Decision(keep))
+    check_raised(name)
+    check_shape(adapter)
+    check_independence(name, whole)
+    assert case(name).serialise(adapter.model) == before
+
+
+def check_cut(name, decision):
+    """Assert that the native model predicts what we do, also once it was pickled."""
+    ours = pruned_by(adapter_of(name), decision)
+    check_answers(name, ours, pickle.loads(pickle.dumps(ours.to_model())))
+
+
+def check_raised(name):
+    """Assert that raised nodes are written, or refused where path lengths are what a model predicts by."""
+    adapter = adapter_of(name)
     decision = Decision(raised_keep(np.random.default_rng(5), adapter.forest))
-    ours = pruned_by(adapter, decision)
     if adapter.forest.link == "anomaly":
         with pytest.raises(ValueError, match="path lengths"):
-            ours.to_model()
-        return
-    native = ours.to_model()
-    for method, expected in case(name).ask(native, X).items():
-        assert case(name).same(getattr(ours, method)(X), expected), method
+            adapter.write(decision)
+    else:
+        check_answers(name, pruned_by(adapter, decision), adapter.write(decision))
 
 
-@cases
-def test_the_pruned_model_reads_as_the_pruned_forest(name):
-    adapter = adapter_of(name)
+def check_shape(adapter):
+    """Assert that the pruned model reads as the pruned forest."""
     keep = random_keep(np.random.default_rng(9), adapter.forest, p_cut=0.2)
     keep[adapter.forest.root] = True  # a grid of boosted trees fills gaps with leaves that say 0
     for v in np.flatnonzero(adapter.forest.is_split):
@@ -112,20 +141,10 @@ def test_the_pruned_model_reads_as_the_pruned_forest(name):
     assert again.divisor == expected.divisor
 
 
-@cases
-def test_the_model_itself_stays_as_it_was(name):
-    model, serialise = case(name).model, case(name).serialise
-    before = serialise(model)
-    adapter = adapt(model)
-    adapter.write(Decision(random_keep(np.random.default_rng(1), adapter.forest)))
-    assert serialise(model) == before
-
-
-@cases
-def test_changing_the_pruned_model_does_not_change_the_original(name):
+def check_independence(name, small):
+    """Assert that changing the pruned model does not change the original."""
     model, X = case(name).model, case(name).X_new
     before = case(name).ask(model, X)
-    small = adapt(model).write(everything(adapt(model).forest))
     for attribute in ("classes_", "estimators_", "estimator_weights_"):
         value = getattr(small, attribute, None)
         if isinstance(value, np.ndarray) and value.dtype != object:
@@ -137,13 +156,23 @@ def test_changing_the_pruned_model_does_not_change_the_original(name):
 
 
 @cases
-def test_pickling_the_pruned_model_changes_nothing(name):
-    adapter, X = adapter_of(name), case(name).X_new
-    native = adapter.write(Decision(random_keep(np.random.default_rng(2), adapter.forest)))
-    again = pickle.loads(pickle.dumps(native))
-    expected = case(name).ask(native, X)
-    for method, found in case(name).ask(again, X).items():
-        assert case(name).same(found, expected[method]), method
+def test_new_values_tree_weights_and_base_are_written_or_refused(name):
+    adapter = adapter_of(name)
+    rng = np.random.default_rng(3)
+    new = {
+        "value": adapter.forest.value * rng.uniform(0.5, 1.5, adapter.forest.value.shape),
+        "tree_weight": adapter.forest.tree_weight * rng.uniform(0.5, 1.5, adapter.forest.n_trees),
+        "base": adapter.forest.base + rng.uniform(0.1, 0.9, adapter.forest.n_outputs),
+    }
+    keep = random_keep(rng, adapter.forest)
+    holds = {what: numbers for what, numbers in new.items() if adapter.cannot_change(what) is None}
+    for what in set(new) - set(holds):
+        with pytest.raises(ValueError, match=r"what this model cannot hold|no class fractions") as refused:
+            adapter.write(Decision(keep, **{what: new[what]}))
+        assert adapter.cannot_change(what) in str(refused.value)
+    if holds:
+        ours = pruned_by(adapter, Decision(keep, **holds))
+        check_answers(name, ours, ours.to_model())
 
 
 @pytest.mark.parametrize("name", [name for name in ALL_RECIPES if name not in NOT_IN_FILES])
@@ -161,17 +190,3 @@ def test_a_pruned_model_saved_in_a_file_of_its_library_and_loaded_again_predicts
         native = native_sums(again, X) if isinstance(X, np.ndarray) and "dart" not in name else None
         if native is not None:
             assert np.allclose(native, read, rtol=1e-13 if native.dtype == np.float64 else 0, atol=1e-13)
-
-
-@cases
-def test_rows_and_targets_are_encoded_for_the_forest(name):
-    adapter, c = adapter_of(name), case(name)
-    rows = adapter.rows(c.X)
-    assert rows.flags.c_contiguous
-    assert rows.dtype == adapter.forest.input_dtype
-    assert route(adapter.forest, rows).shape == (adapter.forest.n_trees, len(c.X))
-    if adapter.supervised:
-        y = adapter.target(c.y)
-        assert y.shape[0] == len(c.X)
-        for k, n_classes in enumerate(adapter.forest.n_classes):
-            assert set(np.unique(y[:, k])) <= set(range(n_classes))

@@ -7,6 +7,7 @@ from functools import lru_cache
 import numpy as np
 import pytest
 from tests.cases import FOR_SOLVERS, adapter_of, case
+from tests.contracts.refusals import reason_to_refuse
 
 import secateur as sc
 from secateur.costs import COSTS, NodeCost
@@ -31,8 +32,12 @@ VARIANTS = [
     sc.solvers.MaxHeap(penalties=4, smallest=0.02, tolerance=1e-4, subsamples=3, thresholds=2),
     sc.solvers.MaxHeap(penalties=4, smallest=0.02, tolerance=1e-4, values="mean"),
 ]
-solvers = pytest.mark.parametrize("solver", [solver() for solver in SOLVERS.values()] + VARIANTS, ids=repr)
-cases = pytest.mark.parametrize("name", FOR_SOLVERS)
+ALL_SOLVERS = [solver() for solver in SOLVERS.values()] + VARIANTS
+FOREST = "random forest classifier"
+"""A model that every solver prunes."""
+BY_COST = [s for s in ALL_SOLVERS if s.name in ("weakest_link", "block_descent")]
+"""Solvers that take any additive cost and minimise it; the others ignore the cost or take only feature costs."""
+solvers = pytest.mark.parametrize("solver", ALL_SOLVERS, ids=repr)
 
 
 def some_points(path):
@@ -48,25 +53,14 @@ def rows_for(solver, c):
     return c.X_new[-len(c.X) :] if solver.needs_unseen_rows else c.X
 
 
-@lru_cache(maxsize=256)  # as many as the tests of one model need, which come one after the other
-def found_path(solver, name, cost):
-    """Return the path of a solver on a model, or why there is none."""
+def solve(solver, name, cost=None):
+    """Return the path of a solver on a model."""
     c = case(name)
-    try:
-        return sc.prune_path(
-            adapter_of(name), rows_for(solver, c), c.y, solver=solver, sample_weight=c.sample_weight, cost=cost
-        )
-    except ValueError as error:
-        if "cannot prune this" not in str(error):
-            raise
-        return str(error)
+    given = {"sample_weight": c.sample_weight, "cost": cost}
+    return sc.prune_path(adapter_of(name), rows_for(solver, c), c.y, solver=solver, **given)
 
 
-def make_path(solver, name, cost=None):
-    """Return the path of a solver on a model, or skip the test if the solver says why it cannot."""
-    own = (solver.default_cost() or NodeCost()).name
-    path = found_path(solver, name, None if cost == own else cost)
-    return path if isinstance(path, Path) else pytest.skip(path)
+solved_once = lru_cache(maxsize=None)(solve)
 
 
 @solvers
@@ -78,9 +72,39 @@ def test_a_solver_is_frozen_and_named_after_its_place_in_the_table(solver):
 
 
 @solvers
-@cases
-def test_the_path_runs_from_the_unpruned_model_to_the_smallest(solver, name):
-    path = make_path(solver, name)
+@pytest.mark.contracts
+@pytest.mark.each_kind(FOR_SOLVERS)
+def test_the_path_is_right_or_refused_with_the_right_reason(solver, name):
+    reason = reason_to_refuse(solver, adapter_of(name))
+    if reason:
+        with pytest.raises(ValueError, match=f"cannot prune this: .*{reason}.*\\.$"):
+            solve(solver, name)
+        return
+    path = solve(solver, name)
+    check_order(solver, path)
+    check_numbers(path)
+    raises = getattr(solver, "raising", False)  # masks of raised nodes have no cost of their own
+    costs = [(solver.default_cost() or NodeCost()).name, *([] if raises else COSTS)]
+    check_cost_and_risk(solver, path, case(name), costs)
+    check_native_loss(path, case(name))
+
+
+@pytest.mark.contracts
+@pytest.mark.parametrize("cost", list(COSTS))
+@pytest.mark.parametrize("model", [FOREST, "random forest regressor, several targets"])
+@pytest.mark.parametrize("solver", [*BY_COST, sc.solvers.ReducedError(raising=True)], ids=repr)
+def test_a_path_for_another_cost_is_right_too(solver, model, cost):
+    if cost == "features" and solver in BY_COST:
+        with pytest.raises(ValueError, match="cannot prune this: the cost features is shared between nodes"):
+            solve(solver, model, cost)
+        return
+    path = solve(solver, model, cost)
+    check_order(solver, path)
+    check_cost_and_risk(solver, path, case(model), [cost])
+
+
+def check_order(solver, path):
+    """Assert that the path runs from the unpruned model to the smallest."""
     assert path.masks.keep(0).all()
     assert (np.diff(path.table["cost"]) <= 1e-9).all()
     if not isinstance(solver, sc.solvers.CostDescent):  # its points are in the order of what they cost
@@ -91,10 +115,8 @@ def test_the_path_runs_from_the_unpruned_model_to_the_smallest(solver, name):
     assert len({len(column) for column in path.table.values()}) == 1
 
 
-@solvers
-@cases
-def test_every_number_in_the_table_is_that_of_the_pruned_forest(solver, name):
-    path = make_path(solver, name)
+def check_numbers(path):
+    """Assert that every count in the table is that of the pruned forest."""
     for point in some_points(path):
         check_keep(path.forest, path.masks.keep(point))
         pruned, row = path[int(point)].forest, path[int(point)].row
@@ -105,36 +127,38 @@ def test_every_number_in_the_table_is_that_of_the_pruned_forest(solver, name):
         assert row["n_features"] == len(pruned.features_used)
 
 
-@solvers
-@cases
-@pytest.mark.parametrize("cost", list(COSTS))
-def test_cost_and_risk_are_those_of_the_pruned_forest_as_a_problem_of_its_own(solver, name, cost):
-    c = case(name)
-    path = make_path(solver, name, cost=cost)
+def check_cost_and_risk(solver, path, c, costs):
+    """Assert that cost and risk are those of the pruned forest as a problem of its own.
+
+    The first cost is the one of the table; the others are those of the same masks.
+    """
     rows = path.source.rows(rows_for(solver, c))
     sample = read_sample(path.source, rows_for(solver, c), c.y, c.sample_weight)
+    loss = LOSSES[path.facts["loss"]]()
+    columns = [path.table["cost"]]
+    columns += [Problem(path.forest, sample, loss, COSTS[cost]()).costs(path.masks) for cost in costs[1:]]
     for point in some_points(path):
         pruned = path[int(point)].forest
-        loss = LOSSES[path.facts["loss"]]()
-        alone = Problem(pruned, replace(sample, leaves=route(pruned, rows)), loss, COSTS[cost]())
-        assert path.table["cost"][point] == pytest.approx(alone.unpruned_cost)
+        own_rows = replace(sample, leaves=route(pruned, rows))
+        for cost, column in zip(costs, columns, strict=True):
+            alone = Problem(pruned, own_rows, loss, COSTS[cost]())
+            assert column[point] == pytest.approx(alone.unpruned_cost), cost
         if solver.judges_ensemble:
-            losses = loss.rows(pruned, alone.sample.scores(pruned), sample.y)
+            losses = loss.rows(pruned, own_rows.scores(pruned), sample.y)
             assert path.table["risk"][point] == pytest.approx(np.average(losses, weights=sample.weight))
         elif pruned.trees_predict_target and pruned.n_trees == path.forest.n_trees:
             assert path.table["risk"][point] == pytest.approx(alone.risk[~pruned.is_split].sum() / pruned.n_trees)
 
 
-@solvers
-@cases
-def test_the_native_model_of_a_point_has_the_loss_the_path_reports(solver, name):
-    c = case(name)
-    path = make_path(solver, name).evaluate(c.X_new[: len(c.X)], c.y)
+def check_native_loss(path, c):
+    """Assert that the native model of a point has the loss the path reports."""
+    X = c.X_new[: len(c.X)]
+    path = path.evaluate(X, c.y)
     loss = LOSSES[path.facts["loss"]]()
     for point in some_points(path):
         native = adapt(path[int(point)].to_model())
-        sample = read_sample(native, c.X_new[: len(c.X)], c.y)
-        y = sample.y if native.supervised else read_sample(path.source, c.X_new[: len(c.X)], c.y).y
+        sample = read_sample(native, X, c.y)
+        y = sample.y if native.supervised else read_sample(path.source, X, c.y).y
         losses = loss.rows(native.forest, sample.scores(native.forest), y)
         assert path.table["loss"][point] == pytest.approx(losses.mean(), rel=1e-12, abs=1e-15)
     assert path.table["changed"][0] == 0.0
@@ -142,8 +166,8 @@ def test_the_native_model_of_a_point_has_the_loss_the_path_reports(solver, name)
 
 @solvers
 def test_a_saved_path_is_the_same_path(solver, tmp_path):
-    c = case("random forest classifier")
-    path = make_path(solver, "random forest classifier").evaluate(c.X_new[:50], c.y[:50])
+    c = case(FOREST)
+    path = solved_once(solver, FOREST).evaluate(c.X_new[:50], c.y[:50])
     file = path.save(tmp_path / "path.npz")
     for again in (Path.load(file), Path.load(file, c.model)):
         assert list(again.table) == list(path.table)
@@ -157,19 +181,6 @@ def test_a_saved_path_is_the_same_path(solver, tmp_path):
 
 @solvers
 def test_the_same_problem_gives_the_same_path(solver):
-    name = "random forest classifier, several targets"
-    first, second = make_path(solver, name), found_path.__wrapped__(solver, name, None)
+    first, second = solved_once(solver, FOREST), solve(solver, FOREST)
     assert first is not second
     assert all(same_column(first.table[k], second.table[k]) for k in first.table)
-
-
-@solvers
-def test_a_solver_that_cannot_says_why_before_it_starts(solver):
-    c = case("gradient boosting classifier")
-    adapter = adapt(c.model)
-    problem = Problem(adapter.forest, read_sample(adapter, c.X, c.y), LOSSES["log_loss"](), COSTS["nodes"]())
-    reason = solver.unsupported(problem)
-    if reason is not None:
-        assert reason.endswith(".")
-        with pytest.raises(ValueError, match="cannot prune this: "):
-            sc.prune_path(c.model, c.X, c.y, solver=solver, cost="nodes")

@@ -16,9 +16,8 @@ from secateur.editing import simplify
 from secateur.forest import Categories, check_forest
 from secateur.io import adapt
 
-cases = pytest.mark.parametrize("name", list(RECIPES))
+cases = pytest.mark.each_kind(RECIPES)
 boosters = pytest.mark.parametrize("name", [n for n in ALL_RECIPES if n not in RECIPES and not n.startswith("spark")])
-modes = pytest.mark.parametrize("preserve", MODES)
 
 
 @cases
@@ -102,9 +101,8 @@ def test_labels_stay(name):
 
 
 @cases
-@modes
-def test_twice_is_once(name, preserve):
-    for model in (case(name).model, tangled(name)):
+def test_twice_is_once(name):
+    for model, preserve in itertools.product((case(name).model, tangled(name)), MODES):
         once = simplify(model, preserve)
         assert_equal_forests(adapt(once).forest, adapt(simplify(once, preserve)).forest)
 

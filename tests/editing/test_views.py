@@ -42,9 +42,10 @@ def test_the_ids_are_those_apply_gives(name):
 
 
 @cases
-def test_every_view_agrees_with_the_tree_it_is_from(name):
-    trees = native_trees(case(name).model)
-    for view in node_views(case(name).model):
+def test_every_node_is_viewed_once_and_agrees_with_the_tree_it_is_from(name):
+    trees, views = native_trees(case(name).model), list(node_views(case(name).model))
+    assert len({(view.tree, view.node) for view in views}) == len(views) == adapt(case(name).model).forest.n_nodes
+    for view in views:
         if not trees:  # HistGradientBoosting
             predictors = np.ravel(inner(case(name).model)._predictors)
             node = predictors[view.tree].nodes[view.node]
@@ -57,13 +58,6 @@ def test_every_view_agrees_with_the_tree_it_is_from(name):
         assert view.weight == tree.weighted_n_node_samples[view.node]
         assert view.is_leaf or view.threshold == tree.threshold[view.node]
         assert view.impurity is None or view.impurity == tree.impurity[view.node]
-
-
-@cases
-def test_every_node_is_viewed_once(name):
-    adapter = adapt(case(name).model)
-    seen = [(view.tree, view.node) for view in node_views(case(name).model)]
-    assert len(set(seen)) == len(seen) == adapter.forest.n_nodes
 
 
 def holds(condition, x, dtype):

@@ -1,1 +1,1 @@
-"""Hardening: mutated inputs, faults at random moments, load. Quick in `make test`, long in `make harden`."""
+"""Hardening: mutated inputs, faults at random moments, load. Quick in `make test-all`, long in `make harden`."""

@@ -12,7 +12,7 @@ RESULTS = Path(__file__).parent / "results"
 _HEAD = """# Reliability
 
 A pruned model goes to production unseen. What follows was tried to break it, and what came of it. Each part is a check
-in `tests/hardening/checks/`: `make test` runs it small, `make harden` at the scale shown here and writes this page.
+in `tests/hardening/checks/`: `make test-all` runs it small, `make harden` at the scale shown here and writes this page.
 """
 
 

@@ -1,13 +1,19 @@
-"""Every check of reliability, at its smallest scale; `make harden` runs them at full scale."""
+"""Every check of reliability, at its smallest scale; `make harden` runs them at full scale.
+
+Damaged files and killed writers are in every run of the tests; the rest runs nightly.
+"""
 
 import pytest
 from tests.hardening.checks import checks
 from tests.hardening.page import PAGE, read_results, write_page
 
 CHECKS = checks()
+DAILY = ("killed_writers", "mutated_inputs")
 
 
-@pytest.mark.parametrize("name", CHECKS)
+@pytest.mark.parametrize(
+    "name", [name if name in DAILY else pytest.param(name, marks=pytest.mark.nightly) for name in CHECKS]
+)
 def test_nothing_ends_badly(name):
     found = CHECKS[name].run(1)
     assert found.bad == []

@@ -7,13 +7,11 @@ from dataclasses import fields, replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from tests.cases import ALL_RECIPES, case
-from tests.strategies import damaged, forests, random_forest, random_rows
+from tests.strategies import damaged, examples, forests, random_forest, random_rows
 
 from secateur.forest import Categories, Forest
-from secateur.io import adapt
 from secateur.io.archive import load_forest, same_forest, save_forest
 from secateur.routing import raw_scores, route
 
@@ -35,7 +33,7 @@ def file(forest, tmp_path):
 
 
 @given(forests(), st.booleans())
-@settings(max_examples=40)
+@examples(40)
 def test_a_forest_comes_back_as_it_was(tmp_path_factory, forest, narrow):
     names = tuple(f"år {i}" for i in range(forest.n_features))
     options = {"sum_dtype": "float32", "zero_is_missing": (0,), "feature_names": names} if narrow else {}
@@ -48,12 +46,6 @@ def test_a_forest_comes_back_as_it_was(tmp_path_factory, forest, narrow):
         assert type(getattr(a, field.name)) is type(getattr(b, field.name))
     X = random_rows(np.random.default_rng(0), 10, forest.n_features)
     assert np.array_equal(raw_scores(again, route(again, X)), raw_scores(forest, route(forest, X)))
-
-
-@pytest.mark.parametrize("name", ALL_RECIPES)
-def test_every_model_s_forest_comes_back(name, tmp_path):
-    forest = adapt(case(name).model).forest
-    assert same_forest(load_forest(saved(forest, tmp_path / "f.secateur")), forest)
 
 
 def rewrite(file, change):

@@ -4,8 +4,8 @@ import itertools
 from fractions import Fraction
 
 import numpy as np
-from hypothesis import given, settings
-from tests.strategies import generators
+from hypothesis import given
+from tests.strategies import examples, generators
 
 from secateur import kernels
 
@@ -29,7 +29,7 @@ def closures(parent):
             yield {h for h, taken in enumerate(inside) if taken}
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(rng=generators)
 def test_every_node_leaves_where_the_smallest_best_closure_loses_it(rng):
     parent, profit, price, start, need, needs = random_closure(rng)

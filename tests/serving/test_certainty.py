@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.ensemble import GradientBoostingRegressor, RandomForestClassifier, RandomForestRegressor
-from tests.strategies import forests, random_forest, random_rows, step, walk
+from tests.strategies import examples, forests, random_forest, random_rows, step, walk
 
 from secateur.costs import FeatureCost
 from secateur.forest import Forest
@@ -26,7 +26,7 @@ def coarse(rng, forest):
     return replace(forest, value=value, base=np.round(forest.base), tree_weight=np.ones(forest.n_trees))
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(forests(links=("probability", "logit", "softmax"), max_trees=6), seeds, st.booleans(), st.booleans())
 def test_the_label_never_changes(forest, seed, ties, single):
     rng = np.random.default_rng(seed)
@@ -44,7 +44,7 @@ def test_the_label_never_changes(forest, seed, ties, single):
     assert answers.certain.all()
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(forests(max_trees=6), seeds, st.booleans())
 def test_values_are_the_same_to_the_last_bit_and_no_column_is_bought_in_vain(forest, seed, ties):
     rng = np.random.default_rng(seed)
@@ -73,7 +73,7 @@ def needed(forest, x, lean=False):
     return columns
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(forests(links=("probability", "logit", "softmax"), max_trees=5), seeds)
 def test_a_settled_label_is_that_of_every_way_the_row_could_go_on(forest, seed):
     rng = np.random.default_rng(seed)
@@ -108,7 +108,7 @@ def test_what_rounding_does_to_a_sum_is_reckoned_with():
     assert answers.prediction.tolist() == [0, 1]
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(forests(links=("identity",), max_trees=5), seeds, st.floats(0.01, 3))
 def test_a_tolerance_is_kept(forest, seed, tolerance):
     rng = np.random.default_rng(seed)

@@ -4,11 +4,11 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from tests.cases import case
-from tests.strategies import all_prunings, generators, random_forest, random_rows, step
+from tests.strategies import all_prunings, examples, generators, random_forest, random_rows, step
 
 import secateur as sc
 from secateur.costs import NodeCost
@@ -18,7 +18,7 @@ from secateur.problem import Problem
 from secateur.routing import route
 from secateur.sample import Sample, read_sample
 
-many = settings(max_examples=500)
+many = examples(500)
 
 
 def random_problem(rng, classes=True, max_splits=7, n_trees=1, loss=None, n_rows=None):

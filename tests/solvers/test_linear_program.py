@@ -6,11 +6,11 @@ import sys
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine, make_classification
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from tests.feature_problems import first_tree_of_figure_1, optimum
-from tests.strategies import all_prunings, generators, random_forest, random_rows, walk
+from tests.strategies import all_prunings, examples, generators, random_forest, random_rows, walk
 
 import secateur as sc
 from secateur.costs import FeatureCost, NodeCost
@@ -77,7 +77,7 @@ def values_of_all(problem, X, labels, apart=False):
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("errors", ["holdout", "train"])
-@settings(max_examples=40)
+@examples(40)
 @given(rng=generators)
 def test_every_point_is_the_best_of_all_prunings_and_bounded_from_below(method, errors, rng):
     problem, X = random_problem(rng)
@@ -96,7 +96,7 @@ def test_every_point_is_the_best_of_all_prunings_and_bounded_from_below(method, 
             assert row["gap"] <= 1e-6
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(rng=generators)
 def test_every_formulation_but_ip1_has_whole_optima_at_any_penalty(rng):
     problem, X = random_problem(rng)
@@ -111,7 +111,7 @@ def test_every_formulation_but_ip1_has_whole_optima_at_any_penalty(rng):
         assert objective * question.unit == pytest.approx((values @ (1.0, weight)).min(), abs=1e-9)
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(rng=generators)
 def test_the_whole_solutions_of_ip1_are_those_of_ip3(rng):
     problem, _ = random_problem(rng)
@@ -252,7 +252,7 @@ def test_the_gap_of_every_iteration_is_logged(caplog):
     assert gaps[-1] < 1e-6
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(rng=generators)
 def test_a_tree_alone_is_pruned_to_the_cheapest_at_any_prices(rng):
     problem, _ = random_problem(rng, n_trees=3, max_splits=4)
@@ -282,7 +282,7 @@ def test_trees_pruned_side_by_side_are_those_pruned_one_after_the_other(monkeypa
     np.testing.assert_array_equal(split, same)
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(rng=generators)
 def test_merged_items_and_any_shares_change_no_price_and_prove_no_more_than_is_true(rng):
     problem, X = random_problem(rng)
@@ -298,7 +298,7 @@ def test_merged_items_and_any_shares_change_no_price_and_prove_no_more_than_is_t
         assert lower_bound(one, cheapest(one, prices)[0]) * one.unit <= best + 1e-15
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(rng=generators)
 def test_some_rounding_of_a_mixture_is_no_worse_than_the_mixture(rng):
     problem, _ = random_problem(rng)

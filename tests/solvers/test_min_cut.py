@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from scipy.optimize import linprog
 from scipy.sparse import coo_matrix, csr_matrix
 from scipy.sparse.csgraph import maximum_flow
@@ -13,7 +13,7 @@ from sklearn.datasets import load_breast_cancer, load_iris, load_wine, make_clas
 from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier
 from tests.feature_problems import random_problem, value_of
-from tests.strategies import all_prunings, generators
+from tests.strategies import all_prunings, examples, generators
 
 import secateur as sc
 from secateur.costs import FeatureCost
@@ -30,7 +30,7 @@ CANCER = load_breast_cancer(return_X_y=True)
 
 
 @pytest.mark.parametrize("errors", ["holdout", "train"])
-@settings(max_examples=200)
+@examples(200)
 @given(rng=generators)
 def test_every_point_is_the_best_of_all_prunings_and_the_smallest_such(errors, rng):
     problem, X = random_problem(rng)

@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from tests.feature_problems import all_prunings_of_all, random_problem, value_of
-from tests.strategies import generators, random_tree
+from tests.strategies import examples, generators, random_tree
 
 import secateur as sc
 from secateur import kernels
@@ -74,7 +74,7 @@ def check_certificate(path, best):
         check_keep(path.forest, path.masks.keep(point))
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(rng=generators, n_parts=st.sampled_from([1, 2, 7]), passes=st.sampled_from([1, 3, 30]))
 def test_no_bound_is_above_the_exact_cut_whatever_the_parts(rng, n_parts, passes):
     problem, _ = random_problem(rng, n_trees=3, n_rows=int(rng.integers(1, 25)))
@@ -95,7 +95,7 @@ def test_no_bound_is_above_the_exact_cut_whatever_the_parts(rng, n_parts, passes
     np.testing.assert_array_equal(path.masks.removed_at, shuffled.masks.removed_at)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(rng=generators, n_parts=st.sampled_from([2, 7]))
 def test_bounds_hold_of_all_prunings_when_weights_and_prices_are_no_multiples_of_anything(rng, n_parts):
     problem, X = random_problem(rng)

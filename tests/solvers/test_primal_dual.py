@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
-from tests.strategies import all_prunings, generators, random_forest, random_rows, random_tree
+from tests.strategies import all_prunings, examples, generators, random_forest, random_rows, random_tree
 
 import secateur as sc
 from secateur.costs import FeatureCost, NodeCost
@@ -71,7 +71,7 @@ def check_certificate(path, best):
         check_keep(path.forest, path.masks.keep(point))
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(rng=generators, steps=st.sampled_from([1, 3, 1000]))
 def test_bounds_hold_for_all_prunings_and_gaps_close(rng, steps):
     problem = random_problem(rng)

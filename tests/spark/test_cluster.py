@@ -108,7 +108,7 @@ def partitioned(frame, how):
     return frame.repartition(6, key)
 
 
-@pytest.mark.parametrize("how", [1, 2, 7, "skewed", 20])
+@pytest.mark.parametrize("how", ["skewed", *[pytest.param(n, marks=pytest.mark.nightly) for n in (1, 2, 7, 20)]])
 def test_sums_do_not_depend_on_the_partitions(spark, how):
     adapter = classifier()
     there = ClusterSample.of(partitioned(frame(spark), how), adapter, WEIGHTED)
@@ -198,7 +198,10 @@ def models():
     }
 
 
-@pytest.mark.parametrize("name", ["pipeline", "xgboost", "lightgbm", "isolation"])
+@pytest.mark.parametrize(
+    "name",
+    ["pipeline", *[pytest.param(name, marks=pytest.mark.nightly) for name in ("xgboost", "lightgbm", "isolation")]],
+)
 def test_models_of_other_libraries_see_their_own_columns(spark, name):
     model, table, y = models()[name]
     adapter = adapt(model)
@@ -239,7 +242,7 @@ class Accident:
         raise OSError("no space left on device")
 
 
-@pytest.mark.parametrize("kind", ["killed", "raised"])
+@pytest.mark.parametrize("kind", ["raised", pytest.param("killed", marks=pytest.mark.nightly)])
 def test_a_task_that_fails_is_tried_again_and_counts_once(spark, tmp_path, kind):
     adapter = classifier()
     there = ClusterSample.of(frame(spark).repartition(3).cache(), adapter, WEIGHTED)

@@ -83,7 +83,14 @@ def test_the_model_of_the_stage_before_is_pruned(frame, stages, tmp_path):
     assert n_functions(prepared) == n_functions(plain)  # the unpruned model is not asked
 
 
-@pytest.mark.parametrize("kind", ["RandomForestRegressor", "GBTRegressor", "DecisionTreeRegressor", "GBTClassifier"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "DecisionTreeRegressor",
+        *[pytest.param(kind, marks=pytest.mark.nightly) for kind in ("RandomForestRegressor", "GBTRegressor")],
+        pytest.param("GBTClassifier", marks=pytest.mark.nightly),
+    ],
+)
 def test_every_kind_of_tree_model_is_found_behind_its_predictions(frame, stages, kind):
     from pyspark.ml import Pipeline, classification, regression
 
@@ -115,6 +122,7 @@ def test_a_copy_has_an_estimator_of_its_own(stages):
     assert stages[-1].getMaxDepth() == 4
 
 
+@pytest.mark.nightly
 @pytest.mark.filterwarnings("ignore::secateur.warnings.EverythingPrunedWarning")
 def test_cross_validation_chooses_how_much_to_prune(frame, stages):
     from pyspark.ml import Pipeline

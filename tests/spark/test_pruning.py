@@ -27,13 +27,14 @@ from secateur.solvers import (
     WeakestLink,
 )
 
+NIGHTLY = pytest.mark.nightly
 PARTITIONS = {
+    "uneven": (0.02, 0.0, 0.98),
     "one": (1.0,),
     "two": (0.5, 0.5),
     "seven": (1 / 7,) * 7,
-    "one empty": (0.4, 0.0, 0.6),
-    "one skewed": (0.01, 0.98, 0.01),
 }
+partitions = pytest.mark.parametrize("how", ["uneven", *[pytest.param(how, marks=NIGHTLY) for how in PARTITIONS][1:]])
 SUMS = [ReducedError(), PessimisticError(), MinimumError(), WeakestLink(), OptimalSize(), MaxHeap(penalties=5)]
 
 
@@ -78,34 +79,28 @@ def assert_same_path(found, expected, rtol):
         np.testing.assert_allclose(one, other, rtol=rtol, atol=1e-9)
 
 
-@pytest.mark.parametrize("how", PARTITIONS)
-def test_solvers_that_need_sums_find_the_path_of_the_rows_in_memory(spark, classifier, flowers, how):
-    from secateur.spark import prune_path
-
-    frame, names = frame_of(spark, *flowers, PARTITIONS[how])
-    for solver in SUMS:
-        found = prune_path(classifier, frame.cache(), features=names, solver=solver)
-        assert_same_path(found, sc.prune_path(classifier, *flowers, solver=solver), rtol=1e-6)
-        assert type(found.select(max_leaves=40).to_model()) is RandomForestClassifier
-    frame.unpersist()
-
-
-def test_sums_at_nodes_take_one_pass(spark, classifier, flowers, monkeypatch):
+@partitions
+def test_solvers_that_need_sums_find_the_path_of_the_rows_in_memory_in_one_pass(
+    spark, classifier, flowers, how, monkeypatch
+):
     from secateur.spark import cluster, evaluate, prune_path
 
     passes = []
     add_up = cluster.added_up
     monkeypatch.setattr(cluster, "added_up", lambda frame: passes.append(1) or add_up(frame))
-    frame, names = frame_of(spark, *flowers)
+    frame, names = frame_of(spark, *flowers, PARTITIONS[how])
     for solver in SUMS:
         passes.clear()
-        path = prune_path(classifier, frame, features=names, solver=solver)
+        found = prune_path(classifier, frame.cache(), features=names, solver=solver)
         assert len(passes) == 1, solver
-    evaluate(path, frame, features=names)
+        assert_same_path(found, sc.prune_path(classifier, *flowers, solver=solver), rtol=1e-6)
+        assert type(found.select(max_leaves=40).to_model()) is RandomForestClassifier
+    evaluate(found, frame, features=names)
     assert len(passes) == 2
+    frame.unpersist()
 
 
-@pytest.mark.parametrize("how", PARTITIONS)
+@partitions
 def test_feature_cost_exactly_and_in_partitions(spark, classifier, flowers, how):
     from secateur.spark import prune_path
 
@@ -124,7 +119,7 @@ def test_feature_cost_exactly_and_in_partitions(spark, classifier, flowers, how)
     assert (gap <= 0.005 * objective + 1e-12).all()
 
 
-@pytest.mark.parametrize("how", PARTITIONS)
+@partitions
 def test_block_descent_finds_the_path_of_the_rows_in_memory(spark, how):
     from secateur.spark import prune_path
 
@@ -159,7 +154,7 @@ def test_other_solvers_get_the_leaves_of_rows_that_fit(spark, classifier, flower
         prune_path(classifier, frame, features=names, solver=solver, cost="features", driver_bytes=100)
 
 
-@pytest.mark.parametrize("validation", [0.25, "frame", None])
+@pytest.mark.parametrize("validation", [0.25, *[pytest.param(how, marks=NIGHTLY) for how in ("frame", None)]])
 def test_prune_gives_a_model_of_the_same_type(spark, classifier, flowers, validation):
     from secateur.spark import prune_point
 
@@ -220,11 +215,11 @@ def labelled(spark, X, y, weight=None):
     ("kind", "target"),
     [
         ("forest_classes", "three"),
-        ("forest_regression", "real"),
-        ("boosted_classes", "two"),
         ("boosted_regression", "real"),
-        ("tree_classes", "three"),
-        ("tree_regression", "real"),
+        pytest.param("forest_regression", "real", marks=NIGHTLY),
+        pytest.param("boosted_classes", "two", marks=NIGHTLY),
+        pytest.param("tree_classes", "three", marks=NIGHTLY),
+        pytest.param("tree_regression", "real", marks=NIGHTLY),
     ],
 )
 @pytest.mark.filterwarnings("ignore::secateur.warnings.TrainingRowsWarning")
@@ -248,6 +243,7 @@ def test_spark_saves_and_loads_what_was_pruned(spark, tmp_path, kind, target):
     frame.unpersist()
 
 
+@NIGHTLY
 def test_a_forest_of_500_trees_with_categories(spark, tmp_path):
     from pyspark.ml import Pipeline
     from pyspark.ml.classification import RandomForestClassifier as SparkForest
@@ -284,7 +280,7 @@ def test_a_forest_of_500_trees_with_categories(spark, tmp_path):
     np.testing.assert_array_equal(np.array(said), whole.predict_proba(features))
 
 
-@pytest.mark.parametrize("library", ["xgboost", "lightgbm"])
+@pytest.mark.parametrize("library", ["xgboost", pytest.param("lightgbm", marks=NIGHTLY)])
 def test_boosters_are_pruned_by_rows_in_spark(spark, flowers, library):
     from secateur.spark import prune, prune_path
 

@@ -57,8 +57,10 @@ def read_batches(
 
     Examples
     --------
-    >>> X, y = secateur.read_batches("rows.parquet", target="price")  # doctest: +SKIP
-    >>> small = secateur.prune(model, X, y, max_nodes=500)  # doctest: +SKIP
+    Rows are read when a solver needs them, a part of the file at a time::
+
+        X, y = secateur.read_batches("rows.parquet", target="price")
+        small = secateur.prune(model, X, y, max_nodes=500)
     """
     if not Path(file).is_file():
         raise FileNotFoundError(f"There is no file {file}; a data file is needed. Check the name.")

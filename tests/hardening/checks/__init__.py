@@ -1,7 +1,7 @@
 """Checks of reliability: every module is one, found by being here.
 
 A module has a first line that is its claim, `run(scale) -> Figures`, and `LONG`, the scale of `make harden`;
-`make test` runs scale 1.
+`make test-all` runs scale 1.
 """
 
 import pkgutil

@@ -1,0 +1,45 @@
+"""Which solver must refuse which model, and why: said here from the definitions, independently of the solvers."""
+
+from secateur.forest import Forest
+from secateur.io.adapter import Adapter
+from secateur.solvers import Solver
+
+COUNTS_LABELS = {"min_cut", "partition_cut", "linear_program", "primal_dual"}
+COMPARES_TREES_WITH_TARGET = {"reduced_error", "pessimistic_error", "minimum_error"}
+ADDS_TREES = {"block_descent", "cost_descent", "tree_lasso", "best_subset"}
+WEIGHS_TREES = {"tree_lasso", "best_subset"}
+LEARNS_NODE_WEIGHTS = {"max_heap", "rule_lasso"}
+
+
+def reason_to_refuse(solver: Solver, adapter: Adapter) -> str | None:
+    """Return words the reason must have, or None if the solver must prune the model."""
+    reason = _reason_of_the_solver(solver, adapter.forest)
+    if reason:
+        return reason
+    held = {"value": "no place for the others|keeps class weights"}
+    return next((held[what] for what in solver.changes if adapter.cannot_change(what)), None)
+
+
+def _reason_of_the_solver(solver: Solver, forest: Forest) -> str | None:
+    classes = len(forest.n_classes) > 0
+    several = len(forest.n_classes) > 1 or (not classes and forest.n_outputs > 1)
+    bagged = forest.aggregation != "sum" and forest.link.partition(":")[0] in ("identity", "probability")
+    log_odds = forest.response.logits
+    additive = forest.aggregation != "median" and (forest.link in ("identity", "probability") or log_odds)
+    reasons: list[tuple[bool, str]] = []
+    if solver.name in COUNTS_LABELS:
+        reasons = [(not classes, "predicts numbers"), (several, "one target"), (not bagged, "say nothing alone")]
+    elif solver.name in COMPARES_TREES_WITH_TARGET:
+        reasons = [(solver.name == "minimum_error" and not classes, "predicts numbers"), (not bagged, "a share of the")]
+        if getattr(solver, "raising", False):
+            reasons += [(len(forest.categories.row) > 0, "categorical splits"), (classes and several, "one label")]
+    elif solver.name in ADDS_TREES:
+        feeds_all = log_odds and forest.n_outputs > 1 and bool((forest.tree_output < 0).any())
+        reasons = [(not additive, "combined by"), (feeds_all, "one tree per class")]
+        reasons += [(solver.name in WEIGHS_TREES and log_odds, "weighed by squared error")]
+        reasons += [(getattr(solver, "engine", None) == "gram" and log_odds, "squared error only")]
+    elif solver.name in LEARNS_NODE_WEIGHTS:
+        reasons = [(log_odds or not additive, "least squares"), (several, "one target")]
+        reasons += [(solver.name == "max_heap" and not getattr(solver, "joint", False) and not bagged, "joint=True")]
+    reasons += [(forest.symmetric and not solver.takes_levels, "levels stay or go as a whole")]
+    return next((words for found, words in reasons if found), None)
