@@ -3,6 +3,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from hypothesis import given
+from sklearn.ensemble import AdaBoostRegressor
+from sklearn.tree import DecisionTreeRegressor
 from tests.strategies import (
     everything,
     forests,
@@ -16,9 +18,9 @@ from tests.strategies import (
     walk,
 )
 
-from secateur import Decision, subforest
+from secateur import Decision, prune_path, subforest
 from secateur.decision import check_keep
-from secateur.forest import check_forest
+from secateur.forest import Categories, check_forest
 
 
 @given(forests(), generators)
@@ -152,3 +154,25 @@ def test_nan_thresholds_and_bad_value_shapes_are_refused():
         check_forest(replace(forest, threshold=np.full(forest.n_nodes, np.nan)))
     with pytest.raises(ValueError, match="value has shape"):
         check_forest(replace(forest, value=np.zeros((forest.n_nodes, 2))))
+
+
+def test_a_category_listed_for_both_sides_is_refused():
+    forest = random_forest(np.random.default_rng(5), n_trees=1, max_splits=9)
+    twice = Categories(
+        row=np.where(np.arange(forest.n_nodes) == 0, 0, -1).astype(np.int32),
+        start=np.array([0, 2]),
+        code=np.array([3, 3], np.int32),
+        left=np.array([True, False]),
+        other_left=np.array([False]),
+    )
+    with pytest.raises(ValueError, match="list of categories is not sorted"):
+        check_forest(replace(forest, categories=twice))
+
+
+def test_a_tree_of_a_median_is_pruned_by_its_loss_like_a_tree_alone():
+    X = np.arange(30.0)[:, None]
+    y = np.sin(X[:, 0])
+    model = AdaBoostRegressor(DecisionTreeRegressor(max_depth=4), n_estimators=1, random_state=0).fit(X, y)
+    within, alone = (prune_path(trees, X, y).table for trees in (model, model.estimators_[0]))
+    np.testing.assert_allclose(within["penalty"], alone["penalty"])
+    np.testing.assert_allclose(within["risk"], alone["risk"])

@@ -59,6 +59,15 @@ def test_losses_are_those_of_the_native_models(path, cancer):
     assert judged.table["changed"][0] == 0
 
 
+def test_a_path_evaluated_again_judges_clones_by_the_new_rows(path, cancer):
+    *_, X, y = cancer
+    clone = int(np.flatnonzero([name.startswith("regrow") for name in path.table["origin"]])[0])
+    for rows in (slice(0, 140), slice(140, 280)):
+        judged = path.take(np.array([clone])).evaluate(X[rows], y[rows], loss=sc.losses.Brier())
+        miss = path[clone].to_model().predict_proba(X[rows]) - np.eye(2)[y[rows]]
+        assert judged.table["loss"][1] == pytest.approx((miss**2).sum(axis=1).mean())
+
+
 def test_the_best_point_within_a_budget_may_be_a_clone_and_the_model_is_not_touched(cancer):
     model, X, y, X_val, y_val = cancer
     before = model.predict_proba(X)

@@ -54,6 +54,15 @@ def test_a_value_equal_to_the_threshold_goes_left_unless_the_comparison_is_stric
         assert route(forest, row)[0, 0] == leaf
 
 
+def test_zeros_that_count_as_missing_are_still_zeros_in_the_rows_given():
+    forest = random_forest(np.random.default_rng(0), n_trees=1, max_splits=9, zero_is_missing=(0,))
+    X = np.zeros((2, forest.n_features))
+    leaves = route(forest, X)
+    assert (X == 0).all()
+    X[:, 0] = np.nan
+    assert np.array_equal(leaves, route(forest, X))
+
+
 def test_an_offset_per_row_is_where_the_sums_start():
     forest = random_forest(np.random.default_rng(0))
     X = np.zeros((3, forest.n_features))

@@ -117,6 +117,18 @@ def test_cross_validation_measures_clones_on_folds_they_have_not_seen(cancer):
     assert path.table["loss"][k] == pytest.approx(wrong.mean())
 
 
+def test_clones_for_cross_validation_are_trained_with_the_sample_weights(diabetes):
+    X, y = diabetes
+    weight = np.random.default_rng(0).uniform(0.1, 5, len(y))
+    tree = DecisionTreeRegressor(max_depth=3, random_state=0).fit(X, y, weight)
+    path = evaluated_path(tree, X, y, validation="cv", sample_weight=weight, random_state=1)
+    fold_of, said = np.random.default_rng(1).permutation(len(y)) % 5, np.zeros(len(y))
+    for fold in range(5):
+        inside = fold_of != fold
+        said[~inside] = clone(tree).fit(X[inside], y[inside], weight[inside]).predict(X[~inside])
+    assert path.table["loss"][0] == pytest.approx(mean_squared_error(y, said, sample_weight=weight))
+
+
 def test_a_limit_does_not_change_what_cross_validation_measures(cancer):
     X, y = cancer
     tree = DecisionTreeClassifier(random_state=0).fit(X, y)

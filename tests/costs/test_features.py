@@ -79,6 +79,14 @@ def test_rows_may_have_prices_of_their_own():
     assert path.table["cost"][0] == pytest.approx(row_prices[making, used].mean())
 
 
+def test_a_feature_that_is_free_for_one_row_has_its_price_for_the_others():
+    X, y = IRIS.data.to_numpy(), IRIS.target
+    tree = DecisionTreeClassifier(max_depth=1, random_state=0).fit(X, y)
+    row_prices = np.full((150, 4), 3.0)
+    row_prices[0] = 0.0
+    assert unpruned_cost(tree, FeatureCost(row_prices=row_prices), X) == pytest.approx(3.0 * 149 / 150)
+
+
 def test_prices_of_rows_follow_the_rows_into_clones():
     X, y = IRIS.data.to_numpy(), IRIS.target.to_numpy()
     forest = RandomForestClassifier(5, random_state=0).fit(X, y)

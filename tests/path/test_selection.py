@@ -1,7 +1,9 @@
 import numpy as np
 import pytest
+from sklearn.tree import DecisionTreeRegressor
 
-from secateur.path.selection import choose
+from secateur import prune_path
+from secateur.path.selection import certificate, choose
 
 TABLE = {
     "n_nodes": np.array([9, 7, 5, 3, 1]),
@@ -77,3 +79,22 @@ def test_fullest_takes_the_largest_of_each_ridge_and_of_these_the_best():
     assert choose(table, {"max_nodes": 40}, None, "fullest") == 4
     del table["kept"]
     assert choose(table, {"max_nodes": 50}, None, "fullest") == 2
+
+
+def test_a_certificate_holds_for_all_of_the_budget_not_only_for_what_was_spent():
+    cost, risk = np.array([2.0, 0.0, 1.0]), np.array([0.0, 1.0, 0.6])  # of all prunings; the path misses the last
+    penalty = np.array([0.0, 0.5])
+    bound = (risk + penalty[:, None] * cost).min(axis=1)
+    proof = certificate({"cost": cost[:2], "risk": risk[:2], "penalty": penalty, "bound": bound}, 1, max_cost=1.0)
+    assert proof["max_cost"] == 1.0
+    assert proof["least_risk"] <= risk[cost <= 1.0].min()
+    assert proof["gap"] >= 1.0 - risk[cost <= 1.0].min()
+
+
+def test_the_smallest_point_within_a_risk_is_the_same_after_evaluating_on_other_rows():
+    X, y = np.arange(4.0)[:, None], np.array([0.0, 1.0, 2.0, 4.0])
+    path = prune_path(DecisionTreeRegressor(random_state=0).fit(X, y), X, y)
+    judged = path.evaluate(X, y + 100)
+    for risk in path.table["risk"]:
+        within = path.table["risk"] <= risk
+        assert judged.smallest(risk).row["n_nodes"] == path.table["n_nodes"][within].min()

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.ensemble import GradientBoostingRegressor, RandomForestClassifier, RandomForestRegressor
+from sklearn.tree import DecisionTreeClassifier
 from tests.strategies import examples, forests, random_forest, random_rows, step, walk
 
 from secateur.costs import FeatureCost
@@ -152,6 +153,16 @@ def test_with_a_cap_nobody_pays_more_and_answers_say_whether_they_are_sure():
     assert answers.certain.all()
     assert right == sorted(right)
     assert 0.5 < right[1] < 1
+
+
+@pytest.mark.parametrize("price", [0.0, 2.0])
+def test_a_feature_whose_price_is_all_that_is_left_is_bought(price):
+    X = np.array([[0.0], [1.0]])
+    tree = DecisionTreeClassifier().fit(X, [0, 1])
+    answers = LazyPredictor(tree, FeatureCost([price])).predict(X, max_cost=price)
+    assert answers.price.tolist() == [price, price]
+    assert answers.prediction.tolist() == [0, 1]
+    assert answers.certain.all()
 
 
 def test_without_any_feature_the_answer_is_that_of_the_roots():

@@ -159,6 +159,15 @@ def test_sample_and_class_weights_are_those_of_repeated_rows():
     np.testing.assert_allclose(balanced.table["risk"], by_hand.table["risk"])
 
 
+def test_a_weight_that_all_rows_share_changes_nothing():
+    X, y = CANCER
+    model = RandomForestClassifier(3, max_depth=4, random_state=0).fit(X, y)
+    plain = sc.prune_path(model, X, y, solver="min_cut")
+    heavy = sc.prune_path(model, X, y, solver="min_cut", sample_weight=np.full(len(y), 2.5))
+    for column in ("penalty", "n_nodes", "cost", "risk", "bound"):
+        np.testing.assert_allclose(heavy.table[column], plain.table[column], rtol=1e-12)
+
+
 @pytest.mark.parametrize(
     ("problem", "reason"),
     [

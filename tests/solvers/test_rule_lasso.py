@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from sklearn.ensemble import GradientBoostingRegressor, RandomForestRegressor
-from sklearn.linear_model import Lasso
+from sklearn.linear_model import Lasso, LinearRegression
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from tests.cases import case
 from tests.strategies import generators, random_forest, random_rows
@@ -154,6 +154,16 @@ def test_the_native_regressor_of_a_point_predicts_the_sum_of_the_rules(model):
         small = adapt(model).write(sc.Decision(keep_of(problem.forest, weights.support), value))
         score = weights.intercept[0, 0] + ways_of(model, X) @ weights.node[0]
         np.testing.assert_allclose(small.predict(X), start + score, rtol=1e-9)
+
+
+def test_trees_on_top_of_another_model_learn_what_it_leaves_over():
+    X, y = DIABETES
+    model = GradientBoostingRegressor(n_estimators=2, init=LinearRegression(), random_state=0).fit(X, y)
+    path = sc.prune_path(model, X, y, solver=RuleLasso(penalties=3, smallest=0.1, tolerance=1e-9))
+    start, ways = model.init_.predict(X), ways_of(model, X)
+    for point in range(1, len(path)):
+        lasso = Lasso(alpha=path.table["penalty"][point], tol=1e-10, max_iter=100_000).fit(ways, y - start)
+        np.testing.assert_allclose(path[point].to_model().predict(X), start + lasso.predict(ways), rtol=1e-5)
 
 
 @pytest.mark.parametrize("load", [load_breast_cancer, load_iris])

@@ -156,6 +156,14 @@ def test_splits_that_do_harm_are_cut_at_negative_penalties_first():
     assert path.table["penalty"][lowest] <= 0 < path.table["penalty"][lowest + 1]
 
 
+def test_under_the_depth_cost_a_split_no_row_comes_to_is_cut_at_penalty_0():
+    tree = DecisionTreeRegressor(random_state=0).fit([[0.0], [1.0], [2.0]], [0.0, 4.0, 5.0])
+    assert tree.tree_.children_left.tolist() == [1, -1, 3, -1, -1]
+    path = sc.prune_path(tree, [[0.0]], [0.0], cost="depth")
+    assert path.table["n_nodes"].tolist() == [5, 3, 1]
+    assert path.table["penalty"] == pytest.approx([0, 0, 9])  # the root as a leaf says 3 and saves the row one step
+
+
 def test_a_chain_as_deep_as_it_is_long_is_no_trouble():
     n_splits = 50_000
     n = 2 * n_splits + 1
