@@ -76,6 +76,30 @@ def test_row_weights_are_taken_from_their_column(here):
     assert weighted["table"]["risk"] == pytest.approx(some["table"]["risk"])
 
 
+def test_rows_of_a_validation_file_have_weights_too(here):
+    for name in ("rows", "others"):
+        frame = pd.read_csv(here / f"{name}.csv")
+        frame.assign(w=np.arange(len(frame)) % 3).to_csv(here / f"{name}.csv", index=False)
+    args = (
+        "path",
+        here / "forest.skops",
+        here / "rows.csv",
+        "--target",
+        "y",
+        "--weights",
+        "w",
+        "--solver",
+        "weakest_link",
+    )
+    call(*args, "--validation", here / "others.csv", "-o", here / "p.npz")
+    others = pd.read_csv(here / "others.csv")
+    path = sc.Path.load(here / "p.npz", load_model(here / "forest.skops"))
+    again = path.evaluate(others.drop(columns=["y", "w"]), others.y, sample_weight=others.w)
+    np.testing.assert_allclose(path.table["loss"], again.table["loss"], rtol=1e-12)
+    plain = path.evaluate(others.drop(columns=["y", "w"]), others.y)
+    assert not np.allclose(path.table["loss"], plain.table["loss"])
+
+
 def test_a_pipeline_gets_its_text_columns(tmp_path):
     rng = np.random.default_rng(0)
     rows = pd.DataFrame({"colour": rng.choice(["red", "blue", "grey"], 200), "size": rng.normal(size=200)})

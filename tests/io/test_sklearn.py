@@ -350,3 +350,11 @@ def test_metadata_routing_does_not_disturb():
     c = case("bagging classifier, few rows")
     with sklearn.config_context(enable_metadata_routing=True):
         assert np.array_equal(cut(c.model).predict(c.X), cut(c.model).predict(c.X))
+
+
+def test_cover_is_the_weight_of_the_training_rows():
+    c = case("tree classifier, class weights")
+    assert np.array_equal(adapt(c.model).forest.weight[0], c.model.tree_.weighted_n_node_samples[0])
+    forest = case("random forest classifier").model
+    cover = adapt(forest).forest.weight[adapt(forest).forest.root]
+    assert np.array_equal(cover, [tree.tree_.weighted_n_node_samples[0] for tree in forest.estimators_])

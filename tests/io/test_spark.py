@@ -194,6 +194,18 @@ def test_rows_may_come_in_any_order_and_in_several_files(tmp_path):
         assert np.array_equal(getattr(forest, name), getattr(expected, name))
 
 
+def test_trees_and_their_weights_may_come_in_any_order(tmp_path):
+    model = saved("boosted_regression")
+    folder = tmp_path / "model"
+    shutil.copytree(MODELS / f"spark-{VERSIONS[-1]}-boosted_regression", folder)
+    for file in (folder / "treesMetadata").iterdir():
+        file.unlink()
+    weight = pa.array(np.linspace(1.0, 0.5, model.trees.num_rows))
+    trees = model.trees.set_column(2, model.trees.schema.field(2), weight)  # tree, its metadata, its weight
+    pq.write_table(trees.take(np.arange(trees.num_rows)[::-1]), folder / "treesMetadata" / "part-00000.parquet")
+    np.testing.assert_array_equal(adapt(load(folder)).forest.tree_weight, weight.to_numpy())
+
+
 def test_ids_need_not_be_in_preorder(spark):
     model = saved("tree_regression")
     adapter = adapt(model)
