@@ -62,6 +62,7 @@ def session():
         "spark.driver.memory": "1g",
         "spark.default.parallelism": "1",
         "spark.sql.adaptive.enabled": "false",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "40",  # so that a partition comes in several batches
         "spark.sql.codegen.wholeStage": "false",  # compiling a plan takes longer than a hundred rows do
         "spark.sql.codegen.factoryMode": "NO_CODEGEN",
         "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",  # least work for a short life
