@@ -13,9 +13,9 @@ PYTEST := -m pytest -n auto --dist loadgroup
 demo: .venv/.core
 	$(BIN)/secateur demo --out demo --force
 
-# For the loop of changing code: no Spark, no browser, no contracts over all models.
+# For the loop of changing code: no Spark, no browser, no whole programs, no contracts over all models.
 quick: .venv/.dev
-	$(BIN)/python $(PYTEST) -m "not spark and not browser and not contracts"
+	$(BIN)/python $(PYTEST) -m "not (spark or browser or end_to_end or contracts)"
 
 # What CI runs. The three parts do not wait for each other.
 test: .venv/.dev

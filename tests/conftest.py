@@ -19,6 +19,20 @@ usual = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow], "der
 settings.register_profile("small", max_examples=20, **usual)
 settings.register_profile("full", **usual)
 
+END_TO_END = (
+    "tests/cli/",
+    "tests/hardening/",
+    "tests/io/test_forks.py",
+    "tests/kernels/test_cache.py",
+    "tests/test_benchmarks.py",
+    "tests/test_blas.py",
+    "tests/test_boosters.py",
+    "tests/test_docs.py",
+    "tests/test_estimators.py",
+    "tests/test_examples.py",
+    "tests/test_readme.py",
+)
+"""Tests of whole programs, pages and processes, which `make quick` leaves out."""
 CONTRACTS = "tests/contracts/"
 """Tests of all models that share nothing but the models, which are quickly fitted: each is a group of its own."""
 
@@ -44,10 +58,12 @@ def pytest_generate_tests(metafunc):
 
 
 def pytest_collection_modifyitems(config, items):
-    """Mark Spark tests, leave out nightly tests without --full, and start with the group that takes longest: Spark."""
+    """Mark tests by their place, leave out nightly ones without --full, and start with the longest group: Spark."""
     for item in items:
         if _uses_spark(item.nodeid):
             item.add_marker("spark")
+        if item.nodeid.startswith(END_TO_END):
+            item.add_marker("end_to_end")
     if not config.getoption("full"):
         left_out = [item for item in items if item.get_closest_marker("nightly")]
         config.hook.pytest_deselected(items=left_out)
