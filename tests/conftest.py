@@ -24,6 +24,7 @@ END_TO_END = (
     "tests/hardening/",
     "tests/io/test_forks.py",
     "tests/kernels/test_cache.py",
+    "tests/reporting/",
     "tests/test_benchmarks.py",
     "tests/test_blas.py",
     "tests/test_boosters.py",
