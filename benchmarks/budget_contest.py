@@ -14,7 +14,7 @@ from benchmarks.feature_contest import PriceList, buy
 from benchmarks.feature_curves import Floats, divide, error_of, grow
 from benchmarks.load import Data
 from secateur.losses import ZeroOne
-from secateur.path.joined import JoinedPath
+from secateur.path.combine import JoinedPath
 from secateur.solvers import CostDescent, MinCut
 from secateur.training import BudgetForestClassifier
 

@@ -14,7 +14,7 @@ from benchmarks.folds import Floats, Fold
 from benchmarks.grown_small import grow_small
 from benchmarks.results import Row
 from secateur.api import evaluated_path
-from secateur.path.selection import choose
+from secateur.path.rules import choose
 
 BUDGETS = (50, 100, 1_000, 5_000, None)
 """Nodes; None is any size."""

@@ -12,7 +12,7 @@ import secateur as sc
 from benchmarks.load import Data
 from benchmarks.results import Row
 from secateur.costs import FeatureCost
-from secateur.sample import read_sample
+from secateur.data.rows import read_sample
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.tree import DecisionTreeRegressor
 
-from secateur.decision import Decision, subforest
-from secateur.io import adapt
+from secateur.forest.subforest import Decision, subforest
+from secateur.libraries import adapt
 
 
 def main(steps: str, model_file: str, keep_file: str) -> None:

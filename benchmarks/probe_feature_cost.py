@@ -21,10 +21,10 @@ from benchmarks.probe import resident, status
 from benchmarks.results import Row
 from secateur import kernels
 from secateur.costs import FeatureCost
-from secateur.io import adapt
+from secateur.data.rows import read_sample
+from secateur.libraries import adapt
 from secateur.losses import ZeroOne
 from secateur.problem import Problem
-from secateur.sample import read_sample
 from secateur.solvers import Solver
 
 _LINUX = sys.platform == "linux"

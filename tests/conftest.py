@@ -22,12 +22,12 @@ settings.register_profile("full", **usual)
 END_TO_END = (
     "tests/cli/",
     "tests/hardening/",
-    "tests/io/test_forks.py",
+    "tests/libraries/test_fork_safety.py",
     "tests/kernels/test_cache.py",
     "tests/reporting/",
     "tests/test_benchmarks.py",
-    "tests/test_blas.py",
-    "tests/test_boosters.py",
+    "tests/util/test_blas.py",
+    "tests/libraries/test_boosters.py",
     "tests/test_docs.py",
     "tests/test_estimators.py",
     "tests/test_examples.py",
@@ -98,6 +98,6 @@ def _group(nodeid):
 def _uses_spark(nodeid):
     """Return whether a test starts or shares the Spark session; solvers see Spark models without one."""
     file, _, name = nodeid.partition("::")
-    if file.startswith(("tests/spark/", "tests/io/test_spark.py")):
+    if file.startswith(("tests/spark/", "tests/libraries/test_spark.py")):
         return True
     return "spark_" in name and file != f"{CONTRACTS}test_solvers.py"

@@ -6,12 +6,12 @@ import numpy as np
 from tests.strategies import all_prunings, random_forest, random_rows, walk
 
 from secateur.costs import FeatureCost
+from secateur.data.rows import Sample
 from secateur.forest import Forest, check_forest
+from secateur.forest.routing import route
 from secateur.losses import ZeroOne
 from secateur.problem import Problem
-from secateur.routing import route
-from secateur.sample import Sample
-from secateur.solvers import highs
+from secateur.solvers.feature_cost import _highs as highs
 
 
 def random_problem(rng, n_trees=2, max_splits=3, n_rows=8, **facts):

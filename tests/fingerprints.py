@@ -26,7 +26,7 @@ from typer.testing import CliRunner
 
 import secateur as sc
 from secateur.cli import app
-from secateur.io.files import save_model
+from secateur.files.models import save_model
 
 ROOT = Path(__file__).resolve().parents[1]
 MODELS = ROOT / "tests" / "models"

@@ -4,8 +4,8 @@ import numpy as np
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from secateur.decision import Decision
 from secateur.forest import Categories, Forest, check_forest
+from secateur.forest.subforest import Decision
 
 LINK_OUTPUTS = {
     "identity": [((), 1), ((), 3)],

@@ -14,10 +14,10 @@ from tests.cases import RECIPES, case
 
 import secateur as sc
 from secateur.api import evaluated_path, prune_point
-from secateur.io import adapt
-from secateur.io.files import save_model
-from secateur.sample import read_sample
-from secateur.warnings import NoisyChoiceWarning, NothingPrunedWarning, TrainingRowsWarning
+from secateur.data.rows import read_sample
+from secateur.errors import NoisyChoiceWarning, NothingPrunedWarning, TrainingRowsWarning
+from secateur.files.models import save_model
+from secateur.libraries import adapt
 
 
 @pytest.fixture(scope="module")

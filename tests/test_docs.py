@@ -64,7 +64,7 @@ def test_everything_in_a_table_is_documented(table, page):
 
 
 def test_every_link_function_and_column_is_in_the_format_page():
-    from secateur.links import LINKS
+    from secateur.forest.links import LINKS
 
     text = (DOCS / "format.md").read_text()
     assert all(f"`{name}`" in text for name in LINKS)

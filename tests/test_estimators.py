@@ -25,9 +25,9 @@ from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import secateur as sc
+from secateur.errors import TrainingRowsWarning
 from secateur.estimators import PrunedClassifier, PrunedRegressor
 from secateur.path import Path
-from secateur.warnings import TrainingRowsWarning
 
 BY_ROW = (
     "rows are held out one by one: a row of weight 2 is on one side, two copies of it may be on both. scikit-learn "

@@ -8,10 +8,10 @@ from benchmarks.measure import Job
 from benchmarks.tasks import PathTask
 from secateur import kernels
 from secateur.costs import LeafCost
-from secateur.io import adapt
+from secateur.data.rows import read_sample
+from secateur.libraries import adapt
 from secateur.losses import default_loss
 from secateur.problem import Problem
-from secateur.sample import read_sample
 
 
 def prepare(task: PathTask) -> Job:

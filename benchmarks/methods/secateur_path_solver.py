@@ -7,10 +7,10 @@ from benchmarks.discovery import Method
 from benchmarks.measure import Job
 from benchmarks.tasks import PathTask
 from secateur.costs import LeafCost
-from secateur.io import adapt
+from secateur.data.rows import read_sample
+from secateur.libraries import adapt
 from secateur.losses import default_loss
 from secateur.problem import Problem
-from secateur.sample import read_sample
 from secateur.solvers import WeakestLink
 
 

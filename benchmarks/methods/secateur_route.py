@@ -1,10 +1,10 @@
-"""secateur.routing.route, the model already read; float64 rows are converted on the clock."""
+"""secateur.forest.routing.route, the model already read; float64 rows are converted on the clock."""
 
 from benchmarks.discovery import Method
 from benchmarks.measure import Job
 from benchmarks.tasks import RowsTask
 from secateur import as_forest
-from secateur.routing import route
+from secateur.forest.routing import route
 
 
 def prepare(task: RowsTask) -> Job:

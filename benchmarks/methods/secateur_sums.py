@@ -4,7 +4,7 @@ from benchmarks.discovery import Method
 from benchmarks.measure import Job
 from benchmarks.tasks import RowsTask
 from secateur import as_forest
-from secateur.routing import raw_scores, route
+from secateur.forest.routing import raw_scores, route
 
 
 def prepare(task: RowsTask) -> Job:

@@ -19,13 +19,13 @@ from benchmarks.discovery import Table
 from benchmarks.measure import Job, take_turns
 from benchmarks.results import Result, Row, Target
 from secateur.costs import NodeCost
-from secateur.io import adapt
+from secateur.data.rows import read_sample
+from secateur.libraries import adapt
 from secateur.losses import default_loss
 from secateur.problem import Problem
-from secateur.sample import read_sample
 from secateur.solvers import BlockDescent
-from secateur.solvers.additive import additive
-from secateur.solvers.descent import Descent
+from secateur.solvers.ensemble._row_descent import Descent
+from secateur.solvers.ensemble.additive_model import additive
 
 _ROOT = Path(__file__).resolve().parents[2]
 _SIZES = [*((n_rows, (100, 500, 1000), 6) for n_rows in (1_145, 15_437, 50_164)), (8_192, (500,), 20)]

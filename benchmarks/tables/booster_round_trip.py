@@ -10,8 +10,8 @@ import numpy as np
 from benchmarks.discovery import Table
 from benchmarks.measure import Job, take_turns
 from benchmarks.results import Result, Row, Target
-from secateur.decision import Decision
-from secateur.io import adapt
+from secateur.forest.subforest import Decision
+from secateur.libraries import adapt
 
 _NOTES = [
     "Boosters of 1000 trees and about a million nodes, grown deep on 3000 rows of noise. native: the library loads its "

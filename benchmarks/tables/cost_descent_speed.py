@@ -11,10 +11,10 @@ from benchmarks.discovery import Table, data_sets
 from benchmarks.load import DataNotFoundError, load
 from benchmarks.results import Result, Row, Target
 from secateur.costs import FeatureCost
-from secateur.io import adapt
+from secateur.data.rows import read_sample
+from secateur.libraries import adapt
 from secateur.losses import ZeroOne
 from secateur.problem import Problem
-from secateur.sample import read_sample
 from secateur.solvers import CostDescent, MinCut
 
 _SIZES = [("pendigits", 40), ("letter", 40), ("letter", 100)]

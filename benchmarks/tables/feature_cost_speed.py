@@ -19,7 +19,7 @@ from benchmarks.load import DataNotFoundError, load
 from benchmarks.measure import growth
 from benchmarks.results import Result, Row, Target
 from secateur.solvers import MinCut, Solver
-from secateur.solvers.linear_program import LinearProgram
+from secateur.solvers.feature_cost.linear_program import LinearProgram
 
 _ROOT = Path(__file__).resolve().parents[2]
 _AGAINST = [("breast_cancer", 10), ("breast_cancer", 20), ("breast_cancer", 40), ("vehicle", 20), (1_000, 20)]

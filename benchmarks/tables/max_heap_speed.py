@@ -17,12 +17,12 @@ from benchmarks.measure import Job, growth, seconds, take_turns
 from benchmarks.results import Result, Row, Target
 from secateur import kernels
 from secateur.costs import NodeCost
-from secateur.io import adapt
+from secateur.data.rows import read_sample
+from secateur.libraries import adapt
 from secateur.losses import default_loss
 from secateur.problem import Problem
-from secateur.sample import read_sample
 from secateur.solvers import MaxHeap
-from secateur.solvers.node_weights import Block, blocks
+from secateur.solvers.node_weights._weights import Block, blocks
 
 Floats = NDArray[np.float64]
 _NODES = (1_001, 10_001, 100_001, 1_000_001)

@@ -18,8 +18,8 @@ from benchmarks.load import load
 from benchmarks.measure import Job, take_turns
 from benchmarks.results import Result, Row, Target
 from benchmarks.tasks import count_nodes
-from secateur.decision import Decision, subforest
-from secateur.io import adapt
+from secateur.forest.subforest import Decision, subforest
+from secateur.libraries import adapt
 
 _ROOT = Path(__file__).resolve().parents[2]
 _NOTES = [

@@ -118,7 +118,7 @@ def scaled(X: NDArray[np.float64], rows: NDArray[np.intp]) -> NDArray[np.float64
 
 def cost_in_trees(path: Any, point: int, X: NDArray[np.float64]) -> float:
     """Return how many features a row needs when every tree counts for itself."""
-    from secateur.routing import route
+    from secateur.forest.routing import route
 
     forest = path[point].forest
     needed: list[set[int]] = []

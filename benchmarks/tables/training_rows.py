@@ -20,9 +20,9 @@ from benchmarks.discovery import Table, data_sets
 from benchmarks.load import Data, DataNotFoundError, load
 from benchmarks.results import Result, Row, Target
 from secateur.api import prune_point
-from secateur.io import adapt
+from secateur.data.rows import read_sample
+from secateur.libraries import adapt
 from secateur.losses import default_loss
-from secateur.sample import read_sample
 
 _PROMISE = 0.05
 _DATA = {

@@ -11,19 +11,19 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from secateur import costs, losses, serving, solvers, training
     from secateur.api import as_forest, prune, prune_path
-    from secateur.decision import Decision, subforest
+    from secateur.data.batches import Batches
+    from secateur.data.parquet import read_batches
     from secateur.editing import NodeView, majority_vote, node_views, prune_nodes, simplify
     from secateur.estimators import PrunedClassifier, PrunedRegressor
     from secateur.forest import Forest
-    from secateur.io.batches import Batches
-    from secateur.io.parquet import read_batches
+    from secateur.forest.subforest import Decision, subforest
     from secateur.path import Path, Pruned
     from secateur.reporting import report
-    from secateur.validation import holdout_size
+    from secateur.selection.validation import holdout_size
 
 _HOME = {
-    "Batches": "secateur.io.batches",
-    "Decision": "secateur.decision",
+    "Batches": "secateur.data.batches",
+    "Decision": "secateur.forest.subforest",
     "Forest": "secateur.forest",
     "NodeView": "secateur.editing",
     "Path": "secateur.path",
@@ -31,16 +31,16 @@ _HOME = {
     "PrunedClassifier": "secateur.estimators",
     "PrunedRegressor": "secateur.estimators",
     "as_forest": "secateur.api",
-    "holdout_size": "secateur.validation",
+    "holdout_size": "secateur.selection.validation",
     "node_views": "secateur.editing",
     "prune": "secateur.api",
     "prune_nodes": "secateur.editing",
     "prune_path": "secateur.api",
-    "read_batches": "secateur.io.parquet",
+    "read_batches": "secateur.data.parquet",
     "report": "secateur.reporting",
     "simplify": "secateur.editing",
     "majority_vote": "secateur.editing",
-    "subforest": "secateur.decision",
+    "subforest": "secateur.forest.subforest",
 }
 _MODULES = ("costs", "losses", "serving", "solvers", "spark", "training")  # spark is an extra: not in __all__
 

@@ -9,25 +9,25 @@ from typing import Any
 
 import numpy as np
 
-from secateur.blas import one_blas_thread
-from secateur.choosing import choose_point
+from secateur._util.blas import one_blas_thread
 from secateur.costs import COSTS, Cost, NodeCost, SharedCost
-from secateur.evidence import Evidence
+from secateur.data.row_source import Evidence
+from secateur.data.rows import Sample
+from secateur.errors import TrainingRowsWarning
 from secateur.forest import Forest
-from secateur.io import adapt
-from secateur.io.adapter import Adapter
+from secateur.libraries import adapt
+from secateur.libraries.adapter import Adapter
 from secateur.losses import Loss, default_loss, loss_named
 from secateur.path import Path, Progress, Pruned
-from secateur.path.selection import LIMITS
+from secateur.path.rules import LIMITS
 from secateur.problem import Problem
-from secateur.regrowing import regrow as regrow_on
-from secateur.sample import Sample
-from secateur.settling import settle
+from secateur.selection.choice import choose_point
+from secateur.selection.cross_validation import Trial
+from secateur.selection.regrow import regrow as regrow_on
+from secateur.selection.ridge_averaging import settle
+from secateur.selection.validation import Make, Rows, Source, Validation, make_and_evaluate
 from secateur.solvers import SOLVERS, BlockDescent, Solver
-from secateur.solvers.automatic import automatic
-from secateur.trials import Trial
-from secateur.validation import Make, Rows, Source, Validation, make_and_evaluate
-from secateur.warnings import TrainingRowsWarning
+from secateur.solvers.auto import automatic
 
 _EVALUATED_POINTS = 256
 
@@ -38,7 +38,7 @@ def as_forest(model: Any, *, trust: bool = False) -> Forest:
     Files that can run code when loaded (.pkl, .joblib) are opened only with `trust=True`.
     """
     if isinstance(model, str | PathLike):
-        from secateur.io.files import load_model
+        from secateur.files.models import load_model
 
         model = load_model(model, trust=trust)
     return adapt(model).forest
@@ -269,7 +269,7 @@ def _node_budget(
     """Return how many nodes to aim at, if there is a limit on nodes or bytes."""
     budgets = [max_nodes] if max_nodes is not None else []
     if max_bytes is not None:
-        from secateur.io.files import file_size
+        from secateur.files.models import file_size
 
         whole = adapter.n_bytes(adapter.model) if saved_as is None else file_size(adapter.model, saved_as)
         budgets.append(max_bytes * adapter.forest.n_nodes / whole)

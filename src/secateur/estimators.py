@@ -21,9 +21,9 @@ from secateur.api import evaluated_path
 from secateur.costs import Cost
 from secateur.losses import Loss
 from secateur.path import Path, Pruned
-from secateur.path.selection import LIMITS
+from secateur.path.rules import LIMITS
+from secateur.selection.validation import Rows
 from secateur.solvers import Solver
-from secateur.validation import Rows
 
 __all__ = ["PrunedClassifier", "PrunedRegressor"]
 

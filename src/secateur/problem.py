@@ -8,15 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secateur.costs import AdditiveCost, Bill, Cost, SharedCost
-from secateur.decision import Decision, subforest
-from secateur.evidence import Evidence
+from secateur.data.row_source import Evidence
+from secateur.data.rows import Sample, weight_at_nodes
+from secateur.data.targets import LARGEST
 from secateur.forest import Forest
-from secateur.io.targets import LARGEST
+from secateur.forest.masks import Masks, NestedMasks
+from secateur.forest.node_sums import NodeStats, class_stats, output_spread, value_stats
+from secateur.forest.routing import route
+from secateur.forest.subforest import Decision, subforest
 from secateur.losses import Loss
-from secateur.masks import Masks, NestedMasks
-from secateur.routing import route
-from secateur.sample import Sample, weight_at_nodes
-from secateur.statistics import NodeStats, class_stats, output_spread, value_stats
 
 Floats = NDArray[np.float64]
 Progress = Callable[[int, int, str], None]

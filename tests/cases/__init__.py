@@ -5,8 +5,8 @@ from importlib import import_module
 
 from tests.cases.case import Case
 
-from secateur.io import adapt
-from secateur.io.adapter import Adapter
+from secateur.libraries import adapt
+from secateur.libraries.adapter import Adapter
 
 LIBRARIES = ("sklearn", "lightgbm", "xgboost", "spark", "catboost")
 """Files here: RECIPES names functions that return a Case, FOR_SOLVERS are those of them every solver is tried on."""

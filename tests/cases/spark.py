@@ -116,7 +116,7 @@ def ask(saved, X):
 
 
 def _saved(kind, **params):
-    from secateur.io.spark import SavedModel
+    from secateur.libraries.spark import SavedModel
 
     model = SavedModel.load(MODELS / f"spark-{VERSION}-{kind}")
     model.metadata["paramMap"].update(params)
@@ -134,7 +134,7 @@ def _bytes(saved):
 
 def _on_thresholds(recipe):
     """Return a case whose rows hit thresholds exactly."""
-    from secateur.io import adapt
+    from secateur.libraries import adapt
 
     case = recipe()
     forest = adapt(case.model).forest

@@ -10,7 +10,7 @@ import pytest
 from sklearn.datasets import load_breast_cancer
 from tests.cli.runner import FOREST, call
 
-from secateur.io.files import save_model
+from secateur.files.models import save_model
 
 
 @pytest.fixture(scope="session")
@@ -75,7 +75,8 @@ def watched(monkeypatch):
             step(what)
             yield move
 
-        for module in ("making", "looking", "using", "results", "demo"):
+        commands = ("path", "prune", "report", "select", "serve_cost", "inspect")
+        for module in (*(f"commands.{name}" for name in commands), "_output", "_demo"):
             monkeypatch.setattr(f"secateur.cli.{module}.progress_bar", progress_bar)
         return told
 

@@ -8,7 +8,7 @@ from sklearn.datasets import load_breast_cancer
 from tests.cli.runner import FOREST, call
 
 from secateur.costs import FeatureCost
-from secateur.io.files import load_model
+from secateur.files.models import load_model
 
 NAMES = load_breast_cancer(as_frame=True).data.columns[:8]
 

@@ -6,8 +6,8 @@ from sklearn.datasets import load_breast_cancer
 from tests.cli.runner import call, numbers_of
 
 import secateur as sc
-from secateur.cli.demo import print_demo
-from secateur.io.files import load_model
+from secateur.cli._demo import print_demo
+from secateur.files.models import load_model
 
 
 def test_demo_writes_a_model_that_predicts_what_it_says(tmp_path):

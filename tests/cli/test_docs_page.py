@@ -13,8 +13,9 @@ from tests.cli.runner import call
 from typer.main import get_command
 
 from secateur import as_forest
-from secateur.cli import app, running
-from secateur.io.files import load_model, save_model
+from secateur.cli import _errors as running
+from secateur.cli import app
+from secateur.files.models import load_model, save_model
 
 DOCS = Path(__file__).parents[2] / "docs"
 

@@ -12,8 +12,8 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.preprocessing import OneHotEncoder
 from tests.cli.runner import call
 
-from secateur.cli.running import EXIT_CODES, runs
-from secateur.io.files import load_model, save_model
+from secateur.cli._errors import EXIT_CODES, runs
+from secateur.files.models import load_model, save_model
 
 COLUMNS = ["sepal_length", "sepal_width", "petal_length", "petal_width"]
 
@@ -145,7 +145,7 @@ def test_a_file_that_may_not_be_read_is_told(everything, monkeypatch):
     def refused(*args, **kwargs):
         raise PermissionError(13, "Permission denied", str(everything / "m.skops"))
 
-    monkeypatch.setattr("secateur.io.files.load_model", refused)
+    monkeypatch.setattr("secateur.files.models.load_model", refused)
     told = call("inspect", everything / "m.skops", code=1).stderr
     assert (
         told
@@ -157,7 +157,7 @@ def test_too_little_memory_is_told(everything, monkeypatch):
     def full(*args, **kwargs):
         raise MemoryError("Unable to allocate 3 TiB")
 
-    monkeypatch.setattr("secateur.io.files.load_model", full)
+    monkeypatch.setattr("secateur.files.models.load_model", full)
     told = call("inspect", everything / "m.skops", code=1).stderr
     assert "The memory does not suffice (Unable to allocate 3 TiB)" in told
 
@@ -169,7 +169,7 @@ def broken(monkeypatch):
     def load(*args, **kwargs):
         raise KeyError("left")
 
-    monkeypatch.setattr("secateur.io.files.load_model", load)
+    monkeypatch.setattr("secateur.files.models.load_model", load)
 
 
 def test_a_defect_is_called_one(everything, broken):

@@ -15,7 +15,7 @@ from tests.cli.runner import FOREST, call, numbers_of
 
 import secateur as sc
 from secateur import __version__
-from secateur.io.files import save_model
+from secateur.files.models import save_model
 
 
 def test_help_works_from_a_shell():

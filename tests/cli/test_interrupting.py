@@ -13,9 +13,9 @@ from tests.cli.runner import call
 from tests.cli.shell import on_a_terminal
 
 import secateur as sc
-from secateur.cli.running import end_when_told
-from secateur.io import replace
-from secateur.io.files import load_model, save_model
+from secateur.cli._errors import end_when_told
+from secateur.files import atomic as replace
+from secateur.files.models import load_model, save_model
 
 
 @pytest.fixture
@@ -110,7 +110,7 @@ def test_too_few_points_for_a_choice_are_told(here, args, watched):
 def test_a_signal_while_writing_leaves_no_file(number, code, word, command, here, args, monkeypatch):
     handler = signal.getsignal(signal.SIGTERM)
     end_when_told()
-    monkeypatch.setattr("secateur.io.replace.os.fsync", lambda _: signal.raise_signal(getattr(signal, number)))
+    monkeypatch.setattr("secateur.files.atomic.os.fsync", lambda _: signal.raise_signal(getattr(signal, number)))
     before = names(here)
     try:
         done = call(*args(command, "--solver", "weakest_link"), code=code)
@@ -121,7 +121,7 @@ def test_a_signal_while_writing_leaves_no_file(number, code, word, command, here
 
 
 def test_a_signal_after_writing_does_not_deny_the_file(here, args, monkeypatch):
-    monkeypatch.setattr("secateur.cli.show.print_summary", lambda _: signal.raise_signal(signal.SIGINT))
+    monkeypatch.setattr("secateur.cli._tables.print_summary", lambda _: signal.raise_signal(signal.SIGINT))
     done = call(*args("prune", "--solver", "weakest_link"), code=130)
     assert done.stderr == f"Interrupted; {here / 's.skops'} was written.\n"
     assert (here / "s.skops").exists()

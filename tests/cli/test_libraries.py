@@ -9,8 +9,8 @@ import pytest
 from tests.cli.runner import call
 
 import secateur as sc
-from secateur.io import adapt
-from secateur.io.files import load_model, save_model
+from secateur.files.models import load_model, save_model
+from secateur.libraries import adapt
 
 
 def fitted(library, X, y):

@@ -8,7 +8,7 @@ from sklearn.ensemble import RandomForestClassifier
 from tests.cli.runner import FOREST, call, numbers_of
 
 import secateur as sc
-from secateur.io.files import load_model, save_model
+from secateur.files.models import load_model, save_model
 
 
 def test_path_json_equals_the_saved_path(here):

@@ -12,9 +12,9 @@ from sklearn.preprocessing import OneHotEncoder
 from tests.cli.runner import FOREST, call, numbers_of
 
 import secateur as sc
-from secateur.cli.show import before_after
-from secateur.cli.terminal import stdout
-from secateur.io.files import load_model, save_model
+from secateur.cli._tables import before_after
+from secateur.cli._terminal import stdout
+from secateur.files.models import load_model, save_model
 
 
 def test_pruned_model_obeys_the_limit_and_predicts(here):

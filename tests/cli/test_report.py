@@ -10,7 +10,7 @@ import pytest
 from tests.cli.runner import call, numbers_of
 
 import secateur as sc
-from secateur.io.files import load_model
+from secateur.files.models import load_model
 from secateur.reporting import describe
 
 SIZES = ("nodes", "leaves", "trees", "depth", "features")

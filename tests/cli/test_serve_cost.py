@@ -10,7 +10,7 @@ from tests.cli.runner import FOREST, call
 
 import secateur as sc
 from secateur.costs import FeatureCost
-from secateur.io.files import save_model
+from secateur.files.models import save_model
 from secateur.serving import LazyPredictor
 
 NAMES = list(load_breast_cancer(as_frame=True).data.columns[:8])

@@ -11,8 +11,8 @@ import pytest
 from tests.cli.runner import call
 from tests.cli.shell import PROGRAM, environment, in_a_pipe, on_a_terminal
 
+from secateur.cli._errors import runs
 from secateur.cli.progress import Bar, Pace, in_words
-from secateur.cli.running import runs
 
 ESCAPE = "\x1b"
 

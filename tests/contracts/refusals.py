@@ -1,7 +1,7 @@
 """Which solver must refuse which model, and why: said here from the definitions, independently of the solvers."""
 
 from secateur.forest import Forest
-from secateur.io.adapter import Adapter
+from secateur.libraries.adapter import Adapter
 from secateur.solvers import Solver
 
 COUNTS_LABELS = {"min_cut", "partition_cut", "linear_program", "primal_dual"}

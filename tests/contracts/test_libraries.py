@@ -10,13 +10,13 @@ from tests.hardening.mutating.judging import native_sums
 from tests.strategies import everything, raised_keep, random_keep
 
 from secateur import Decision, subforest
-from secateur.decision import check_keep
+from secateur.files.archive import load_forest, save_forest
+from secateur.files.models import load_model
 from secateur.forest import check_forest
-from secateur.io import LIBRARIES, adapt
-from secateur.io.archive import load_forest, save_forest
-from secateur.io.files import load_model
+from secateur.forest.routing import raw_scores, route
+from secateur.forest.subforest import check_keep
+from secateur.libraries import LIBRARIES, adapt
 from secateur.path import Pruned
-from secateur.routing import raw_scores, route
 
 pytestmark = pytest.mark.contracts
 cases = pytest.mark.parametrize("name", list(ALL_RECIPES))

@@ -10,11 +10,11 @@ from tests.strategies import LINK_OUTPUTS, forests, generators, random_forest, r
 
 from secateur import Decision, subforest
 from secateur.costs import COSTS, AdditiveCost
+from secateur.data.rows import Sample
+from secateur.forest.masks import NestedMasks, PackedMasks
+from secateur.forest.routing import raw_scores, route
 from secateur.losses import LOSSES, ClassLoss, default_loss, loss_named
-from secateur.masks import NestedMasks, PackedMasks
 from secateur.problem import Problem
-from secateur.routing import raw_scores, route
-from secateur.sample import Sample
 
 losses = pytest.mark.parametrize("loss", [loss() for loss in LOSSES.values() if loss.additive], ids=lambda x: x.name)
 costs = pytest.mark.parametrize("cost", [cost() for cost in COSTS.values()], ids=list(COSTS))
@@ -218,7 +218,7 @@ def test_costs_count_what_their_names_say(forest, rng, n_rows):
 
 @given(forests(links=("identity", "logit", "softmax")), generators)
 def test_the_spread_of_a_node_is_how_far_its_collapse_moves_the_tree(forest, rng):
-    from secateur.statistics import node_weight, output_spread
+    from secateur.forest.node_sums import node_weight, output_spread
 
     X = random_rows(rng, 8, forest.n_features)
     leaves, weight = route(forest, X), rng.random(8)

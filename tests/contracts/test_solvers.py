@@ -11,13 +11,13 @@ from tests.contracts.refusals import reason_to_refuse
 
 import secateur as sc
 from secateur.costs import COSTS, NodeCost
-from secateur.decision import check_keep
-from secateur.io import adapt
+from secateur.data.rows import read_sample
+from secateur.forest.routing import route
+from secateur.forest.subforest import check_keep
+from secateur.libraries import adapt
 from secateur.losses import LOSSES
 from secateur.path import NestedMasks, Path
 from secateur.problem import Problem
-from secateur.routing import route
-from secateur.sample import read_sample
 from secateur.solvers import SOLVERS
 
 VARIANTS = [

@@ -10,6 +10,7 @@ from sklearn.tree import DecisionTreeClassifier
 import secateur as sc
 from secateur.api import evaluated_path
 from secateur.costs import FeatureCost
+from secateur.errors import TrainingRowsWarning
 
 IRIS = load_iris(as_frame=True)
 NAMES = list(IRIS.data.columns)
@@ -74,7 +75,7 @@ def test_rows_may_have_prices_of_their_own():
     assert unpruned_cost(tree, FeatureCost(row_prices=row_prices), X) == pytest.approx(row_prices[:, used].mean())
     rng = np.random.default_rng(0)
     making = np.sort(rng.permutation(150)[38:])
-    with pytest.warns(sc.warnings.TrainingRowsWarning):
+    with pytest.warns(TrainingRowsWarning):
         path = evaluated_path(tree, X, y, cost=FeatureCost(row_prices=row_prices), solver="min_cut", validation=0.25)
     assert path.table["cost"][0] == pytest.approx(row_prices[making, used].mean())
 

@@ -11,13 +11,13 @@ from sklearn.tree import DecisionTreeClassifier
 from tests.cases import RECIPES, case
 from tests.strategies import forests, generators
 
-from secateur.decision import Decision, subforest
 from secateur.editing import node_views, prune_nodes
-from secateur.io import adapt
-from secateur.warnings import NothingPrunedWarning
+from secateur.errors import NothingPrunedWarning
+from secateur.forest.subforest import Decision, subforest
+from secateur.libraries import adapt
 
 cases = pytest.mark.parametrize("name", list(RECIPES))
-may_do_nothing = pytest.mark.filterwarnings("ignore::secateur.warnings.NothingPrunedWarning")
+may_do_nothing = pytest.mark.filterwarnings("ignore::secateur.errors.NothingPrunedWarning")
 
 
 def same_forest(a, b):

@@ -14,7 +14,7 @@ from tests.strategies import forests, generators, random_rows, slow_scores, walk
 
 from secateur.editing import simplify
 from secateur.forest import Categories, check_forest
-from secateur.io import adapt
+from secateur.libraries import adapt
 
 cases = pytest.mark.each_kind(RECIPES)
 boosters = pytest.mark.parametrize("name", [n for n in ALL_RECIPES if n not in RECIPES and not n.startswith("spark")])

@@ -12,7 +12,7 @@ from tests.editing.tangles import MODES, assert_same, tangled
 
 from secateur.editing import prune_nodes, simplify
 from secateur.forest import Forest
-from secateur.io import adapt
+from secateur.libraries import adapt
 
 
 def tree_forest(right, feature, threshold, value, default_left=False, link="identity", **facts):

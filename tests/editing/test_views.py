@@ -11,8 +11,8 @@ from tests.cases import RECIPES, case
 from tests.strategies import forests, random_rows, step, walk
 
 from secateur.editing import Condition, NodeView, node_views
-from secateur.io import adapt
-from secateur.routing import route
+from secateur.forest.routing import route
+from secateur.libraries import adapt
 
 cases = pytest.mark.parametrize("name", list(RECIPES))
 

@@ -14,7 +14,7 @@ from benchmarks.probe import resident, status
 from sklearn.ensemble import RandomForestRegressor
 
 import secateur as sc
-from secateur.io.files import load_model, save_model
+from secateur.files.models import load_model, save_model
 
 Row = dict[str, Any]
 TREES, N_FEATURES = 100, 10

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 from tests.strategies import step, walk
 
-from secateur.decision import check_keep
 from secateur.forest import Forest
+from secateur.forest.subforest import check_keep
 from secateur.path import Path
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]

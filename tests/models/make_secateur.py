@@ -10,8 +10,8 @@ import numpy as np
 from sklearn.ensemble import RandomForestClassifier
 
 import secateur as sc
-from secateur.io.files import load_model, save_model
-from secateur.routing import raw_scores, route
+from secateur.files.models import load_model, save_model
+from secateur.forest.routing import raw_scores, route
 
 HERE = Path(__file__).parent
 FORESTS = {

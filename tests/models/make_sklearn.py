@@ -21,7 +21,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
-from secateur.io.files import save_model
+from secateur.files.models import save_model
 
 HERE = Path(__file__).parent
 SMALL = {"max_depth": 3, "random_state": 0}

@@ -8,7 +8,7 @@ from sklearn.datasets import load_diabetes
 from sklearn.ensemble import RandomForestRegressor
 
 import secateur as sc
-from secateur.warnings import InterruptedWarning
+from secateur.errors import InterruptedWarning
 
 
 @pytest.fixture(scope="module")

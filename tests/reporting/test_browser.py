@@ -13,8 +13,8 @@ from sklearn.tree import DecisionTreeClassifier
 from tests.hardening.hostile import NAMES
 
 import secateur as sc
+from secateur._util.text import printable
 from secateur.reporting import describe
-from secateur.showing import printable
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is missing: pip install -e '.[dev]'")
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")

@@ -7,9 +7,9 @@ import pytest
 from sklearn.tree import DecisionTreeClassifier
 
 import secateur as sc
+from secateur._util.text import printable
 from secateur.reporting import describe
 from secateur.reporting.page import write_page
-from secateur.showing import printable
 
 
 class Seen(HTMLParser):

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from secateur.io import adapt
-from secateur.routing import route
+from secateur.forest.routing import route
+from secateur.libraries import adapt
 
 
 def needs(model, X):

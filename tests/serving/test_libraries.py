@@ -9,8 +9,8 @@ from tests.cases.spark import MODELS
 from tests.serving.helpers import needs, price_of
 
 from secateur.costs import FeatureCost
-from secateur.io import adapt
-from secateur.io.files import load_model
+from secateur.files.models import load_model
+from secateur.libraries import adapt
 from secateur.serving import LazyPredictor
 
 MORE = (

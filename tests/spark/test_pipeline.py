@@ -5,7 +5,7 @@ import pytest
 from sklearn.datasets import load_iris
 
 import secateur as sc
-from secateur.warnings import TrainingRowsWarning
+from secateur.errors import TrainingRowsWarning
 
 NAMES = ["a", "b", "c", "d"]
 
@@ -123,7 +123,7 @@ def test_a_copy_has_an_estimator_of_its_own(stages):
 
 
 @pytest.mark.nightly
-@pytest.mark.filterwarnings("ignore::secateur.warnings.EverythingPrunedWarning")
+@pytest.mark.filterwarnings("ignore::secateur.errors.EverythingPrunedWarning")
 def test_cross_validation_chooses_how_much_to_prune(frame, stages):
     from pyspark.ml import Pipeline
     from pyspark.ml.evaluation import MulticlassClassificationEvaluator

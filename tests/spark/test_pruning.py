@@ -11,9 +11,9 @@ from tests.models.make_spark import data
 
 import secateur as sc
 from secateur.costs import FeatureCost
-from secateur.io import adapt
-from secateur.io.spark import SavedModel
-from secateur.sample import Sample
+from secateur.data.rows import Sample
+from secateur.libraries import adapt
+from secateur.libraries.spark import SavedModel
 from secateur.solvers import (
     BlockDescent,
     CostDescent,
@@ -83,7 +83,8 @@ def assert_same_path(found, expected, rtol):
 def test_solvers_that_need_sums_find_the_path_of_the_rows_in_memory_in_one_pass(
     spark, classifier, flowers, how, monkeypatch
 ):
-    from secateur.spark import cluster, evaluate, prune_path
+    from secateur.spark import cluster_rows as cluster
+    from secateur.spark import evaluate, prune_path
 
     passes = []
     add_up = cluster.added_up
@@ -222,7 +223,7 @@ def labelled(spark, X, y, weight=None):
         pytest.param("tree_regression", "real", marks=NIGHTLY),
     ],
 )
-@pytest.mark.filterwarnings("ignore::secateur.warnings.TrainingRowsWarning")
+@pytest.mark.filterwarnings("ignore::secateur.errors.TrainingRowsWarning")
 def test_spark_saves_and_loads_what_was_pruned(spark, tmp_path, kind, target):
     from secateur.spark import prune_point
 

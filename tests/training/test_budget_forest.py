@@ -15,8 +15,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import secateur as sc
 from secateur.costs import FeatureCost
-from secateur.io import adapt
-from secateur.routing import route
+from secateur.forest.routing import route
+from secateur.libraries import adapt
 from secateur.training import BudgetForestClassifier
 
 CANCER = load_breast_cancer(as_frame=True)

@@ -5,7 +5,7 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from secateur.kernels.budget_tree import best_split, drawn_in_order, grow_budget_tree, threshold_pairs
+from secateur.kernels.training.budget_tree import best_split, drawn_in_order, grow_budget_tree, threshold_pairs
 
 NO_LIMIT = np.iinfo(np.int32).max
 

@@ -3,7 +3,7 @@
 Nothing heavy is imported before a command runs, so that `secateur --help` answers at once.
 """
 
-from secateur.cli import looking, making, using  # in the order of --help
+from secateur.cli import commands
 from secateur.cli.app import app, main
 
-__all__ = ["app", "looking", "main", "making", "using"]
+__all__ = ["app", "commands", "main"]

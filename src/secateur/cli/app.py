@@ -9,9 +9,9 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from secateur.cli.running import EXIT_CODES, FAILED, Command, end_when_told, forget_stdout, leave_when_interrupted, runs
-from secateur.cli.terminal import colours_wanted, say, stdout
-from secateur.showing import printable
+from secateur._util.text import printable
+from secateur.cli._errors import EXIT_CODES, FAILED, Command, end_when_told, forget_stdout, leave_when_interrupted, runs
+from secateur.cli._terminal import colours_wanted, say, stdout
 
 
 class _Group(TyperGroup):

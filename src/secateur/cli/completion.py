@@ -20,8 +20,8 @@ def names_in(table: str) -> tuple[str, ...]:
     """Return the names in a table: of the classes in the modules that `solvers`, `losses` or `costs` imports."""
     folder = _PACKAGE / table
     try:
-        modules = re.findall(rf"^from secateur\.{table}\.(\w+) import", (folder / "__init__.py").read_text(), re.M)
-        texts = [(folder / f"{module}.py").read_text() for module in modules]
+        modules = re.findall(rf"^from secateur\.{table}\.([\w.]+) import", (folder / "__init__.py").read_text(), re.M)
+        texts = [folder.joinpath(*module.split(".")).with_suffix(".py").read_text() for module in modules]
     except OSError:
         return ()  # installed without its source
     return tuple(name for text in texts for name in re.findall(r'^    name(?:: [^=]+)? = "(\w+)"', text, re.M))

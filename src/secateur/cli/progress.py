@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TextIO
 
-from secateur.cli.terminal import current
-from secateur.showing import printable
+from secateur._util.text import printable
+from secateur.cli._terminal import current
 
 _EVERY = 0.1  # seconds from drawing to drawing
 _BAR, _SHORTEST_BAR = 30, 5

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secateur import kernels
-from secateur.evidence import Evidence
+from secateur.data.row_source import Evidence
+from secateur.data.rows import Sample, weight_at_nodes
 from secateur.forest import Forest
-from secateur.masks import Masks
-from secateur.sample import Sample, weight_at_nodes
+from secateur.forest.masks import Masks
 
 Floats = NDArray[np.float64]
 

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from secateur._util.text import quoted
 from secateur.costs.base import Bill, Floats, SharedCost
 from secateur.costs.price_file import read_prices
+from secateur.data.rows import Sample
+from secateur.data.targets import LARGEST
 from secateur.forest import Forest
-from secateur.io.targets import LARGEST
-from secateur.masks import NestedMasks
-from secateur.sample import Sample
-from secateur.showing import quoted
+from secateur.forest.masks import NestedMasks
 
 Groups = Mapping[str, tuple[float, Sequence[str | int]]]
 
@@ -88,8 +88,8 @@ class FeatureCost(SharedCost):
 
     def mean_price(self, model: Any, X: Any) -> float:
         """Return the average price of the distinct features that a model or Forest looks at for the rows of X."""
-        from secateur.io import adapt
-        from secateur.routing import route
+        from secateur.forest.routing import route
+        from secateur.libraries import adapt
 
         adapter = adapt(model)
         leaves = route(adapter.forest, adapter.rows(X))

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from secateur.io.tables import is_number, read_table
-from secateur.showing import quoted, shortened
+from secateur._util.text import quoted, shortened
+from secateur.data.tables import is_number, read_table
 
 
 def read_prices(file: str | PathLike[str]) -> tuple[dict[str, float], dict[str, tuple[float, list[str]]]]:

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from secateur.decision import Decision
 from secateur.editing.views import NodeView, top_down
+from secateur.errors import NothingPrunedWarning
 from secateur.forest import Forest
-from secateur.io import adapt
-from secateur.io.adapter import Adapter
-from secateur.warnings import NothingPrunedWarning
+from secateur.forest.subforest import Decision
+from secateur.libraries import adapt
+from secateur.libraries.adapter import Adapter
 
 Ids = Iterable[int]
 Nodes = Ids | Sequence[Ids] | Mapping[int, Ids] | Callable[[NodeView], bool]

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secateur import kernels
-from secateur.decision import Decision, kept_trees
 from secateur.editing.views import numeric_splits
 from secateur.forest import Forest
-from secateur.io import adapt
+from secateur.forest.subforest import Decision, kept_trees
+from secateur.libraries import adapt
 
 Preserve = Literal["exact", "probabilities", "labels"]
 Fold = Literal["base", "leaves"]

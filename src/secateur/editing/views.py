@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secateur.forest import Comparison, Forest
-from secateur.io import adapt
-from secateur.io.adapter import Adapter
-from secateur.wording import categories_of
+from secateur.libraries import adapt
+from secateur.libraries.adapter import Adapter
+from secateur.plotting.split_labels import categories_of
 
 _OPPOSITE = {"<=": ">", "<": ">="}
 

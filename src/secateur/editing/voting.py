@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from secateur.decision import Decision
-from secateur.io import adapt
+from secateur.forest.subforest import Decision
+from secateur.libraries import adapt
 
 
 def majority_vote(model: Any) -> Any:

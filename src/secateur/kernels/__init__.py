@@ -4,9 +4,9 @@ Every kernel is serial and releases the GIL; whoever wants two at once uses thre
 each lives in the tests.
 """
 
-from secateur.kernels.best_closure import best_closure, cost_of_levels, no_more_than_parent
-from secateur.kernels.best_subtree import KEEP, REFIT, SCALE, SCALE_SPARSE, choose_subtree, price_gain
-from secateur.kernels.block_descent import (
+from secateur.kernels.editing.simplify import merge_leaves, reachable
+from secateur.kernels.ensemble.active_nodes import mark_crown
+from secateur.kernels.ensemble.block_descent import (
     add_overlaps,
     add_parts,
     move_intercept,
@@ -15,26 +15,22 @@ from secateur.kernels.block_descent import (
     sweep_blocks,
     update_tree,
 )
-from secateur.kernels.closure_path import closure_path, inseparable, worthwhile
-from secateur.kernels.cost_descent import collapse_features, count_tree, list_rows, price_tree, shifts_without
-from secateur.kernels.crown import mark_crown
-from secateur.kernels.feature_cost import cost_of_points, equal_items, list_needs, needed_until, price_needs
-from secateur.kernels.gram_descent import layer_steps, move_cut, sweep_layers
-from secateur.kernels.links import exp_all, softmax_rows, softplus_all
-from secateur.kernels.max_heap import fit_max_heap, node_gradient, project_max_heap
-from secateur.kernels.raising import raise_tree
-from secateur.kernels.routing import add_trees, add_trees_by_fours, lift, route_categorical, route_numeric
-from secateur.kernels.rule_lasso import fit_rule_lasso
-from secateur.kernels.simplify import merge_leaves, reachable
-from secateur.kernels.statistics import add_moments, add_rows, count_classes, cover_mean, roll_up
-from secateur.kernels.subtrees import (
-    best_of_every_size,
-    cheapest_cut,
-    keep_of_size,
-    sum_over_leaves,
-    table_start,
+from secateur.kernels.ensemble.block_update import KEEP, REFIT, SCALE, SCALE_SPARSE, choose_subtree, price_gain
+from secateur.kernels.ensemble.gram_descent import layer_steps, move_cut, sweep_layers
+from secateur.kernels.ensemble.local_search import collapse, drop_tree, weakest_collapse, weakest_collapses
+from secateur.kernels.feature_cost.closure_path import closure_path, inseparable, worthwhile
+from secateur.kernels.feature_cost.cost_descent import (
+    collapse_features,
+    count_tree,
+    list_rows,
+    price_tree,
+    shifts_without,
 )
-from secateur.kernels.tree import (
+from secateur.kernels.feature_cost.maximum_closure import best_closure, cost_of_levels, no_more_than_parent
+from secateur.kernels.feature_cost.row_items import cost_of_points, equal_items, list_needs, needed_until, price_needs
+from secateur.kernels.forest.links import exp_all, softmax_rows, softplus_all
+from secateur.kernels.forest.node_sums import add_moments, add_rows, count_classes, cover_mean, roll_up
+from secateur.kernels.forest.preorder import (
     complete_trees,
     keeps_levels,
     preorder,
@@ -44,9 +40,19 @@ from secateur.kernels.tree import (
     tree_depth,
     tree_parent,
 )
-from secateur.kernels.tree_lasso import fit_tree_lasso
-from secateur.kernels.trimming import collapse, drop_tree, weakest_collapse, weakest_collapses
-from secateur.kernels.weakest_link import weakest_link
+from secateur.kernels.forest.routing import add_trees, add_trees_by_fours, lift, route_categorical, route_numeric
+from secateur.kernels.node_weights.max_heap import fit_max_heap, node_gradient, project_max_heap
+from secateur.kernels.node_weights.rule_lasso import fit_rule_lasso
+from secateur.kernels.single_tree.optimal_size import (
+    best_of_every_size,
+    cheapest_cut,
+    keep_of_size,
+    sum_over_leaves,
+    table_start,
+)
+from secateur.kernels.single_tree.subtree_raising import raise_tree
+from secateur.kernels.single_tree.weakest_link import weakest_link
+from secateur.kernels.whole_trees.tree_lasso import fit_tree_lasso
 
 __all__ = [
     "KEEP",

@@ -127,7 +127,7 @@ class _Cache(FunctionCache):
 
 
 def _digest(function: Any) -> str:
-    return sources(function.__module__.rpartition(".")[2])
+    return sources(function.__module__.removeprefix(f"{__package__}."))
 
 
 def _fits(compiled: Any, signature: Any) -> bool:
@@ -138,8 +138,9 @@ def _fits(compiled: Any, signature: Any) -> bool:
 
 def _texts(module: str, found: dict[str, str]) -> dict[str, str]:
     if module not in found:
-        found[module] = (files(__package__) / f"{module}.py").read_text(encoding="utf-8")
-        for other in re.findall(rf"^from {re.escape(__package__)}\.(\w+) import", found[module], re.MULTILINE):
+        file = files(__package__).joinpath(*module.split(".")[:-1], f"{module.rpartition('.')[2]}.py")
+        found[module] = file.read_text(encoding="utf-8")
+        for other in re.findall(rf"^from {re.escape(__package__)}\.([\w.]+) import", found[module], re.MULTILINE):
             _texts(other, found)
     return found
 

@@ -6,11 +6,11 @@ rows at each node if the node were a leaf. With the node values a scikit-learn t
 Several targets are averaged.
 """
 
+from secateur._util.registry import named
 from secateur.forest import Forest
 from secateur.losses.base import Loss
 from secateur.losses.classification import Brier, ClassLoss, LogLoss, RankingError, ZeroOne
 from secateur.losses.regression import AbsoluteError, Gamma, Poisson, Quantile, SquaredError, SquaredLogError, Tweedie
-from secateur.naming import named
 
 __all__ = [
     "LOSSES",

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secateur.forest import Forest
-from secateur.statistics import NodeStats
+from secateur.forest.node_sums import NodeStats
 
 Floats = NDArray[np.float64]
 

@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secateur.forest import Forest
+from secateur.forest.node_sums import NodeStats
 from secateur.losses.base import Floats, Loss
-from secateur.statistics import NodeStats
 
 _SMALLEST_PROBABILITY = float(np.finfo(np.float64).eps)
 

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from scipy.special import xlogy
 
 from secateur.forest import Forest
+from secateur.forest.node_sums import NodeStats
 from secateur.losses.base import Floats, Loss
-from secateur.statistics import NodeStats
 
 _SMALLEST_MEAN = float(np.finfo(np.float64).tiny)
 

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from secateur.decision import Decision, subforest
 from secateur.forest import Forest
-from secateur.io.adapter import Adapter
-from secateur.routing import raw_scores, route
+from secateur.forest.routing import raw_scores, route
+from secateur.forest.subforest import Decision, subforest
+from secateur.libraries.adapter import Adapter
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +33,7 @@ class Pruned:
     given : Adapter, optional
         The model given, where this is a pruning of a clone of it.
     proof : dict, optional
-        How good it is for its budget, where the solver can tell: see `secateur.path.selection.certificate`.
+        How good it is for its budget, where the solver can tell: see `secateur.path.rules.certificate`.
     """
 
     source: Adapter
@@ -61,13 +61,13 @@ class Pruned:
         return f"Pruned({type(self.source.model).__name__}, {size}, point {self.point})"
 
     def _repr_html_(self) -> str:
-        from secateur.path.notebook import pruned_html
+        from secateur.plotting.notebook import pruned_html
 
         return pruned_html(self)
 
     def plot(self, *, ax: Any = None, tree: int = 0, max_depth: int | None = None) -> Any:
         """Draw a tree of the model with matplotlib, what was cut as a ghost; return the Axes. See docs/plots.md."""
-        from secateur.path.tree_drawing import draw_tree
+        from secateur.plotting.tree_plot import draw_tree
 
         return draw_tree(self, ax, tree=tree, max_depth=max_depth)
 
@@ -120,7 +120,7 @@ class Pruned:
         .skops, .joblib and .pkl for any model, .json, .ubj, .txt and .cbm as the model's own library has them, a folder
         for Spark; .onnx and .secateur for what it predicts, whatever its library. See docs/files.md.
         """
-        from secateur.io.files import save_model
+        from secateur.files.models import save_model
 
         return save_model(self.to_model(), file, force=force)
 
@@ -161,7 +161,7 @@ class Pruned:
 
 
 def _file_size(model: Any, suffix: str) -> int:
-    from secateur.io.files import file_size
+    from secateur.files.models import file_size
 
     return file_size(model, suffix)
 

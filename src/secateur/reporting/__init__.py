@@ -6,9 +6,9 @@ from pathlib import Path as FilePath
 from typing import Any
 
 from secateur.costs import Cost
-from secateur.io.replace import check_free, replacing
+from secateur.files.atomic import check_free, replacing
 from secateur.path import Path
-from secateur.reporting.facts import describe
+from secateur.reporting.description import describe
 from secateur.reporting.page import write_page
 
 __all__ = ["describe", "report", "write_facts"]

@@ -1,7 +1,7 @@
 """Predictions with features bought on demand: each when a tree needs it, until the answer is settled."""
 
-from secateur.serving.answers import Answer, Answers, Feature, FeatureUnavailableError
-from secateur.serving.predictor import LazyPredictor
+from secateur.serving.lazy_predictor import LazyPredictor
+from secateur.serving.results import Answer, Answers, Feature, FeatureUnavailableError
 from secateur.serving.sources import Calls, Columns, FeatureSource, Sql, as_source
 
 __all__ = [

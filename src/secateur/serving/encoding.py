@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from secateur.io.adapter import Adapter
-from secateur.routing import without_zeros
-from secateur.serving.columns import Purchasable
+from secateur.forest.routing import without_zeros
+from secateur.libraries.adapter import Adapter
+from secateur.serving.feature_columns import Purchasable
 
 _CELLS = 4_000_000
 """How large a table to encode may be."""
@@ -149,7 +149,7 @@ class Encoder:
     def _cast(self, numbers: NDArray[Any]) -> NDArray[np.floating]:
         with np.errstate(over="ignore"):  # beyond float32 is infinite
             if self.adapter.library == "lightgbm":
-                from secateur.io.lightgbm.columns import encode
+                from secateur.libraries.lightgbm.columns import encode
 
                 return np.asarray(encode(numbers, None, None), self.adapter.forest.input_dtype)
             return numbers.astype(self.adapter.forest.input_dtype)

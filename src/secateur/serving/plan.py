@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secateur.costs import Bill, SharedCost
+from secateur.data.rows import Sample
 from secateur.forest import Forest
-from secateur.io.adapter import Adapter
-from secateur.kernels.serving import leaves_below
-from secateur.routing import inclusive_threshold
-from secateur.sample import Sample
-from secateur.serving.certainty import LabelRule, label_rule, not_linear, slack_of
-from secateur.serving.columns import Purchasable
+from secateur.forest.routing import inclusive_threshold
+from secateur.kernels.serving.lazy_routing import leaves_below
+from secateur.libraries.adapter import Adapter
+from secateur.serving.bounds import LabelRule, label_rule, not_linear, slack_of
+from secateur.serving.feature_columns import Purchasable
 
 Same = Literal["leaves", "value", "label"]
 Missing = Literal["model", "report", "raise"]

@@ -9,8 +9,8 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from secateur.serving.answers import Feature
-from secateur.showing import quoted
+from secateur._util.text import quoted
+from secateur.serving.results import Feature
 
 
 @runtime_checkable

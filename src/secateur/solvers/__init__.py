@@ -1,22 +1,22 @@
 """The table of solvers: one file per algorithm, one line here."""
 
 from secateur.solvers.base import Solver
-from secateur.solvers.best_subset import BestSubset
-from secateur.solvers.block_descent import BlockDescent
-from secateur.solvers.cost_descent import CostDescent
-from secateur.solvers.fewer_trees import FewerTrees
-from secateur.solvers.linear_program import LinearProgram
-from secateur.solvers.max_heap import MaxHeap
-from secateur.solvers.min_cut import MinCut
-from secateur.solvers.minimum_error import MinimumError
-from secateur.solvers.optimal_size import OptimalSize
-from secateur.solvers.partition_cut import PartitionCut
-from secateur.solvers.pessimistic_error import PessimisticError
-from secateur.solvers.primal_dual import PrimalDual
-from secateur.solvers.reduced_error import ReducedError
-from secateur.solvers.rule_lasso import RuleLasso
-from secateur.solvers.tree_lasso import TreeLasso
-from secateur.solvers.weakest_link import WeakestLink
+from secateur.solvers.ensemble.block_descent import BlockDescent
+from secateur.solvers.feature_cost.cost_descent import CostDescent
+from secateur.solvers.feature_cost.linear_program import LinearProgram
+from secateur.solvers.feature_cost.min_cut import MinCut
+from secateur.solvers.feature_cost.partition_cut import PartitionCut
+from secateur.solvers.feature_cost.primal_dual import PrimalDual
+from secateur.solvers.node_weights.max_heap import MaxHeap
+from secateur.solvers.node_weights.rule_lasso import RuleLasso
+from secateur.solvers.single_tree.minimum_error import MinimumError
+from secateur.solvers.single_tree.optimal_size import OptimalSize
+from secateur.solvers.single_tree.pessimistic_error import PessimisticError
+from secateur.solvers.single_tree.reduced_error import ReducedError
+from secateur.solvers.single_tree.weakest_link import WeakestLink
+from secateur.solvers.whole_trees.best_subset import BestSubset
+from secateur.solvers.whole_trees.fewer_trees import FewerTrees
+from secateur.solvers.whole_trees.tree_lasso import TreeLasso
 
 SOLVERS: dict[str, type[Solver]] = {
     solver.name: solver

@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from secateur.spark.cluster import ClusterSample
+    from secateur.spark.cluster_rows import ClusterSample
     from secateur.spark.pipeline import PruneEstimator, PruneModel
     from secateur.spark.pruning import evaluate, prune, prune_path, prune_point
 

@@ -7,7 +7,7 @@ for it as Spark itself asks closures what they have captured before it sends the
 from collections.abc import Iterator
 from typing import Any
 
-from secateur.io.spark.saved import KINDS
+from secateur.libraries.spark.saved_model import KINDS
 
 
 def fitted_before(frame: Any) -> Any:

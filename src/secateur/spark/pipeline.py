@@ -21,11 +21,11 @@ from pyspark.ml.param.shared import HasFeaturesCol, HasLabelCol, HasSeed, HasWei
 from pyspark.ml.util import DefaultParamsReader, DefaultParamsWriter, MLReadable, MLReader, MLWritable, MLWriter
 
 from secateur.costs import FeatureCost
+from secateur.errors import TrainingRowsWarning
 from secateur.spark.lineage import fitted_before
-from secateur.spark.models import tree_model
 from secateur.spark.pruning import prune_point
-from secateur.spark.shares import by_content
-from secateur.warnings import TrainingRowsWarning
+from secateur.spark.split import by_content
+from secateur.spark.stages import tree_model
 
 _LIMITS = {
     "maxNodes": ("max_nodes", TypeConverters.toInt, "how many nodes the model may have"),

@@ -8,17 +8,17 @@ import numpy as np
 
 from secateur import api
 from secateur.costs import Cost, SharedCost
-from secateur.evidence import Evidence
-from secateur.io import adapt
-from secateur.io.adapter import Adapter
+from secateur.data.row_source import Evidence
+from secateur.libraries import adapt
+from secateur.libraries.adapter import Adapter
 from secateur.losses import Loss
 from secateur.path import Path, Progress, Pruned
+from secateur.selection.validation import Source
 from secateur.solvers import BlockDescent, MinCut, Solver, WeakestLink
-from secateur.solvers.gram import columns, no_gram
-from secateur.spark.cluster import ClusterSample
-from secateur.spark.models import own_columns, stages_before
-from secateur.spark.reading import Columns
-from secateur.validation import Source
+from secateur.solvers.ensemble.gram import columns, no_gram
+from secateur.spark.cluster_rows import ClusterSample
+from secateur.spark.frame_columns import Columns
+from secateur.spark.stages import own_columns, stages_before
 
 _MOST_LEAVES, _MOST_LAYERS = 4_096, 3_000
 """Up to how many leaves, or layers of trees, their inner products are a matrix of reasonable size, some 100 MB."""

@@ -12,13 +12,13 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from secateur.blas import one_blas_thread
+from secateur._util.blas import one_blas_thread
+from secateur.data.rows import Sample, joined, read_sample
 from secateur.forest import Forest
-from secateur.io.adapter import Adapter
-from secateur.routing import leaf_type
-from secateur.sample import Sample, joined, read_sample
-from secateur.spark.answers import Said, message, plain
-from secateur.spark.reading import Columns, read_features, read_label, read_weight
+from secateur.forest.routing import leaf_type
+from secateur.libraries.adapter import Adapter
+from secateur.spark.frame_columns import Columns, read_features, read_label, read_weight
+from secateur.spark.partition_results import Said, message, plain
 
 Batches = Iterable[pa.RecordBatch]
 

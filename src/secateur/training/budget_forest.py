@@ -18,9 +18,9 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from secateur.costs import FeatureCost
 from secateur.costs.base import Bill
+from secateur.data.rows import Sample
 from secateur.forest import Forest
-from secateur.sample import Sample
-from secateur.training.growing import Draws, TrainingRows, grow_tree, sort_rows
+from secateur.training.budget_tree import Draws, TrainingRows, grow_tree, sort_rows
 
 _MAX_SEED = np.iinfo(np.int32).max
 

@@ -13,7 +13,7 @@ from tests.hardening.checks import Figures
 LONG = 2
 """Above 1 all tests are run, those of these checks left out."""
 _ROOT = Path(__file__).resolve().parents[3]
-_QUICK = {"routing": ["tests/test_routing.py"]}
+_QUICK = {"routing": ["tests/forest/test_routing.py"]}
 _CHECKED = {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(_ROOT / ".numba-bounds")}
 _BEYOND = """
 import numpy as np

@@ -27,8 +27,8 @@ from tests.hardening.page import ROOT
 from tests.hardening.solving import all_solvers, difference, fingerprint, found_path, same_prunings, worse_by
 
 import secateur as sc
-from secateur.sample import in_parts, read_sample
-from secateur.validation import Source
+from secateur.data.rows import in_parts, read_sample
+from secateur.selection.validation import Source
 
 LONG = 5
 """How many other processes, and orders of rows."""
@@ -116,11 +116,11 @@ def _again(models: Models, scale: int) -> Iterator[tuple[str, dict[str, str]]]:
     yield from _other_processes(models, scale)
     side_by_side = [solver for solver in all_solvers(scale) if solver.name in ("primal_dual", "partition_cut")]
     for n in (1, 2, 5):
-        cpus = patch("secateur.solvers.shared_prices.cpu_count", lambda n=n: n)
-        with cpus, patch("secateur.solvers.shared_prices._FEW", 0):
+        cpus = patch("secateur.solvers.feature_cost._decomposition.cpu_count", lambda n=n: n)
+        with cpus, patch("secateur.solvers.feature_cost._decomposition._FEW", 0):
             yield f"trees pruned side by side by {n} of our own threads", fingerprints(models, side_by_side)
     some = [solver for solver in all_solvers(1) if scale > 1 or solver.name in _SOME]
-    with tempfile.TemporaryDirectory() as folder, patch("secateur.io.batches._PART", 5 * 7):  # seven rows of a file
+    with tempfile.TemporaryDirectory() as folder, patch("secateur.data.batches._PART", 5 * 7):  # seven rows of a file
         for name, hold in {**_containers(Path(folder)), **_chunks(Path(folder))}.items():
             yield name, fingerprints({kind: (model, hold(X), y) for kind, (model, X, y) in models.items()}, some)
 

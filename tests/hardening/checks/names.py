@@ -25,8 +25,8 @@ from typer.testing import CliRunner
 
 import secateur as sc
 from secateur.cli import app
-from secateur.io.files import load_model, save_model
-from secateur.io.formats import FORMATS
+from secateur.files.formats import FORMATS
+from secateur.files.models import load_model, save_model
 from secateur.reporting import describe
 from secateur.reporting.page import write_page
 

@@ -20,8 +20,8 @@ from tests.strategies import chain, stumps
 
 import secateur as sc
 from secateur.costs import FeatureCost
+from secateur.data.rows import read_sample
 from secateur.path import Path
-from secateur.sample import read_sample
 from secateur.solvers import Solver
 
 LONG = 30

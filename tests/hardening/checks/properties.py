@@ -18,9 +18,9 @@ from tests.hardening.solving import all_solvers, found_path, is_clear
 from tests.strategies import random_forest, random_rows, walk
 
 import secateur as sc
+from secateur.data.rows import read_sample
 from secateur.forest import Forest
 from secateur.path import Path
-from secateur.sample import read_sample
 from secateur.solvers import Solver
 
 LONG = 8

@@ -22,7 +22,7 @@ from tests.hardening.faults.tables import command_files
 
 import secateur as sc
 from secateur.cli import main
-from secateur.warnings import InterruptedWarning
+from secateur.errors import InterruptedWarning
 
 _TOO_LATE = "too late"
 _LIMIT = 120  # seconds after which a call counts as hanging
@@ -312,7 +312,7 @@ def _command(words: list[str], output: int) -> None:
 
 
 def _held_by(file: Path) -> str:
-    from secateur.io.files import load_model
+    from secateur.files.models import load_model
 
     if file.suffix == ".npz":
         return digest_of_path(sc.Path.load(file))

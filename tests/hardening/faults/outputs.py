@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 import secateur as sc
-from secateur.io.archive import forest_to_arrays
-from secateur.io.files import load_model, save_model
+from secateur.files.archive import forest_to_arrays
+from secateur.files.models import load_model, save_model
 from secateur.reporting import describe, write_facts
 
 LIBRARIES = ("scikit-learn", "XGBoost", "LightGBM", "CatBoost", "Spark")

@@ -19,7 +19,7 @@ from tests.hardening.faults.outputs import LIBRARIES, digest_of_model, digest_of
 from tests.hardening.faults.tables import command_files
 
 import secateur as sc
-from secateur.io.files import load_model
+from secateur.files.models import load_model
 
 _N_THREADS = 8
 _N_PROCESSES = 2
@@ -120,7 +120,7 @@ def commands_at_once(n_rounds: int) -> list[tuple[str, str]]:
 
 def errors_of_threads() -> list[tuple[str, str]]:
     """Return what is wrong with how a call ends in which a thread of its own, or a callback in ours, raises."""
-    from secateur.solvers import shared_prices
+    from secateur.solvers.feature_cost import _decomposition as shared_prices
 
     model, X, y = small_forest()
     error = ZeroDivisionError("of a thread")

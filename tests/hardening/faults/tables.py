@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 from tests.hardening.faults.outputs import small_forest
 
-from secateur.io.files import save_model
+from secateur.files.models import save_model
 
 
 def command_files(folder: Path) -> list[str]:

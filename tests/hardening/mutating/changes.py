@@ -13,9 +13,9 @@ from tests.hardening.mutating.kind import copy_folder
 from tests.hardening.mutating.plain_reading import archive
 from tests.hardening.mutating.shapes import Rng, changed_array, changed_arrays, changed_json, changed_zip, npy, pick
 
-from secateur.io.catboost.cbm import read_cbm
-from secateur.io.catboost.flatbuffer import root, with_vectors
-from secateur.io.xgboost.ubjson import decode, encode
+from secateur.libraries.catboost.cbm import read_cbm
+from secateur.libraries.catboost.flatbuffer import root, with_vectors
+from secateur.libraries.xgboost.ubjson import decode, encode
 
 _CATBOOST_LISTS = (
     *((1, "<i4"), (2, "<i4"), (3, "<i4")),  # splits, sizes, starts

@@ -8,11 +8,11 @@ import numpy as np
 from tests.hardening.mutating.kind import ANOTHER, SAME, UNUSABLE
 from tests.hardening.mutating.plain_reading import archive, forest_sums, spark_sums
 
-from secateur.decision import Decision
+from secateur.files.models import load_model, save_model
 from secateur.forest import Forest
-from secateur.io import adapt
-from secateur.io.adapter import Adapter
-from secateur.io.files import load_model, save_model
+from secateur.forest.subforest import Decision
+from secateur.libraries import adapt
+from secateur.libraries.adapter import Adapter
 from secateur.path import Pruned
 
 _MOST_FEATURES = 10_000

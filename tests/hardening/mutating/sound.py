@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from secateur.files.models import save_model
 from secateur.forest import Forest
-from secateur.io import adapt
-from secateur.io.files import save_model
+from secateur.libraries import adapt
 
 
 def _data(n_classes: int = 2) -> tuple[Any, Any]:

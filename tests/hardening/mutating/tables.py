@@ -17,7 +17,7 @@ from tests.hardening.mutating.kind import ANOTHER, SAME, Kind
 from tests.hardening.mutating.shapes import Rng, pick
 
 from secateur.costs.price_file import read_prices
-from secateur.io.tables import Table, read_table
+from secateur.data.tables import Table, read_table
 
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?(inf|infinity|nan)", re.IGNORECASE)
 _MISSING = (

@@ -1,0 +1,1 @@
+"""Helpers that know nothing of trees: registries of names, printable text, BLAS threads."""

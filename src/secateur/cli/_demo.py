@@ -1,0 +1,114 @@
+"""The main job on data that ships with scikit-learn: train, prune, and measure on rows nobody has seen."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from secateur.cli._output import write_report
+from secateur.cli._tables import before_after, print_written
+from secateur.cli._terminal import current, stdout
+from secateur.cli.progress import progress_bar
+
+MAX_NODES = 500
+
+_SNIPPET = f"""\
+import secateur as sc
+small = sc.prune(model, X_prune, y_prune, max_nodes={MAX_NODES})
+small.predict(X_test)"""
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """Rows for training, for pruning, and for the test."""
+
+    X_train: Any
+    X_prune: Any
+    X_test: Any
+    y_train: Any
+    y_prune: Any
+    y_test: Any
+
+
+def run_demo(folder: Path, *, force: bool) -> dict[str, Any]:
+    """Train a forest, prune it, write model and report, and return what that did as plain values."""
+    with progress_bar("training a random forest") as progress:
+        from secateur.api import evaluated_path
+        from secateur.files.atomic import check_free
+        from secateur.selection.choice import choose_point
+
+        file = folder / ("small.skops" if find_spec("skops") else "small.joblib")
+        page = folder / "report.html"
+        blocked = next((place for place in (folder, *folder.parents) if place.is_file()), None)
+        if blocked is not None:
+            raise NotADirectoryError(f"{blocked} is a file; the demo writes into a folder. Use another --out.")
+        if folder.exists():
+            check_free(file, force=force)
+            check_free(page, force=force)
+        parts = _load()
+        model = _train(parts)
+        options: dict[str, Any] = {"max_nodes": MAX_NODES, "saved_as": file.suffix, "progress": progress}
+        path = evaluated_path(model, parts.X_prune, parts.y_prune, **options)
+        chosen = choose_point(path, max_nodes=MAX_NODES)
+        fewer = evaluated_path(model, parts.X_prune, parts.y_prune, solver="fewer_trees")
+    folder.mkdir(parents=True, exist_ok=True)
+    current().writes(file)
+    chosen.save(file, force=force)
+    again = {"chosen": _SNIPPET}
+    rows = {"X": parts.X_test, "y": parts.y_test}
+    write_report(path, page, force, again, point=chosen.point, baselines={"fewer trees": fewer}, **rows)
+    test = _test(parts, model, chosen.to_model())
+    return {**chosen.summary(), "test": test, "file": str(file), "report": str(page)}
+
+
+def _load() -> _Parts:
+    from sklearn.datasets import load_breast_cancer
+    from sklearn.model_selection import train_test_split
+
+    data = load_breast_cancer(as_frame=True) if find_spec("pandas") else load_breast_cancer()
+    X, y = data.data, data.target_names[data.target]
+    X, X_test, y, y_test = train_test_split(X, y, test_size=0.3, stratify=y, random_state=0)
+    X_train, X_prune, y_train, y_prune = train_test_split(X, y, test_size=0.4, stratify=y, random_state=0)
+    return _Parts(X_train, X_prune, X_test, y_train, y_prune, y_test)
+
+
+def _train(parts: _Parts) -> Any:
+    from sklearn.ensemble import RandomForestClassifier
+
+    return RandomForestClassifier(random_state=0).fit(parts.X_train, parts.y_train)
+
+
+def _test(parts: _Parts, model: Any, small: Any) -> dict[str, Any]:
+    """Return what both models do on the test rows."""
+    said = [m.predict(parts.X_test) for m in (model, small)]
+    before, after = (float((answers == parts.y_test).mean()) for answers in said)
+    return {
+        "accuracy": {"before": before, "after": after},
+        "changed": float((said[0] != said[1]).mean()),
+        "rows": {"trained_on": len(parts.X_train), "pruned_by": len(parts.X_prune), "tested_on": len(parts.X_test)},
+    }
+
+
+def print_demo(facts: Mapping[str, Any]) -> None:
+    """Print what `run_demo` says: before and after, with the accuracy on the test rows."""
+    test, rows = facts["test"], facts["test"]["rows"]
+    table = before_after(facts)
+    table.add_row("test accuracy", *(f"{share:.1%}" for share in test["accuracy"].values()))
+    table.add_row("predictions changed", "", f"{test['changed']:.1%}")
+    console = stdout()
+    console.print("A random forest for the breast cancer data of scikit-learn", style="bold")
+    console.print(table)
+    console.print(
+        f"A forest of {facts['before']['trees']} trees was trained on {rows['trained_on']} rows. secateur was allowed "
+        f"{MAX_NODES} nodes and pruned and chose by {rows['pruned_by']} other rows. Accuracy and changed "
+        f"predictions were then measured on {rows['tested_on']} rows that neither step has seen."
+    )
+    for line in ("", "The same in Python:", ""):
+        console.print(line)
+    for line in _SNIPPET.splitlines():
+        console.print(line, style="cyan")
+    console.print()
+    print_written(Path(facts["file"]))
+    print_written(Path(facts["report"]))
+    console.print("Open the report in a browser: all prunings to choose from, the curve, and the trees.")

@@ -1,0 +1,142 @@
+"""Where results go: checked before any work, written whole or not at all, then shown."""
+
+import inspect
+import shlex
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from secateur._util.text import printable
+from secateur.cli._terminal import current
+from secateur.cli.progress import progress_bar
+
+if TYPE_CHECKING:
+    from secateur.path import Path as PruningPath
+    from secateur.path import Pruned
+
+
+def check_out(out: Path, force: bool, model: Any = None, *, suffix: str | None = None) -> None:
+    """Raise an error unless the result can be written, before any work is done: as soon as the model is known again."""
+    from secateur.files.atomic import check_free
+    from secateur.files.models import check_model_name
+
+    if suffix is None:
+        check_model_name(out, model)
+    elif out.suffix != suffix:
+        raise ValueError(f"--out {out} must end in {suffix}. Use {out.with_suffix(suffix)}.")
+    check_free(out, force=force)
+
+
+def finish_model(chosen: "Pruned", out: Path, force: bool, json: bool) -> None:
+    """Write the chosen model and show what was gained and lost."""
+    from secateur.cli._tables import print_json, print_summary, print_written
+
+    run = current()
+    with progress_bar(f"writing {out.name}"):
+        run.writes(out)
+        chosen.save(out, force=force)
+        summary = chosen.summary()
+    if json:
+        print_json({**summary, "file": str(out), "interrupted": run.interrupted})
+    else:
+        print_summary(summary)
+        print_written(out)
+
+
+def with_origin(path: "PruningPath", model: Path) -> "PruningPath":
+    """Return the path with the file of its model among its facts."""
+    from secateur.cli._inputs import digest
+
+    origin = {"model_file": str(model.resolve()), "model_sha256": digest(model)}
+    return replace(path, facts={**path.facts, **origin})
+
+
+def also_save(path: "PruningPath", out: Path, force: bool, json: bool) -> None:
+    """Save a path beside the model chosen from it."""
+    from secateur.cli._tables import print_written
+
+    with progress_bar(f"writing {out.name}"):
+        path.save(out, force=force)
+    if not json:
+        print_written(out)
+
+
+def also_report(
+    path: "PruningPath", out: Path, force: bool, json: bool, save_path: Path | None, **options: Any
+) -> None:
+    """Write a report beside the model chosen; other points can be had again where the path was saved, too."""
+    from secateur.cli._tables import print_written
+
+    again = {"chosen": command_line("report", "save_path", "json", "quiet", "debug", "force")}
+    if save_path is not None:
+        again["shell"] = select_line(save_path)
+    write_report(path, out, force, again, **options)
+    if not json:
+        print_written(out)
+
+
+def select_line(file: Path) -> str:
+    """Return the command that gets a point of a saved path again; {point} stands for its number."""
+    return f"secateur select {shlex.quote(str(file))} --point {{point}} --out FILE"
+
+
+def finish_path(path: "PruningPath", out: Path, force: bool, json: bool) -> None:
+    """Write a path and show its points."""
+    from secateur.cli._tables import describe_path, print_json, print_path, print_written
+
+    run = current()
+    with progress_bar(f"writing {out.name}"):
+        run.writes(out)
+        path.save(out, force=force)
+    if json:
+        print_json({**describe_path(path, out), "interrupted": run.interrupted})
+    else:
+        print_path(path, out)
+        print_written(out)
+
+
+def finish_report(
+    path: "PruningPath", out: Path, force: bool, json: bool, again: Mapping[str, str], **options: Any
+) -> None:
+    """Write a report and show what its chosen point gained and lost; `again` are lines that get a point again."""
+    from secateur.cli._tables import print_json, print_summary, print_written
+
+    current().writes(out)
+    facts = write_report(path, out, force, again, **options)
+    if json:
+        print_json({**facts, "file": str(out)})
+    else:
+        print_summary(facts["summary"])
+        print_written(out)
+
+
+def write_report(
+    path: "PruningPath", out: Path, force: bool, again: Mapping[str, str], **options: Any
+) -> dict[str, Any]:
+    """Write a report and return the facts on it."""
+    with progress_bar(f"writing {out.name}"):
+        from secateur.reporting import describe, write_facts
+
+        facts = describe(path, **options)
+        facts["code"] |= {name: printable(line) for name, line in again.items()}  # what is copied is what is seen
+        write_facts(facts, out, force=force)
+    return facts
+
+
+def command_line(*left_out: str) -> str:
+    """Return the command that runs as it could be typed again: what differs from the defaults, less some options."""
+    run = current()
+    words = ["secateur", run.verb.__name__.replace("_", "-")]
+    for name, parameter in inspect.signature(run.verb).parameters.items():
+        value = run.given.get(name)
+        if name in left_out or value is None or value == parameter.default:
+            continue
+        (described,) = parameter.annotation.__metadata__
+        if isinstance(described, typer.models.OptionInfo):
+            names = (described.default, *(described.param_decls or ()))  # typer keeps the first name in the one's place
+            words.append(next((n for n in map(str, names) if n.startswith("--")), f"--{name.replace('_', '-')}"))
+        words += [] if value is True else [str(value)]
+    return shlex.join(words)

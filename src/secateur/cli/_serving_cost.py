@@ -1,0 +1,90 @@
+"""What rows cost when their features are bought on demand: the body of `secateur serve-cost`."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secateur.cli._inputs import check_numbers, feature_names, read_costs
+from secateur.cli._terminal import stdout
+from secateur.data.tables import Table, read_table
+from secateur.files.models import load_model
+from secateur.serving import Answers, LazyPredictor
+from secateur.serving.plan import Same
+
+_QUANTILES = {"median": 0.5, "90%": 0.9, "99%": 0.99, "max": 1.0}
+_WAYS: dict[Same, str] = {"leaves": "as the paths need", "value": "same value", "label": "same label"}
+
+
+def serving_prices(
+    model: Path, pruned: Path | None, data: Path, target: str | None, costs: Path | None, trust: bool
+) -> dict[str, Any]:
+    """Return the prices of the rows of a file, for a model and perhaps a pruning of it, as plain values."""
+    table = read_table(data)
+    found: dict[str, Any] = {"rows": len(table), "models": {}}
+    answers = []
+    for name, file in {"model": model, "pruned": pruned}.items():
+        if file is not None:
+            facts, full = _prices_of(load_model(file, trust=trust), table, target, costs)
+            found["models"][name] = {"file": str(file), **facts}
+            answers.append(full.prediction)
+    if len(answers) == 2 and answers[0].shape == answers[1].shape:
+        found["changed"] = float((answers[0] != answers[1]).mean())
+    return found
+
+
+def _prices_of(model: Any, table: Table, target: str | None, costs: Path | None) -> tuple[dict[str, Any], Answers]:
+    """Return what rows cost in each way, and what the model answers when every tree goes to its leaf."""
+    X, _ = table.split(target, feature_names(model, table))
+    check_numbers(model, X, table)
+    predictor = LazyPredictor(model, read_costs(None, costs), example=X.iloc[:1] if hasattr(X, "iloc") else None)
+    answers = {same: predictor.predict(X, same=same) for same in _WAYS}
+    full = answers["leaves"]
+    if full.failed.any():
+        row, reason = next(iter(full.reasons.items()))
+        raise ValueError(
+            f"{int(full.failed.sum())} rows of {table.name} cannot be predicted; the first is row {row + 1}: {reason}. "
+            "Prepare the columns as they were for training."
+        )
+    prices = {"all features": _spread(predictor.full_price(len(table)))}
+    prices |= {_WAYS[same]: _spread(found.price) for same, found in answers.items()}
+    facts = {
+        "features": len(predictor.features_used),
+        "prices": prices,
+        "stopped_early": float((answers["label"].stopped == "decided").mean()),
+        "why_not_label": predictor.why_not_label,
+    }
+    return facts, full
+
+
+def _spread(prices: NDArray[np.float64]) -> dict[str, float]:
+    """Return the mean and some quantiles."""
+    return {"mean": float(prices.mean()), **{name: float(np.quantile(prices, q)) for name, q in _QUANTILES.items()}}
+
+
+def print_serving(facts: Mapping[str, Any]) -> None:
+    """Print what `serving_prices` found."""
+    from rich.box import SIMPLE
+    from rich.table import Table as RichTable
+
+    console = stdout()
+    for name, found in facts["models"].items():
+        console.print(f"{name}: {found['file']}, {found['features']} features", style="bold", soft_wrap=True)
+        shown = RichTable(box=SIMPLE, pad_edge=False)
+        shown.add_column("price of a row")
+        for column in ("mean", *_QUANTILES):
+            shown.add_column(column, justify="right")
+        for way, prices in found["prices"].items():
+            shown.add_row(way, *(f"{round(price, 6) + 0.0:,.6g}" for price in prices.values()))
+        console.print(shown)
+        if found["why_not_label"] is None:
+            console.print(
+                f"For {found['stopped_early']:.1%} of the rows the label was settled before the last feature."
+            )
+        else:
+            console.print(f"No stop at a settled label: {found['why_not_label']}.")
+    if "changed" in facts:
+        console.print(f"{facts['changed']:.1%} of the predictions differ between the two.")
+    console.print(f"{facts['rows']:,} rows. As the paths need: every tree goes to its leaf.")

@@ -1,0 +1,203 @@
+"""What the commands print: a dict, shown as a table or as JSON."""
+
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from secateur.cli._terminal import stdout
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from secateur.path import Path as PruningPath
+
+_SHOWN_POINTS = 20
+_COLUMNS = {
+    "n_nodes": "nodes",
+    "n_leaves": "leaves",
+    "n_trees": "trees",
+    "depth": "depth",
+    "n_features": "features",
+    "cost": "cost",
+    "jump": "jump",
+    "origin": "found by",
+    "risk": "risk",
+    "loss": "loss",
+    "loss_se": "±",
+    "changed": "changed",
+}
+
+
+def describe_needs(model: Any, data: Path, target: str | None, prices: Path | None) -> dict[str, Any]:
+    """Return how many features the rows of a file need on average, and what that costs."""
+    from secateur.cli._inputs import check_numbers, feature_names, read_costs
+    from secateur.costs import FeatureCost
+    from secateur.data.tables import read_table
+
+    table = read_table(data)
+    X, _ = table.split(target, feature_names(model, table))
+    check_numbers(model, X, table)
+    facts = {"rows": len(table), "features_per_row": FeatureCost().mean_price(model, X)}
+    return facts if prices is None else {**facts, "cost_per_row": read_costs(None, prices).mean_price(model, X)}
+
+
+def bytes_of(file: Path) -> int:
+    """Return the size of a file, or of all files in a folder."""
+    return sum(part.stat().st_size for part in (file.rglob("*") if file.is_dir() else [file]) if part.is_file())
+
+
+def describe_path(path: "PruningPath", file: Path) -> dict[str, Any]:
+    """Return a path as plain values, all points."""
+    table = {name: column.tolist() for name, column in path.table.items()}
+    return {"file": str(file), "points": len(path), "solver": path.solver, "facts": path.facts, "table": table}
+
+
+def print_json(facts: Mapping[str, Any]) -> None:
+    """Print one JSON object; numbers JSON cannot hold become null."""
+    text = json.dumps(_plain(facts), indent=2, allow_nan=False).replace("\x7f", "\\u007f")  # else all is ASCII
+    console = stdout(even_if_quiet=True)
+    for line in text.splitlines():
+        console.out(line, highlight=False)
+
+
+def print_model(facts: Mapping[str, Any]) -> None:
+    """Print what `describe_model` says, one fact a line."""
+    table = _grid("", "", header=False)
+    classes = f" into {' and '.join(map(str, facts['classes']))} classes" if facts["classes"] else ""
+    if facts["inside"]:
+        table.add_row("inside", " > ".join(facts["inside"]))
+    table.add_row("library", facts["library"])
+    table.add_row("task", facts["task"] + classes)
+    for name in ("trees", "nodes", "leaves", "depth"):
+        table.add_row(name, _number(facts[name]))
+    table.add_row("features used", f"{_number(facts['features_used'])} of {_number(facts['features'])}")
+    for name, label in (("features_per_row", "features per row"), ("cost_per_row", "cost per row")):
+        if name in facts:
+            table.add_row(label, f"{_number(facts[name])} on average over {_number(facts['rows'])} rows")
+    table.add_row("link", facts["link"])
+    table.add_row("bytes of the file", _number(facts["bytes"]))
+    console = stdout()
+    console.print(facts["type"], style="bold")
+    console.print(table)
+
+
+def print_summary(summary: Mapping[str, Any]) -> None:
+    """Print what `Pruned.summary` says: before and after, and how the choice was made."""
+    console = stdout()
+    console.print(summary["model"], style="bold")
+    console.print(before_after(summary))
+    loss, rows = summary["loss"], summary["rows"]
+    if loss["after"] is None:
+        console.print(f"The path was not evaluated; its own risk here is {summary['risk']:.4g} ({loss['name']}).")
+    else:
+        console.print(
+            f"Loss ({loss['name']}): {loss['before']:.4g} before, {loss['after']:.4g} ± {loss['standard_error']:.2g} "
+            f"after; {summary['changed']:.1%} of the predictions changed. Measured on "
+            f"{_number(rows['chosen_on_rows'])} rows: {rows['chosen_on']}."
+        )
+    cost, proof = summary["cost"], summary["optimality"]
+    if cost["name"] not in ("nodes", "leaves"):
+        console.print(f"Cost ({cost['name']}): {_number(cost['before'])} before, {_number(cost['after'])} after.")
+    if proof is not None:
+        console.print(
+            f"No pruning that costs at most {_number(proof['max_cost'])} has a risk below {proof['least_risk']:.4g}; "
+            f"this one's is {proof['risk']:.4g}."
+        )
+    if summary["clone"]:
+        console.print("This is a clone of the model, trained on fewer features of the rows passed, and pruned.")
+    console.print(f"Pruned by {summary['solver']} on {_number(rows['made_on'])} rows.")
+
+
+def before_after(facts: Mapping[str, Any]) -> "Table":
+    """Return a table of the sizes in a summary before and after, and what is left of each."""
+    before, after, saved_as = facts["before"], facts["after"], facts["saved_as"]
+    table = _grid("", "before", "after", "left")
+    for name in before:
+        left = _share(after[name] / before[name]) if before[name] else ""
+        label = f"bytes ({saved_as or 'saved'})" if name == "bytes" else name
+        table.add_row(label, _number(before[name]), _number(after[name]), left)
+    return table
+
+
+def _share(left: float) -> str:
+    """Return a share in per cent, with digits enough to tell a small one from nothing."""
+    return f"{left:.0%}" if left >= 0.01 or left == 0 else f"{100 * left:.2g}%"
+
+
+def print_path(path: "PruningPath", file: Path) -> None:
+    """Print some twenty points of a path, evenly spread."""
+    import numpy as np
+
+    shown = np.unique(np.linspace(0, len(path) - 1, _SHOWN_POINTS).round().astype(int)).tolist()
+    less = (
+        {"cost"}
+        if path.facts["cost"] == "nodes"
+        else {"n_leaves", "depth"}
+        if {"jump", "origin"} & set(path.table)
+        else set()
+    )
+    names = [name for name in _COLUMNS if name in path.table and name not in less]
+    table = _grid("point", *(_COLUMNS[name] for name in names))
+    for point in shown:
+        table.add_row(str(point), *(_cell(name, path.table[name][point].item()) for name in names))
+    console = stdout()
+    console.print(f"{len(path)} points" + (f", {len(shown)} of them shown" if len(shown) < len(path) else ""))
+    console.print(table)
+    console.print(_legend(path))
+    limit = "--max-nodes" if path.facts["cost"] == "nodes" else "--max-cost"
+    console.print(f"Pruned by {path.solver}. Choose a point with: secateur select {file} {limit} …", soft_wrap=True)
+
+
+def print_written(file: Path) -> None:
+    """Print where the result is."""
+    stdout().print(f"Wrote {file}.", style="green", soft_wrap=True)
+
+
+def _grid(first: str, *others: str, header: bool = True) -> "Table":
+    from rich.box import SIMPLE
+    from rich.table import Table
+
+    table = Table(box=SIMPLE, show_header=header, pad_edge=False)
+    table.add_column(first)
+    for name in others:
+        table.add_column(name, justify="right" if header else "left")
+    return table
+
+
+def _legend(path: "PruningPath") -> str:
+    facts = path.facts
+    whose = "whole model" if facts.get("judges") == "ensemble" else "trees one by one"
+    risk = f"Risk: {facts['loss']} of the {whose}, on the {_number(facts['made_on_rows'])} rows pruned by."
+    if "jump" in path.table:
+        risk = f"Jump: what share of the unpruned cost the step from the point above saves. {risk}"
+    if "loss" not in path.table:
+        return f"{risk} Use --validation to measure the loss of the whole model."
+    rows = f"{_number(facts['evaluated_rows'])} rows, {facts['evaluated_on']}"
+    return f"{risk} Loss: {facts['loss']} of the whole model on {rows}, ± one standard error; changed: predictions."
+
+
+def _cell(name: str, value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    if name in ("changed", "jump"):
+        return f"{value:.1%}"
+    if name in ("risk", "loss", "loss_se"):
+        return f"{value:.2g}" if name == "loss_se" else f"{value:.4g}"
+    return _number(value)
+
+
+def _number(value: float) -> str:
+    """Return a count with commas, or a sum to six decimals, beyond which it is rounding error."""
+    return f"{value:,}" if isinstance(value, int) else f"{round(value, 6) + 0.0:,.6g}"
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _plain(entry) for name, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(entry) for entry in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

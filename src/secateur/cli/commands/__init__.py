@@ -1,0 +1,9 @@
+"""The commands, one module each, in the order of `secateur --help`."""
+
+# isort: off
+from secateur.cli.commands import demo, inspect
+from secateur.cli.commands import prune, path
+from secateur.cli.commands import select, report, serve_cost
+# isort: on
+
+__all__ = ["demo", "inspect", "path", "prune", "report", "select", "serve_cost"]

@@ -1,0 +1,22 @@
+"""`secateur demo`: prune a forest on data that ships with scikit-learn."""
+
+from pathlib import Path
+
+from secateur.cli import options as opt
+from secateur.cli.app import verb
+
+
+@verb
+def demo(
+    out: opt.OutFolder = Path("secateur-demo"),
+    force: opt.Force = False,
+    json: opt.Json = False,
+    quiet: opt.Quiet = False,
+    debug: opt.Debug = False,
+) -> None:
+    """Train a random forest on data that ships with scikit-learn, prune it, and show what that did."""
+    from secateur.cli._demo import print_demo, run_demo
+    from secateur.cli._tables import print_json
+
+    facts = run_demo(out, force=force)
+    (print_json if json else print_demo)(facts)

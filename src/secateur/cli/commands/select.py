@@ -1,0 +1,40 @@
+"""`secateur select`: write one pruning of a saved path as a model."""
+
+from secateur.cli import options as opt
+from secateur.cli.app import verb
+from secateur.cli.progress import progress_bar
+
+
+@verb
+def select(
+    path: opt.PathFile,
+    out: opt.Out,
+    model: opt.OtherModel = None,
+    point: opt.Point = None,
+    max_loss_increase: opt.MaxLossIncrease = None,
+    max_nodes: opt.MaxNodes = None,
+    max_leaves: opt.MaxLeaves = None,
+    max_trees: opt.MaxTrees = None,
+    max_depth: opt.MaxDepth = None,
+    max_features: opt.MaxFeatures = None,
+    max_cost: opt.MaxCost = None,
+    max_bytes: opt.MaxBytes = None,
+    force: opt.Force = False,
+    trust: opt.Trust = False,
+    json: opt.Json = False,
+    quiet: opt.Quiet = False,
+    debug: opt.Debug = False,
+) -> None:
+    """Write one pruning of a saved path as a model. Without limits: the one with the lowest loss."""
+    limits = opt.limits(locals())
+    from secateur.cli._output import check_out, finish_model
+
+    with progress_bar(f"reading {path.name}"):
+        from secateur.cli._inputs import model_of, named_point
+        from secateur.files.models import load_model, model_suffix
+        from secateur.path import Path as PruningPath
+
+        source = load_model(model_of(PruningPath.load(path), path, model), trust=trust)
+        check_out(out, force, source)
+        whole = PruningPath.load(path, source).saved_as(model_suffix(out))
+    finish_model(named_point(whole, point, limits), out, force, json)

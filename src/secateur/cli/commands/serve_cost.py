@@ -1,0 +1,33 @@
+"""`secateur serve-cost`: show what rows cost when features are bought on demand."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from secateur.cli import options as opt
+from secateur.cli.app import verb
+from secateur.cli.progress import progress_bar
+
+
+@verb
+def serve_cost(
+    model: opt.Model,
+    data: Annotated[Path, typer.Argument(metavar="DATA", help="Rows to predict: .csv, .csv.gz or .parquet.")],
+    costs: opt.Costs = None,
+    pruned: Annotated[
+        Path | None, typer.Option(metavar="MODEL", help="A pruned copy, to compare with.", show_default=False)
+    ] = None,
+    target: opt.Target = None,
+    trust: opt.Trust = False,
+    json: opt.Json = False,
+    quiet: opt.Quiet = False,
+    debug: opt.Debug = False,
+) -> None:
+    """Show what rows cost when features are bought on demand, and when buying ends as soon as the label is settled."""
+    with progress_bar("buying features"):
+        from secateur.cli._serving_cost import print_serving, serving_prices
+        from secateur.cli._tables import print_json
+
+        facts = serving_prices(model, pruned, data, target, costs, trust)
+    (print_json if json else print_serving)(facts)

@@ -1,0 +1,248 @@
+"""Rows in memory, as a forest sees them: routed once, checked once."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secateur.data.batches import in_memory, parts_of
+from secateur.data.row_source import A, Evidence, T, add_up
+from secateur.data.targets import LARGEST
+from secateur.forest import Forest, Leaves
+from secateur.forest.node_sums import node_weight
+from secateur.forest.routing import leaf_type, raw_scores, route
+from secateur.forest.subforest import Decision, kept_trees, raises, subforest
+from secateur.libraries.adapter import Adapter
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Sample(Evidence):
+    """Rows as a forest sees them: already leaves, labels already numbers.
+
+    Attributes
+    ----------
+    leaves : (n_trees, n_rows) unsigned
+    y : (n_rows, n_targets)
+        Class codes, or real values.
+    weight : (n_rows,)
+    offset : (n_rows, n_outputs), or None
+        Where the sums start, if that differs by row.
+    rows : (n_rows, n_features), or None
+        The features, for prunings that send rows other ways than the unpruned forest does.
+    voters : (n_trees, n_rows) bool, or None
+        Which trees may speak for a row, when not all may: those that were not grown on it.
+    place : (n_rows,), or None
+        Which of the rows the user passed these are, if not all in their order.
+    """
+
+    leaves: Leaves
+    y: NDArray[Any]
+    weight: Floats
+    offset: Floats | None = None
+    rows: NDArray[np.floating] | None = None
+    voters: NDArray[np.bool_] | None = None
+    place: NDArray[np.intp] | None = None
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    @cached_property
+    def total_weight(self) -> float:
+        """What the weights of all rows add up to."""
+        return float(self.weight.sum())
+
+    def take(self, index: NDArray[np.intp]) -> "Sample":
+        """Return some of the rows."""
+        return Sample(
+            np.ascontiguousarray(self.leaves[:, index]),
+            self.y[index],
+            self.weight[index],
+            None if self.offset is None else self.offset[index],
+            None if self.rows is None else self.rows[index],
+            None if self.voters is None else np.ascontiguousarray(self.voters[:, index]),
+            index if self.place is None else self.place[index],
+        )
+
+    def total(self, forest: Forest, ask: Callable[[Forest, "Sample"], A]) -> A:
+        """Return what is said of all rows."""
+        return ask(forest, self)
+
+    def each(self, forest: Forest, ask: Callable[[Forest, "Sample", int], T]) -> list[T]:
+        """Return what is said of the one part there is."""
+        return [ask(forest, self, 0)]
+
+    def split(self, share: float, rng: np.random.Generator) -> tuple["Sample", "Sample"]:
+        """Return the rows without a random share of them, and that share."""
+        n_share = round(len(self) * share)
+        if not 0 < n_share < len(self):
+            raise ValueError(
+                f"{len(self)} row(s) cannot be split into rows to prune by and a share of {share:g} to choose by. "
+                "Pass more rows, or validation=(X_val, y_val)."
+            )
+        order = rng.permutation(len(self))
+        return self.take(np.sort(order[n_share:])), self.take(np.sort(order[:n_share]))
+
+    @property
+    def too_far(self) -> None:
+        """Nothing: they are here."""
+        return None
+
+    def here(self) -> "Sample":
+        """Return the rows themselves."""
+        return self
+
+    @property
+    def distant(self) -> bool:
+        """No: rows can be looked at one by one."""
+        return False
+
+    def scores(self, forest: Forest, decision: Decision | None = None) -> Floats:
+        """Return the sums the forest, pruned or not, gives these rows, (n_rows, n_outputs)."""
+        if decision is None or not raises(forest, decision.keep):
+            return raw_scores(forest, self.leaves, decision, self.offset, self.voters).astype(np.float64, copy=False)
+        if self.rows is None:
+            raise ValueError("This pruning sends rows new ways, but only their leaves are known. Pass the rows too.")
+        pruned = subforest(forest, decision)
+        voters = None if self.voters is None else self.voters[kept_trees(forest, decision.keep)]
+        raw = raw_scores(pruned, route(pruned, self.rows), None, self.offset, voters)
+        return raw.astype(np.float64, copy=False)
+
+
+@dataclass(frozen=True, eq=False)
+class Parts(Evidence):
+    """Rows in several parts, side by side in memory."""
+
+    parts: tuple[Sample, ...]
+
+    def __len__(self) -> int:
+        return sum(map(len, self.parts))
+
+    @property
+    def total_weight(self) -> float:
+        """What the weights of all rows add up to."""
+        return float(sum(part.total_weight for part in self.parts))
+
+    def total(self, forest: Forest, ask: Callable[[Forest, Sample], A]) -> A:
+        """Return the sum of what is said of the parts."""
+        return add_up([ask(forest, part) for part in self.parts])
+
+    def each(self, forest: Forest, ask: Callable[[Forest, Sample, int], T]) -> list[T]:
+        """Return what is said of each part."""
+        return [ask(forest, part, number) for number, part in enumerate(self.parts)]
+
+    def split(self, share: float, rng: np.random.Generator) -> tuple["Parts", "Parts"]:
+        """Return the rows without a random share of them, in the same parts, and that share."""
+        chosen = np.zeros(len(self), bool)
+        chosen[rng.permutation(len(self))[: round(len(self) * share)]] = True
+        ends = np.cumsum([len(part) for part in self.parts])[:-1]
+        pairs = list(zip(self.parts, np.split(chosen, ends), strict=True))
+        rest = tuple(part.take(np.flatnonzero(~mask)) for part, mask in pairs)
+        return Parts(rest), Parts(tuple(part.take(np.flatnonzero(mask)) for part, mask in pairs))
+
+    @property
+    def too_far(self) -> None:
+        """Nothing: they are in memory."""
+        return None
+
+    def here(self) -> Sample:
+        """Return all rows as one sample."""
+        return joined(self.parts)
+
+
+def in_parts(sample: Sample, n_parts: int) -> Parts:
+    """Return rows in so many parts of consecutive rows, as equal as can be."""
+    return Parts(tuple(sample.take(index) for index in np.array_split(np.arange(len(sample)), n_parts)))
+
+
+def joined(parts: Sequence[Sample]) -> Sample:
+    """Return the rows of several samples one after the other; what only some of them have is left out."""
+
+    def stack(name: str, axis: int = 0) -> Any:
+        found = [getattr(part, name) for part in parts]
+        return None if any(one is None for one in found) else np.concatenate(found, axis=axis)
+
+    return Sample(
+        stack("leaves", 1),
+        stack("y"),
+        stack("weight"),
+        stack("offset"),
+        stack("rows"),
+        stack("voters", 1),
+        stack("place"),
+    )
+
+
+def weight_at_nodes(forest: Forest, sample: Sample) -> Floats:
+    """Return the row weight that reaches each node, (n_nodes,)."""
+    return node_weight(forest, sample.leaves, sample.weight)
+
+
+def read_sample(adapter: Adapter, X: Any, y: Any, sample_weight: Any = None) -> Sample:
+    """Route the user's rows once and check everything that came with them.
+
+    A model that learned without a target is judged by its own unpruned answers, so `y` is not looked at then. `Batches`
+    and memory maps are read a part at a time, and only the leaves they reach are kept.
+
+    Raises
+    ------
+    ValueError
+        If rows, targets and weights do not fit together, or do not fit the model.
+    """
+    rows, leaves, offset = _route(adapter, X)
+    n_rows = leaves.shape[1]
+    if not adapter.supervised:
+        raw = raw_scores(adapter.forest, leaves, offset=offset)
+        target: NDArray[Any] = adapter.forest.response.mean(raw, ())[0]
+    elif y is None:
+        raise ValueError("y is missing; this model predicts a target, and pruning must know it. Pass y.")
+    else:
+        target = adapter.target(y)
+    if len(target) != n_rows:
+        raise ValueError(f"X has {n_rows} rows and y has {len(target)}; they must match. Pass y for these rows.")
+    return Sample(leaves, target, _check_weight(sample_weight, n_rows), offset, rows)
+
+
+def _route(adapter: Adapter, X: Any) -> tuple[NDArray[np.floating] | None, Leaves, Floats | None]:
+    """Return X as the trees see it, None where that would not fit into memory, the leaves, and where the sums start."""
+    if in_memory(X):
+        rows = adapter.rows(X)
+        return rows, route(adapter.forest, rows), adapter.offset(rows)
+    leaves = np.empty((adapter.forest.n_trees, len(X)), leaf_type(adapter.forest))
+    offsets: list[Floats] = []
+    done = 0
+    for part in parts_of(X):
+        rows = adapter.rows(part)
+        if done + len(rows) <= len(X):
+            leaves[:, done : done + len(rows)] = route(adapter.forest, rows)
+        offset = adapter.offset(rows)
+        offsets += [] if offset is None else [offset]
+        done += len(rows)
+    if done != len(X):
+        raise ValueError(
+            f"X says it has {len(X)} rows, but its parts have {done}. Has the file changed? Open it again."
+        )
+    return None, leaves, np.concatenate(offsets) if offsets else None
+
+
+def _check_weight(sample_weight: Any, n_rows: int) -> Floats:
+    if sample_weight is None:
+        return np.ones(n_rows)
+    weight = np.asarray(sample_weight, np.float64)
+    if weight.shape != (n_rows,):
+        raise ValueError(f"sample_weight has shape {weight.shape}; there are {n_rows} rows. Pass one weight per row.")
+    if not np.isfinite(weight).all() or (weight < 0).any() or not weight.any():
+        raise ValueError(
+            "sample_weight must be finite, not negative, and not all zero. Drop or mend the rows that are not so."
+        )
+    largest = weight.max()
+    if not 1 / LARGEST <= largest <= LARGEST:
+        raise ValueError(
+            f"The largest sample_weight is {largest:g}; sums of weighted squares need it between {1 / LARGEST:g} and "
+            f"{LARGEST:g}. Divide all weights by their mean, which changes nothing else."
+        )
+    return weight

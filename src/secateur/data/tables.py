@@ -1,0 +1,275 @@
+"""Data files: named columns read from .csv, .csv.gz or .parquet, then rows and target as a model wants them."""
+
+import csv
+import gzip
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from itertools import islice
+from os import PathLike
+from pathlib import Path
+from typing import Any, TextIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secateur._util.text import quoted
+from secateur.data.column_names import check_names
+from secateur.data.parquet import read_parquet
+from secateur.files.size_limits import check_gzip
+
+_MISSING = frozenset(
+    [
+        *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>", "N/A"),
+        *("NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
+    ]
+)
+"""What pandas.read_csv takes for missing, so that rows look as they did for training."""
+
+_CHUNK_ROWS = 20_000
+_SEPARATOR = "\x1f"  # the character ASCII has for this
+_OF_NUMBERS = b"0123456789+-.eE \tinfatyINFATY"  # also what is around them, and infinity and nan
+_TRUTH = {"True": 1.0, "TRUE": 1.0, "true": 1.0, "False": 0.0, "FALSE": 0.0, "false": 0.0}
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Named columns of equal length.
+
+    Attributes
+    ----------
+    columns : dict of (n_rows,) arrays
+        float64 where every value is a number or missing, else strings (dtype object).
+    name : str
+        The file, for messages.
+    """
+
+    columns: dict[str, NDArray[Any]]
+    name: str = "The table"
+
+    def __len__(self) -> int:
+        return len(next(iter(self.columns.values())))
+
+    def take(self, rows: NDArray[np.intp]) -> "Table":
+        """Return some of the rows."""
+        return Table({name: column[rows] for name, column in self.columns.items()}, self.name)
+
+    def split(
+        self,
+        target: str | None,
+        features: Sequence[str] | None = None,
+        *,
+        classes: Any = None,
+        drop: Sequence[str] = (),
+    ) -> tuple[Any, NDArray[Any] | None]:
+        """Return (X, y) as a model wants them.
+
+        Parameters
+        ----------
+        target : str or None
+            The column of y; None for no y.
+        features : sequence of str, optional
+            The names the model was trained with: these columns, in this order. Without names all columns but the
+            target and those in `drop`, in file order.
+        classes : array, optional
+            The labels the model knows; if they are strings, y is given as strings.
+        drop : sequence of str
+            Columns that are no features.
+
+        Returns
+        -------
+        X : (n_rows, n_features) float64, or a pandas DataFrame where there are names to check or text to hold
+        y : (n_rows,) array of int, float or str, or None
+
+        Raises
+        ------
+        ValueError
+            If a column is missing.
+        ImportError
+            If there are text columns and no pandas.
+        """
+        y = None if target is None else _labels(self.column(target), classes)
+        names = list(features) if features is not None else [n for n in self.columns if n not in (target, *drop)]
+        if not names:
+            raise ValueError(f"{self.name} has no column besides the target; features are needed. Check the file.")
+        columns = {name: _as_feature(column) for name, column in zip(names, self._pick(names), strict=True)}
+        return _matrix_or_frame(columns, named=features is not None), y
+
+    def column(self, name: str) -> NDArray[Any]:
+        """Return one column."""
+        return self._pick([name])[0]
+
+    def numbers(self, name: str) -> NDArray[np.float64]:
+        """Return one column that must hold numbers."""
+        column = self.column(name)
+        if column.dtype == object:
+            raise ValueError(
+                f"The column {name!r} of {self.name} holds text such as {column[0]!r}; numbers are needed. "
+                "Name another column."
+            )
+        return column
+
+    def _pick(self, names: Sequence[str]) -> list[NDArray[Any]]:
+        missing = [name for name in names if name not in self.columns]
+        if missing:
+            there = get_close_matches(missing[0], self.columns) or list(self.columns)
+            raise ValueError(
+                f"{self.name} has no column {quoted(missing)}; it has {quoted(there)}. Check the names, or the file."
+            )
+        return [self.columns[name] for name in names]
+
+
+def read_table(file: str | PathLike[str], *, text: Sequence[str] = ()) -> Table:
+    """Read a .csv, .csv.gz or .parquet file; the first line of a csv names the columns.
+
+    The columns named in `text`, if there, hold names: they are text even where all of them look like numbers.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    ValueError
+        If the suffix is unknown, or the file is empty or damaged.
+    ImportError
+        If it is a .parquet file and pyarrow is not installed.
+    """
+    source = Path(file)
+    reader = next((reader for suffix, reader in READERS.items() if source.name.lower().endswith(suffix)), None)
+    if reader is None:
+        raise ValueError(f"{source} has no known suffix; a data file ends in {', '.join(READERS)}. Use one of these.")
+    if not source.is_file():
+        raise FileNotFoundError(f"There is no file {source}; a data file is needed. Check the name.")
+    columns = reader(source, text)
+    if not columns or not len(next(iter(columns.values()))):
+        raise ValueError(f"{source} has no rows; a line of column names and rows of data are needed. Check the file.")
+    return Table(columns, str(source))
+
+
+def _read_csv(file: Path, text: Sequence[str]) -> dict[str, NDArray[Any]]:
+    opened: Any = open
+    try:
+        if file.suffix.lower() == ".gz":
+            check_gzip(file, "If you know where it comes from, unpack it with gunzip and pass the .csv.")
+            opened = gzip.open
+        with opened(file, "rt", encoding="utf-8-sig", newline="") as stream:
+            return _parse_csv(stream, file, text)
+    except (csv.Error, UnicodeDecodeError, EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise ValueError(
+            f"{file} cannot be read as comma-separated text ({error}); it is damaged or something else. "
+            "Save it again as UTF-8 text with commas."
+        ) from error
+
+
+def _parse_csv(stream: TextIO, file: Path, text: Sequence[str]) -> dict[str, NDArray[Any]]:
+    """Return the columns; text is kept joined until its column is turned into numbers, which takes far less memory."""
+    reader = csv.reader(stream, strict=True)
+    names = next(reader, [])
+    check_names(names, file)
+    packed: list[list[str | tuple[str, ...]]] = [[] for _ in names]
+    while chunk := list(islice(reader, _CHUNK_ROWS)):
+        rows = [row for row in chunk if row]  # blank lines
+        if any(len(row) != len(names) for row in rows):
+            raise _ragged(file, len(names))
+        for parts, column in zip(packed, zip(*rows, strict=True), strict=False):
+            parts.append(_pack(column))
+    return {name: _column(parts, as_text=name in text) for name, parts in zip(names, packed, strict=True)}
+
+
+def _column(parts: Sequence[str | tuple[str, ...]], *, as_text: bool) -> NDArray[Any]:
+    texts = [text for part in parts for text in (part.split(_SEPARATOR) if isinstance(part, str) else part)]
+    return np.array(texts, dtype=object) if as_text else _numbers_or_text(texts)
+
+
+def _pack(texts: tuple[str, ...]) -> str | tuple[str, ...]:
+    """Return texts as one; as they are where one of them holds the separator."""
+    joined = _SEPARATOR.join(texts)
+    return joined if joined.count(_SEPARATOR) == len(texts) - 1 else texts
+
+
+READERS: dict[str, Callable[[Path, Sequence[str]], dict[str, NDArray[Any]]]] = {
+    ".csv": _read_csv,
+    ".csv.gz": _read_csv,
+    ".parquet": read_parquet,
+}
+"""Each suffix of a data file and what reads it."""
+
+
+def _ragged(file: Path, n_columns: int) -> ValueError:
+    """Return the error that names the first row of the wrong length; the file is read again to find its line."""
+    opened: Any = gzip.open if file.suffix.lower() == ".gz" else open
+    with opened(file, "rt", encoding="utf-8-sig", newline="") as stream:
+        reader = csv.reader(stream, strict=True)
+        length = next(len(row) for row in reader if row and len(row) != n_columns)
+        return ValueError(
+            f"Line {reader.line_num} of {file} has {length} fields; the first line names {n_columns} columns. "
+            "Mend that line; fields that contain commas need quotes."
+        )
+
+
+def _numbers_or_text(texts: list[str]) -> NDArray[Any]:
+    """Return float64 if every text is a number or missing, else the texts as they are."""
+    column = np.array(texts, dtype=object)
+    found = _numbers(column)
+    if found is None:
+        marks = _MISSING | {"?"}  # pandas leaves "?" alone, but among numbers it can mean nothing else
+        found = _numbers(np.array(["nan" if text.strip(" \t") in marks else text for text in texts], dtype=object))
+    return column if found is None else found
+
+
+def is_number(text: str) -> bool:
+    """Return whether a text is a number, as this module understands numbers."""
+    return _numbers(np.array([text], dtype=object)) is not None
+
+
+def _numbers(column: NDArray[Any]) -> NDArray[np.float64] | None:
+    """Return texts as numbers, None if one is not; Python would also take 1_000 and digits of other scripts for one."""
+    if "".join(column).encode("utf-8", "surrogatepass").translate(None, _OF_NUMBERS):
+        return None
+    try:
+        return column.astype(np.float64)
+    except ValueError:
+        return None
+
+
+def _as_feature(column: NDArray[Any]) -> NDArray[Any]:
+    """Return numbers and truth values as float64, text with NaN where it is missing."""
+    if column.dtype != object:
+        return column
+    texts = set(column.tolist())
+    if texts <= _TRUTH.keys():
+        return np.array([_TRUTH[text] for text in column.tolist()])
+    return np.array([np.nan if text in _MISSING else text for text in column.tolist()], dtype=object)
+
+
+def _matrix_or_frame(columns: dict[str, NDArray[Any]], *, named: bool) -> Any:
+    text = [name for name, column in columns.items() if column.dtype == object]
+    if not text and not named:
+        return np.column_stack(list(columns.values()))
+    try:
+        import pandas
+    except ImportError as error:
+        if text:
+            raise ImportError(
+                f"The columns {quoted(text)} hold text, which needs pandas, and that is not installed. "
+                "Run: pip install 'secateur[pandas]'."
+            ) from error
+        return np.column_stack(list(columns.values()))
+    return pandas.DataFrame(columns)
+
+
+def _labels(column: NDArray[Any], classes: Any) -> NDArray[Any]:
+    """Return a target as the model's labels were: whole numbers as int, truth values as bool, unless it knows text."""
+    if classes is not None and all(isinstance(label, str) for label in np.ravel(np.asarray(classes, object))):
+        return np.array([_as_text(value) for value in column.tolist()], dtype=object)
+    if column.dtype == object:
+        known = set(column.tolist()) <= _TRUTH.keys()
+        return np.array([_TRUTH[text] == 1.0 for text in column.tolist()]) if known else column
+    whole = np.isfinite(column).all() and (column == np.round(column)).all() and (np.abs(column) < 2**53).all()
+    return column.astype(np.int64) if whole else column
+
+
+def _as_text(value: Any) -> str:
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return str(value)

@@ -1,0 +1,1 @@
+"""Write a pruned model in a format other than its own."""

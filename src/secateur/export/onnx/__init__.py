@@ -1,0 +1,158 @@
+"""Any forest as an ONNX graph: one TreeEnsemble (ai.onnx.ml 5) in double, and the link as plain operators.
+
+onnxruntime 1.21 is the first that runs it.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secateur.export.onnx.graph import Graph
+from secateur.export.onnx.link_operators import LINKS, add_link
+from secateur.export.onnx.tree_ensemble import add_sums
+from secateur.forest import Forest
+from secateur.forest.links import Probability
+from secateur.libraries.adapter import Adapter
+
+__all__ = ["check_onnx", "to_onnx", "why_not"]
+
+
+def to_onnx(adapter: Adapter) -> bytes:
+    """Return a model as an ONNX file.
+
+    The graph's input is `X`, (n_rows, n_features) of doubles; the outputs are `variable` (n_rows, n_outputs) for
+    numbers, and `label` (n_rows,) and `probabilities` (n_rows, n_classes) for classes; with several targets `label_0`,
+    `probabilities_0`, `label_1` and so on. An outlier detector gives its score as `variable`.
+
+    Raises
+    ------
+    ValueError
+        If a graph of numbers cannot say what the model does.
+    ImportError
+        If the onnx package is not installed.
+    """
+    forest = adapter.forest
+    graph = check_onnx(adapter)
+    sums = add_sums(graph, forest, dusted=_dusts(adapter))
+    targets = add_link(graph, forest.response, forest.n_classes, sums)
+    if not forest.n_classes:
+        graph.output("variable", targets[0][0], (None, forest.n_outputs))
+    for target, (probabilities, codes) in enumerate(targets if forest.n_classes else []):
+        suffix = "" if len(targets) == 1 else f"_{target}"
+        labels = _labels(adapter, target)
+        graph.output(f"label{suffix}", graph.add("Gather", labels, codes), (None,), labels.dtype)
+        graph.output(f"probabilities{suffix}", probabilities, (None, forest.n_classes[target]))
+    return graph.file((None, forest.n_features), forest.feature_names)
+
+
+def check_onnx(adapter: Adapter) -> Graph:
+    """Return an empty graph for the model, or raise the errors of `to_onnx`."""
+    graph, reason = Graph(), why_not(adapter)
+    if reason:
+        raise ValueError(f"This {type(adapter.model).__name__} cannot be written as .onnx: {reason}")
+    return graph
+
+
+def why_not(adapter: Adapter) -> str | None:
+    """Return why a model cannot be an ONNX graph, or None if it can."""
+    forest = adapter.forest
+    if forest.aggregation == "median":
+        return "it takes the median over trees, for which ONNX has no operator. Save it as another kind of file."
+    if type(forest.response) not in LINKS:
+        return f"its sums go through {forest.link}, for which there are no operators here. Save another kind of file."
+    if _changes_rows(adapter):
+        return (
+            "it prepares its columns before the trees see them (a Pipeline, categories that are encoded, a number that "
+            "stands for a missing one), and the graph holds the trees only. Save the last step of the Pipeline, or "
+            "another kind of file."
+        )
+    if adapter.offset(np.nan_to_num(_plain_rows(forest))) is not None:
+        return "it is boosted on top of another model, and the graph holds the trees only. Save another kind of file."
+    if forest.n_classes and _decides_otherwise(adapter):
+        return "it chooses labels by thresholds of its own, which the graph does not know. Save another kind of file."
+    return None
+
+
+def _changes_rows(adapter: Adapter) -> bool:
+    """Return whether `rows` gives back other numbers; where it refuses some, what it does to those it takes."""
+    forest = adapter.forest
+    missing = getattr(adapter, "missing", np.nan)  # XGBoost has a number for it
+    for probe in (_probe(forest, 0.0, 1.0, 1.5, -0.5, 300.0, 1e30, np.nan, missing), _plain_rows(forest)):
+        try:
+            rows = adapter.rows(probe)
+        except (ValueError, TypeError, KeyError, IndexError):
+            continue
+        return not np.array_equal(rows, probe.astype(forest.input_dtype), equal_nan=True)
+    return True
+
+
+def _numeric(forest: Forest) -> NDArray[np.bool_]:
+    """Return which features some split compares with a number."""
+    nodes = forest.is_split if not len(forest.categories.row) else forest.is_split & (forest.categories.row == -1)
+    return np.isin(np.arange(forest.n_features), forest.feature[nodes])
+
+
+def _probe(forest: Forest, *numbers: float) -> NDArray[np.float64]:
+    """Return a row of each number."""
+    return np.repeat(np.array(numbers)[:, None], forest.n_features, axis=1)
+
+
+def _plain_rows(forest: Forest) -> NDArray[np.float64]:
+    """Return rows of numbers where splits compare numbers, and of all listed categories where they compare these."""
+    lists = forest.categories
+    nodes = np.flatnonzero(lists.row >= 0)
+    column = np.repeat(forest.feature[nodes], np.diff(lists.start)[lists.row[nodes]])
+    entry = [np.arange(lists.start[row], lists.start[row + 1]) for row in lists.row[nodes]]
+    pairs = np.unique(np.column_stack([column, lists.code[np.concatenate(entry)] if entry else column]), axis=0)
+    known = {int(feature): pairs[pairs[:, 0] == feature, 1] for feature in np.unique(pairs[:, 0])}
+    length = max([4, *map(len, known.values())])
+    rows = _probe(forest, *np.resize([0.0, -0.5, 2.75, 1e30], length))
+    rows[:, ~_numeric(forest)] = 0.0
+    for feature, codes in known.items():
+        rows[:, feature] = np.resize(codes, length)
+    return rows
+
+
+def _decides_otherwise(adapter: Adapter) -> bool:
+    """Return whether `predict` gives other labels than the link, but for ties; what gives no labels does not count."""
+    forest, rng = adapter.forest, np.random.default_rng(0)
+    raw = rng.normal(size=(2000, forest.n_outputs)) * 10 ** rng.uniform(-4, 1, (2000, 1))
+    if isinstance(forest.response, Probability):
+        ends = np.cumsum(forest.n_classes)[:-1]
+        raw = np.hstack([np.exp(part) / np.exp(part).sum(1, keepdims=True) for part in np.split(raw, ends, axis=1)])
+    raw = raw.astype(forest.sum_dtype)
+    labels = np.asarray(adapter.decode(forest.response.label(raw, forest.n_classes)))
+    found = np.asarray(adapter.predict(raw))
+    if found.shape != labels.shape or not set(np.unique(found).tolist()) <= set(np.unique(labels).tolist()):
+        return False
+    return bool(np.mean(found != labels) > 0.01)
+
+
+def _dusts(adapter: Adapter) -> bool:
+    """Return whether the library takes numbers that are nearly 0 for 0, as LightGBM does."""
+    probe = _plain_rows(adapter.forest)
+    probe[probe == 1e30] = 1e-36
+    return bool((adapter.rows(probe)[probe == 1e-36] == 0).any())
+
+
+def _labels(adapter: Adapter, target: int) -> NDArray[Any]:
+    """Return the labels of one target, in the order of their codes, of a type ONNX has."""
+    n_classes = adapter.forest.n_classes
+    codes = np.zeros((n_classes[target], len(n_classes)), np.intp)
+    codes[:, target] = np.arange(n_classes[target])
+    labels = np.asarray(adapter.decode(codes)).reshape(codes.shape)[:, target]
+    if labels.dtype == object:
+        labels = np.array(labels.tolist())
+    if labels.dtype.kind not in "biufU":
+        raise ValueError(
+            f"The labels are of type {labels.dtype}; an ONNX graph has strings and numbers. "
+            "Train with labels that are one or the other."
+        )
+    if labels.dtype.kind == "U" and any(_is_broken(label) for label in labels.tolist()):
+        raise ValueError("A label holds half a character, which no text in an ONNX graph can. Rename the classes.")
+    return labels if labels.dtype.kind in "bU" else labels.astype(np.float64 if labels.dtype.kind == "f" else np.int64)
+
+
+def _is_broken(text: str) -> bool:
+    return any("\ud800" <= letter <= "\udfff" for letter in text)

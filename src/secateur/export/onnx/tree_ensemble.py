@@ -1,0 +1,182 @@
+"""Trees as ONNX operators: rows to sums.
+
+What shaped the arrays of a TreeEnsemble, found in onnxruntime's own reader: a root whose two branches have the same
+number is taken for a leaf even if one is a node and the other a leaf, so leaves are numbered from 2, and a tree that is
+one leaf asks a question with the same answer on both sides; a split by categories is copied, with all below it, for
+every category, so categories become columns of zeros and ones before the trees see them.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secateur.export.onnx.graph import Graph
+from secateur.forest import Forest
+
+_ZERO = float(np.float32(1e-35))  # what LightGBM takes for 0, as `routing` has it
+_SPARE_LEAVES = 2
+_TERMS_AT_ONCE = 1024  # numbers a row has in memory while trees with a value for each output are added
+_BEYOND_CODES = 2.0**32  # categories are 32-bit numbers; what is larger is no category
+
+
+def add_sums(graph: Graph, forest: Forest, *, dusted: bool = False) -> str:
+    """Add what gives (n_rows, n_outputs) sums, divided where the forest is a mean.
+
+    With `dusted`, numbers nearer to 0 than LightGBM can see are 0.
+    """
+    base, tree_value = forest.base, forest.value * _per_node(forest, forest.tree_weight)[:, None]
+    if forest.aggregation == "mean" and not forest.divisor:  # as `raw_scores` has it
+        return _constant(graph, np.ones(forest.n_outputs))
+    if not forest.is_split.any():
+        for tree, root in enumerate(forest.root):
+            output = forest.tree_output[tree]
+            base = base + (tree_value[root] if output < 0 else np.eye(forest.n_outputs)[output] * tree_value[root, 0])
+        sums = _constant(graph, base)
+    elif (forest.tree_output < 0).all() and forest.n_outputs > 1:
+        sums = _wide_sums(graph, forest, _columns(graph, forest, dusted), tree_value)
+    else:
+        sums = _narrow_sums(graph, forest, _columns(graph, forest, dusted), tree_value[:, 0])
+    if forest.aggregation == "mean":
+        sums = graph.add("Div", sums, np.float64(forest.divisor))
+    return sums
+
+
+def _per_node(forest: Forest, per_tree: NDArray[Any]) -> NDArray[Any]:
+    return np.repeat(per_tree, np.diff(forest.tree_start))
+
+
+def _constant(graph: Graph, row: NDArray[np.float64]) -> str:
+    """Add the same row for every row there is."""
+    n_rows = graph.add("Gather", graph.add("Shape", "X"), np.array([0]))
+    return graph.add("Expand", row[None], graph.add("Concat", n_rows, np.array([len(row)]), axis=0))
+
+
+def _narrow_sums(graph: Graph, forest: Forest, columns: "Columns", value: NDArray[np.float64]) -> str:
+    """Add trees that feed one output each; the first of an output starts from its base, which is the forest's order."""
+    output = np.maximum(forest.tree_output, 0)
+    fed, first = np.unique(output, return_index=True)
+    start = np.zeros(forest.n_trees)
+    start[first] = forest.base[fed]
+    value = _per_node(forest, start) + value
+    sums = _trees(graph, forest, columns, value, _per_node(forest, output), forest.n_outputs)
+    unfed = np.where(np.isin(np.arange(forest.n_outputs), fed), 0.0, forest.base)
+    return graph.add("Add", sums, unfed) if unfed.any() else sums
+
+
+def _wide_sums(graph: Graph, forest: Forest, columns: "Columns", value: NDArray[np.float64]) -> str:
+    """Add trees that feed all outputs: as a leaf of ONNX has one number, it is where its row of values is.
+
+    CumSum adds in the order of the trees; a plain sum does not.
+    """
+    trees, n_outputs = np.arange(forest.n_trees), forest.n_outputs
+    leaf = ~forest.is_split
+    place = (np.cumsum(leaf) - 1).astype(np.float64)
+    reached = _trees(graph, forest, columns, place, _per_node(forest, trees), len(trees))
+    reached = graph.add("Cast", reached, to=np.int64)
+    table = graph.constant(value[leaf])
+    sums = graph.add("Unsqueeze", _constant(graph, forest.base), np.array([1]))
+    step = max(_TERMS_AT_ONCE // n_outputs, 1)
+    for first in range(0, len(trees), step):
+        some = graph.add("Gather", reached, trees[first : first + step], axis=1)
+        terms = graph.add("Concat", sums, graph.add("Gather", table, some), axis=1)
+        sums = graph.add("Gather", graph.add("CumSum", terms, np.int64(1)), np.array([-1]), axis=1)
+    return graph.add("Squeeze", sums, np.array([1]))
+
+
+def _trees(
+    graph: Graph,
+    forest: Forest,
+    columns: "Columns",
+    value: NDArray[np.float64],
+    target: NDArray[Any],
+    n_targets: int,
+) -> str:
+    """Add the TreeEnsemble; `value` and `target` are what a leaf adds and where, (n_nodes,)."""
+    split = forest.is_split
+    alone = np.zeros(forest.n_nodes, bool)
+    alone[forest.root] = ~split[forest.root]
+    tests = np.flatnonzero(split | alone)
+    single = alone[tests]
+    leaves = np.repeat(np.arange(forest.n_nodes), np.where(split, 0, 1 + alone))
+    node_id = np.cumsum(split | alone) - 1
+    leaf_id = np.searchsorted(leaves, np.arange(forest.n_nodes)) + _SPARE_LEAVES
+    left, right = np.where(single, tests, tests + 1), np.where(single, tests, forest.right[tests])
+    spare = np.zeros(_SPARE_LEAVES)
+    name, feature = columns
+    categorical = feature[tests] >= forest.n_features
+    threshold = np.where(categorical, 0.5, np.where(single, 0.0, forest.threshold[tests]))
+    return graph.add(
+        "TreeEnsemble",
+        name,
+        domain="ai.onnx.ml",
+        n_targets=n_targets,
+        aggregate_function=1,
+        post_transform=0,
+        tree_roots=node_id[forest.root],
+        nodes_splits=graph.tensor(threshold),
+        nodes_featureids=np.where(single, forest.feature[split][0], feature[tests]),
+        nodes_modes=graph.tensor(np.full(len(tests), int(forest.comparison == "<"), np.uint8)),
+        nodes_missing_value_tracks_true=forest.default_left[tests].astype(np.int64),
+        nodes_truenodeids=np.where(split[left], node_id[left], leaf_id[left]),
+        nodes_trueleafs=(~split[left]).astype(np.int64),
+        nodes_falsenodeids=np.where(split[right], node_id[right], leaf_id[right] + single),
+        nodes_falseleafs=(~split[right]).astype(np.int64),
+        leaf_weights=graph.tensor(np.concatenate([spare, value[leaves]])),
+        leaf_targetids=np.concatenate([spare.astype(np.int64), target[leaves]]),
+    )
+
+
+Columns = tuple[str, NDArray[np.int64]]
+"""The name of the columns the trees look at, and which of them each node looks at."""
+
+
+def _columns(graph: Graph, forest: Forest, dusted: bool) -> Columns:
+    """Add the columns the trees look at, as they look at them."""
+    columns = "X"
+    if forest.input_dtype == "float32":
+        columns = graph.add("Cast", graph.add("Cast", columns, to=np.float32), to=np.float64)
+    if forest.zero_is_missing or dusted:
+        zero = graph.add("LessOrEqual", graph.add("Abs", columns), np.float64(_ZERO))
+    if dusted:
+        columns = graph.add("Where", zero, np.float64(0), columns)
+    if forest.zero_is_missing:
+        may = np.isin(np.arange(forest.n_features), forest.zero_is_missing)[None]
+        columns = graph.add("Where", graph.add("And", zero, may), np.float64(np.nan), columns)
+    feature = forest.feature.astype(np.int64)
+    if not (forest.categories.row >= 0).any():
+        return columns, feature
+    nodes = np.flatnonzero(forest.categories.row >= 0)
+    pairs, which = np.unique(
+        np.column_stack([forest.feature[nodes], forest.categories.row[nodes]]), axis=0, return_inverse=True
+    )
+    feature[nodes] = forest.n_features + which.ravel()
+    sides = [
+        _sides(graph, forest, columns, int(column), pairs[pairs[:, 0] == column, 1])
+        for column in np.unique(pairs[:, 0])
+    ]
+    return graph.add("Concat", columns, *sides, axis=1), feature
+
+
+def _sides(graph: Graph, forest: Forest, columns: str, column: int, lists: NDArray[np.int32]) -> str:
+    """Add for one column (n_rows, n_lists): 0 where its category goes left by a list, 1 where right, NaN if missing."""
+    categories = forest.categories
+    length = np.diff(categories.start)[lists]
+    entry = np.concatenate([np.arange(categories.start[r], categories.start[r + 1]) for r in lists])
+    known, place = np.unique(categories.code[entry], return_inverse=True)
+    goes_right = np.tile(~categories.other_left[lists], (len(known) + 1, 1))  # the last row: not listed
+    goes_right[place, np.repeat(np.arange(len(lists)), length)] = ~categories.left[entry]
+    x = graph.add("Gather", columns, np.int64(column), axis=1)
+    missing = graph.add("IsNaN", x)
+    number = graph.add("Where", missing, np.float64(0), x)
+    number = graph.add("Min", graph.add("Max", number, np.float64(-_BEYOND_CODES)), np.float64(_BEYOND_CODES))
+    position = graph.add(
+        "LabelEncoder",
+        graph.add("Cast", number, to=np.int64),  # towards zero
+        domain="ai.onnx.ml",
+        keys_int64s=known.astype(np.int64),
+        values_int64s=np.arange(len(known)),
+        default_int64=len(known),
+    )
+    side = graph.add("Gather", goes_right.astype(np.float64), position)
+    return graph.add("Where", graph.add("Unsqueeze", missing, np.array([1])), np.float64(np.nan), side)

@@ -1,0 +1,1 @@
+"""Read and write model files: formats by suffix, archives, atomic writes."""

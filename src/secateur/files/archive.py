@@ -1,0 +1,172 @@
+"""Forests in files: one zip of plain arrays and a JSON header, no pickle. The written form is in docs/format.md."""
+
+import json
+import math
+import zipfile
+from collections.abc import Mapping
+from dataclasses import fields
+from os import PathLike
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secateur.files.size_limits import fits
+from secateur.forest import Categories, Forest, check_forest
+from secateur.forest.forest_checks import TYPES, array_of
+
+FORMAT, VERSION = "secateur forest", 1
+
+_FACTS = (
+    "link",
+    "n_features",
+    "n_classes",
+    "aggregation",
+    "unit",
+    "divisor",
+    "comparison",
+    "input_dtype",
+    "sum_dtype",
+    "addition",
+    "symmetric",
+    "zero_is_missing",
+    "feature_names",
+)
+
+
+_NEWER = ("sum_dtype", "addition", "symmetric", "zero_is_missing")
+"""Facts that files written before there were any lack; they have their defaults."""
+
+
+def save_forest(forest: Forest, stream: IO[bytes]) -> None:
+    """Write a forest. It knows classes by their codes only; the labels stay with the model it was read from."""
+    facts, arrays = forest_to_arrays(forest)
+    write_archive(stream, {"format": FORMAT, "version": VERSION, "forest": facts}, arrays)
+
+
+def load_forest(file: str | PathLike[str]) -> Forest:
+    """Read a forest.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    ValueError
+        If the file is damaged, is of a newer version, or is something else.
+    """
+    again = "Save the forest again."
+    header, arrays = read_archive(Path(file), FORMAT, VERSION, again)
+    try:
+        return forest_from_arrays(header["forest"], arrays)
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
+        raise ValueError(f"{file} is damaged: {error}. {again}") from error
+
+
+def write_archive(stream: IO[bytes], header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Write a header (JSON values) and arrays; not compressed where they would shrink more than a reader trusts."""
+    everything = {"header": np.frombuffer(json.dumps(header).encode(), np.uint8), **arrays}
+    start, total = stream.tell(), sum(array.nbytes for array in everything.values())
+    np.savez_compressed(stream, allow_pickle=False, **everything)
+    if not fits(total, stream.tell() - start):
+        stream.seek(start)
+        stream.truncate()
+        np.savez(stream, allow_pickle=False, **everything)
+
+
+def read_archive(file: Path, form: str, version: int, remedy: str) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Return header and arrays of a file that says it is of this format, or say why not and what to do.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    ValueError
+        If the file is damaged, is of a newer version, or is something else.
+    """
+    if not file.is_file():
+        raise FileNotFoundError(f"There is no file {file}; a {form} is needed. {remedy}")
+    try:
+        _check_sizes(file)
+        with np.load(file, allow_pickle=False) as archive:
+            header = json.loads(bytes(archive["header"]))
+            known = isinstance(header, dict) and header.get("format") == form
+            newer = known and header.get("version", 0) > version
+            arrays = {name: archive[name] for name in archive.files if name != "header"} if known and not newer else {}
+    except Exception as error:  # zlib, struct, json and zipfile have errors of their own for damaged bytes
+        raise ValueError(
+            f"{file} cannot be read as a {form} ({error or type(error).__name__}); it is damaged or something else. "
+            f"{remedy}"
+        ) from error
+    if not known:
+        raise ValueError(f"{file} is not a {form}. {remedy}")
+    if newer:
+        raise ValueError(
+            f"{file} has format version {header['version']}; this secateur reads up to {version}. Upgrade secateur."
+        )
+    return header, arrays
+
+
+def _check_sizes(file: Path) -> None:
+    """Raise ValueError if the file unpacks to far more than a forest would, or an array is not as long as it says."""
+    with zipfile.ZipFile(file) as archive:
+        entries = archive.infolist()
+        total = sum(entry.file_size for entry in entries)
+        if not fits(total, file.stat().st_size):
+            raise ValueError(f"{file.stat().st_size} bytes would unpack to {total}")
+        for entry in entries:
+            with archive.open(entry) as stream:
+                version = np.lib.format.read_magic(stream)
+                read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+                shape, _, dtype = read(stream)
+                if dtype.hasobject or math.prod(shape) * dtype.itemsize != entry.file_size - stream.tell():
+                    raise ValueError(f"{entry.filename} does not hold the array it says")
+
+
+def forest_to_arrays(forest: Forest) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Return the facts (JSON values) and the arrays of a forest; array names start with `forest.`."""
+    facts = {name: _plain(getattr(forest, name)) for name in _FACTS}
+    arrays = {f"forest.{name}": array_of(forest, name).astype(TYPES[name], copy=False) for name in TYPES}
+    return facts, arrays
+
+
+def _plain(fact: Any) -> Any:
+    """Return a fact with Python's own numbers, which is what JSON knows."""
+    if isinstance(fact, tuple):
+        return tuple(_plain(part) for part in fact)
+    return fact.item() if isinstance(fact, np.generic) else fact
+
+
+def forest_from_arrays(facts: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Forest:
+    """Return the checked forest these facts and arrays describe; those of `_NEWER` may be missing.
+
+    Raises
+    ------
+    KeyError, TypeError, ValueError
+        If something is missing or does not fit.
+    """
+    given: dict[str, Any] = {name: facts[name] for name in _FACTS if name in facts or name not in _NEWER}
+    for name in ("n_classes", "zero_is_missing", "feature_names"):
+        if given.get(name) is not None:
+            given[name] = tuple(given[name])
+    typed: dict[str, Any] = {name: _typed(arrays[f"forest.{name}"], name) for name in TYPES}
+    categories = Categories(**{field.name: typed.pop(f"categories.{field.name}") for field in fields(Categories)})
+    forest = Forest(**typed, **given, categories=categories)
+    check_forest(forest)
+    return forest
+
+
+def _typed(array: NDArray[Any], name: str) -> NDArray[Any]:
+    """Return an array as kernels want it: of its type, in the machine's byte order, rows one after another."""
+    dtype, axes = np.dtype(TYPES[name]), 2 if name == "value" else 1
+    if array.ndim != axes or array.dtype.newbyteorder("=") != dtype:
+        raise ValueError(f"{name} has {array.ndim} axes of {array.dtype}; it needs {axes} of {dtype}")
+    return np.ascontiguousarray(array, dtype)
+
+
+def same_forest(a: Forest, b: Forest) -> bool:
+    """Return whether two forests have the same facts and arrays."""
+    (facts_a, arrays_a), (facts_b, arrays_b) = forest_to_arrays(a), forest_to_arrays(b)
+    return facts_a == facts_b and all(
+        np.array_equal(arrays_a[name], arrays_b[name], equal_nan=arrays_a[name].dtype.kind == "f") for name in arrays_a
+    )

@@ -1,0 +1,204 @@
+"""The kinds of model files, by suffix: who reads and writes them, and whose models they hold."""
+
+import json
+import pickle
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import IO, Any
+
+from secateur.files.archive import load_forest, save_forest
+from secateur.libraries import LIBRARIES, adapt
+
+EXTRAS = {"xgboost": "xgboost", "lightgbm": "lightgbm", "catboost": "catboost", "pyspark": "spark"}
+"""The optional libraries, and what to install secateur with to have them."""
+
+_XGBOOST_KEYS = {"learner", "version"}
+_CATBOOST_KEYS = {"features_info", "model_info", "oblivious_trees", "scale_and_bias", "trees", "ctr_data"}
+
+
+@dataclass(frozen=True)
+class Format:
+    """How files of one suffix are read and written.
+
+    Attributes
+    ----------
+    read : callable or None
+        `read(file, trust)` returns a model; None if such files are only written.
+    write : callable
+        `write(model, stream, suffix)`.
+    holds : tuple of str
+        The libraries whose models it holds; empty for all.
+    runs_code : bool
+        Whether reading can run code.
+    explains : bool
+        Whether a ValueError of `write` says what is wrong and what to do.
+    check : callable or None
+        `check(model)` raises a ValueError if the model cannot be in such a file, without writing it.
+    """
+
+    read: Callable[[Path, bool], Any] | None
+    write: Callable[[Any, IO[bytes], str], None]
+    holds: tuple[str, ...] = ()
+    runs_code: bool = False
+    explains: bool = True
+    check: Callable[[Any], None] | None = None
+
+    def fits(self, model: Any) -> bool:
+        """Return whether the model can be in such a file."""
+        return not self.holds or library_of(model) in self.holds
+
+
+def library_of(model: Any) -> str | None:
+    """Return the package a model comes from, by the names `LIBRARIES` has; None if it is none of these."""
+    for kind in type(model).__mro__:
+        for package, module in LIBRARIES.items():
+            if kind.__module__.split(".")[0] == package or kind.__module__.startswith(f"{module}."):
+                return package
+    return None
+
+
+def library_module(package: str) -> Any:
+    """Return the module here that understands a library.
+
+    Raises
+    ------
+    ImportError
+        If the library is not installed.
+    """
+    try:
+        return import_module(LIBRARIES.get(package, f"secateur.libraries.{package}"))
+    except ImportError as error:
+        raise ImportError(
+            f"The model is one of {package}, which cannot be imported ({error}). "
+            f"Run: pip install 'secateur[{EXTRAS[package]}]'"
+        ) from error
+
+
+def reason(error: Exception) -> str:
+    """Return an error's name and the first line of what it says."""
+    text = str(error).strip()
+    return f"{type(error).__name__}: {text.splitlines()[0]}" if text else type(error).__name__
+
+
+def _of_library(package: str) -> Callable[[Path, bool], Any]:
+    """Return the reader of a library's own files."""
+
+    def read(file: Path, trust: bool) -> Any:
+        module = library_module(package)
+        try:
+            return module.load(file)
+        except ValueError as error:
+            if str(file) in str(error):
+                raise
+            raise ValueError(f"{file} cannot be read. {error}") from error
+
+    return read
+
+
+def _write_own(model: Any, stream: IO[bytes], suffix: str) -> None:
+    """Write a model the way its library does."""
+    stream.write(library_module(str(library_of(model))).dump(model, suffix))
+
+
+def _read_json(file: Path, trust: bool) -> Any:
+    """Read a model of XGBoost or CatBoost, told apart by the names at the top of the file."""
+    with file.open("rb") as stream:
+        first = re.match(rb'\s*\{\s*"(\w+)"', stream.read(1000))
+    names = {first.group(1).decode()} if first else set()
+    if not names & (_XGBOOST_KEYS | _CATBOOST_KEYS):
+        try:
+            names = set(json.loads(file.read_bytes()))
+        except (ValueError, TypeError, RecursionError):
+            names = set()
+    if names & _XGBOOST_KEYS:
+        return _of_library("xgboost")(file, trust)
+    if names & _CATBOOST_KEYS:
+        return _of_library("catboost")(file, trust)
+    raise ValueError(
+        f"{file} is no model of XGBoost or CatBoost, which are those saved as .json; it is damaged or something else. "
+        "Save the model again."
+    )
+
+
+def _read_secateur(file: Path, trust: bool) -> Any:
+    return load_forest(file)
+
+
+def _write_secateur(model: Any, stream: IO[bytes], suffix: str) -> None:
+    save_forest(adapt(model).forest, stream)
+
+
+def _check_onnx(model: Any) -> None:
+    from secateur.export.onnx import check_onnx
+
+    check_onnx(adapt(model))
+
+
+def _write_onnx(model: Any, stream: IO[bytes], suffix: str) -> None:
+    from secateur.export.onnx import to_onnx
+
+    stream.write(to_onnx(adapt(model)))
+
+
+def _read_skops(file: Path, trust: bool) -> Any:
+    from secateur.files.skops import read_skops
+
+    return read_skops(file, trust=trust)
+
+
+def _write_skops(model: Any, stream: IO[bytes], suffix: str) -> None:
+    from secateur.files.skops import write_skops
+
+    write_skops(model, stream)
+
+
+def _read_joblib(file: Path, trust: bool) -> Any:
+    import joblib
+
+    return _unpickle(file, joblib.load)
+
+
+def _write_joblib(model: Any, stream: IO[bytes], suffix: str) -> None:
+    import joblib
+
+    joblib.dump(model, stream)
+
+
+def _read_pickle(file: Path, trust: bool) -> Any:
+    return _unpickle(file, pickle.load)
+
+
+def _write_pickle(model: Any, stream: IO[bytes], suffix: str) -> None:
+    pickle.dump(model, stream, protocol=5)
+
+
+def _unpickle(file: Path, load: Callable[[IO[bytes]], Any]) -> Any:
+    """Load a file the user trusts; whatever goes wrong is told in one sentence."""
+    with file.open("rb") as stream:
+        try:
+            return load(stream)
+        except Exception as error:  # damaged bytes can raise anything
+            raise ValueError(
+                f"{file} cannot be loaded ({reason(error)}); it is damaged, or was written with other versions of "
+                "Python or of the model's library. Save the model again with the versions installed here."
+            ) from error
+
+
+_PICKLE = Format(_read_pickle, _write_pickle, runs_code=True, explains=False)
+
+FORMATS: dict[str, Format] = {
+    ".skops": Format(_read_skops, _write_skops, explains=False),
+    ".joblib": Format(_read_joblib, _write_joblib, runs_code=True, explains=False),
+    ".pkl": _PICKLE,
+    ".pickle": _PICKLE,
+    ".json": Format(_read_json, _write_own, ("xgboost", "catboost")),
+    ".ubj": Format(_of_library("xgboost"), _write_own, ("xgboost",)),
+    ".txt": Format(_of_library("lightgbm"), _write_own, ("lightgbm",)),
+    ".cbm": Format(_of_library("catboost"), _write_own, ("catboost",)),
+    ".onnx": Format(None, _write_onnx, check=_check_onnx),
+    ".secateur": Format(_read_secateur, _write_secateur),
+}
+"""Each suffix of a model file and what to do with it. Spark saves folders, which need no suffix."""

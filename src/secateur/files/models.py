@@ -1,0 +1,161 @@
+"""Model files: the suffix says how a model is read and written; nothing runs code unless trusted to."""
+
+import tempfile
+from os import PathLike
+from pathlib import Path
+from typing import IO, Any
+
+from secateur.files.atomic import check_free, replacing
+from secateur.files.formats import FORMATS, Format, library_module, library_of, reason
+from secateur.libraries.fork_safety import one_thread_in_a_fork
+
+
+def load_model(file: str | PathLike[str], *, trust: bool = False) -> Any:
+    """Read a model from a file of any suffix in `secateur.files.formats.FORMATS`, or from a folder saved by Spark.
+
+    Parameters
+    ----------
+    file : path
+    trust : bool
+        Whether the file may run code (.joblib, .pkl) or build types that are not known to be harmless (.skops).
+        Set it only for files whose origin you know.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    ValueError
+        If the suffix is unknown, the file needs trust, or it is damaged.
+    ImportError
+        If the suffix needs a library that is not installed.
+    """
+    source = Path(file)
+    if source.is_dir() and source.suffix.lower() not in FORMATS:
+        return library_module("pyspark").load(source)
+    kind = _format_of(source)
+    if kind.read is None:
+        raise ValueError(
+            f"{source} is a {source.suffix} file, which secateur writes but does not read. "
+            "Pass the model it was made from, in one of its library's own files."
+        )
+    if not source.is_file():
+        raise FileNotFoundError(f"There is no file {source}; a model file is needed. Check the name.")
+    if kind.runs_code and not trust:
+        raise ValueError(
+            f"{source} is a {source.suffix} file, which can run any code when it is loaded, so it was not opened. "
+            "If you know where it comes from, pass trust=True (--trust); or save the model as .skops, which needs none."
+        )
+    return kind.read(source, trust)
+
+
+def save_model(model: Any, file: str | PathLike[str], *, force: bool = False) -> Path:
+    """Write a model to a file whose suffix fits it, or a Spark model to a folder, and return where it is.
+
+    Raises
+    ------
+    FileExistsError
+        If the file is there and `force` is not set.
+    ValueError
+        If the suffix is unknown, or the model cannot be written that way.
+    ImportError
+        If the suffix needs a library that is not installed.
+    """
+    target = Path(file)
+    if library_of(model) in ("xgboost", "lightgbm"):
+        one_thread_in_a_fork()
+    check_model_name(target, model)
+    if _is_folder(target, model):
+        check_free(target, force=force)
+        saved: Path = library_module("pyspark").adapt(model).saved.save(target, force=force)
+        return saved
+    with replacing(target, force=force) as stream:
+        _write(model, stream, target.suffix.lower())
+    return target
+
+
+def file_size(model: Any, suffix: str) -> int:
+    """Return how many bytes the file of a model would have, without keeping it.
+
+    Raises
+    ------
+    ValueError, ImportError
+        As `save_model` does.
+    """
+    check_model_name(f"model{suffix}", model)
+    with tempfile.TemporaryFile() as stream:
+        _write(model, stream, suffix.lower())
+        return stream.seek(0, 2)
+
+
+def model_suffix(file: str | PathLike[str]) -> str | None:
+    """Return the suffix that says how a model is saved in a file; None for the folder of a Spark model."""
+    suffix = Path(file).suffix.lower()
+    return suffix if suffix in FORMATS else None
+
+
+def _write(model: Any, stream: IO[bytes], suffix: str) -> None:
+    """Write a model the way its suffix says; whatever goes wrong is told in one sentence."""
+    kind = FORMATS[suffix]
+    try:
+        kind.write(model, stream, suffix)
+    except (OSError, ImportError):
+        raise
+    except Exception as error:  # whatever a part of the model raises when it is asked for its state
+        if kind.explains and isinstance(error, ValueError | TypeError):
+            raise
+        others = [other for other in suffixes_for(model) if FORMATS[other] is not kind]
+        raise ValueError(
+            f"This {type(model).__name__} cannot be written as {suffix} ({reason(error)}). "
+            f"Use another suffix: {', '.join(others)}."
+        ) from error
+
+
+def check_model_name(file: str | PathLike[str], model: Any = None) -> None:
+    """Raise ValueError unless the suffix is one the model can be saved under: asked before long work.
+
+    Without a model, unless it is one under which some model can be saved.
+
+    Raises
+    ------
+    ValueError
+        If the suffix is unknown, or not one for this model.
+    ImportError
+        If the suffix needs a library that is not installed.
+    """
+    target = Path(file)
+    if _is_folder(target, model):
+        return
+    kind = _format_of(target)
+    if model is None:
+        return
+    if kind.fits(model):
+        if kind.check is not None:
+            kind.check(model)
+        return
+    raise ValueError(
+        f"{target} is a file for models of {' or '.join(kind.holds)}, but this is a {type(model).__name__}. "
+        f"Use one of {', '.join(suffixes_for(model))}{', or a folder' if library_of(model) == 'pyspark' else ''}."
+    )
+
+
+def suffixes_for(model: Any) -> list[str]:
+    """Return the suffixes of the files a model can be saved in; its library's own first."""
+    fitting = [suffix for suffix, kind in FORMATS.items() if kind.fits(model)]
+    return sorted(fitting, key=lambda suffix: not FORMATS[suffix].holds)
+
+
+def _is_folder(target: Path, model: Any) -> bool:
+    """Return whether this is the name of a folder and the model, if it is known, is Spark's."""
+    if model is None:
+        return not target.suffix
+    return library_of(model) == "pyspark" and target.suffix.lower() not in FORMATS
+
+
+def _format_of(file: Path) -> Format:
+    suffix = file.suffix.lower()
+    if suffix not in FORMATS:
+        raise ValueError(
+            f"{file} has {f'the suffix {suffix}' if suffix else 'no suffix'}; a model file ends in "
+            f"{', '.join(FORMATS)}, and a Spark model is a folder without a suffix. Use one of these."
+        )
+    return FORMATS[suffix]

@@ -1,0 +1,351 @@
+"""The .skops file: types are built only from a list, and trees are looked through before anyone walks them.
+
+skops does not trust trees, because scikit-learn follows their child and feature numbers without looking, so that a
+crafted file could read memory it should not. Here those numbers are checked, so trees can be on the list.
+"""
+
+import functools
+import gc
+import io
+import json
+import types
+import warnings
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import is_classifier
+from sklearn.dummy import DummyClassifier, DummyRegressor
+from sklearn.ensemble._forest import BaseForest
+from sklearn.ensemble._gb import BaseGradientBoosting
+from sklearn.ensemble._hist_gradient_boosting.gradient_boosting import BaseHistGradientBoosting
+from sklearn.tree import BaseDecisionTree
+from sklearn.tree._tree import Tree
+from sklearn.utils.validation import check_array
+
+from secateur._util.text import quoted
+from secateur.files.size_limits import check_unpacked, fits, unpacked_size
+
+_SPLITTERS = (
+    *("GroupKFold", "KFold", "LeaveOneOut", "RepeatedKFold", "RepeatedStratifiedKFold", "ShuffleSplit"),
+    *("StratifiedGroupKFold", "StratifiedKFold", "StratifiedShuffleSplit", "TimeSeriesSplit"),
+)
+_METRICS = {
+    "classification": (
+        *("accuracy_score", "balanced_accuracy_score", "brier_score_loss", "cohen_kappa_score", "f1_score"),
+        *("jaccard_score", "log_loss", "matthews_corrcoef", "precision_score", "recall_score"),
+    ),
+    "ranking": ("average_precision_score", "roc_auc_score"),
+    "regression": (
+        *("explained_variance_score", "max_error", "mean_absolute_error", "mean_absolute_percentage_error"),
+        *("mean_gamma_deviance", "mean_poisson_deviance", "mean_squared_error", "mean_squared_log_error"),
+        *("median_absolute_error", "r2_score", "root_mean_squared_error", "root_mean_squared_log_error"),
+    ),
+}
+_LOSSES = (
+    *("AbsoluteError", "ExponentialLoss", "HalfBinomialLoss", "HalfGammaLoss", "HalfMultinomialLoss"),
+    *("HalfPoissonLoss", "HalfSquaredError", "HuberLoss", "PinballLoss"),
+)
+_LINKS = ("HalfLogitLink", "IdentityLink", "Interval", "LogLink", "LogitLink", "MultinomialLogit")
+
+_MOST_TRIED = 10**6  # features up to which a model is tried on a row
+
+HARMLESS = frozenset(
+    {
+        "functools.partial",  # only around check_array, see _suspicious
+        "numpy.dtype",
+        "secateur.costs.features.FeatureCost",
+        "secateur.training.budget_forest.BudgetForestClassifier",
+        "sklearn.compose._column_transformer._RemainderColsList",
+        "sklearn.ensemble._hist_gradient_boosting.binning._BinMapper",
+        "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
+        "sklearn.metrics._scorer._PassthroughScorer",
+        "sklearn.metrics._scorer._PredictScorer",
+        "sklearn.metrics._scorer._ProbaScorer",
+        "sklearn.metrics._scorer._Scorer",
+        "sklearn.metrics._scorer._ThresholdScorer",
+        "sklearn.tree._tree.Tree",
+        "sklearn.utils._metadata_requests.MetadataRequest",
+        "sklearn.utils._metadata_requests.MethodMetadataRequest",
+        "sklearn.utils.validation.check_array",
+        *(f"sklearn._loss._loss.Cy{name}" for name in _LOSSES),
+        *(f"sklearn._loss.loss.{name}" for name in _LOSSES),
+        *(f"sklearn._loss.link.{name}" for name in _LINKS),
+        *(f"sklearn.model_selection._split.{name}" for name in _SPLITTERS),
+        *(f"sklearn.metrics._{kind}.{name}" for kind, names in _METRICS.items() for name in names),
+    }
+)
+"""Types and functions that fitted tree models, pipelines and searches hold, and that skops does not always trust."""
+
+_MOVED = {b'"__module__": "_loss"': b'"__module__": "sklearn._loss._loss"'}
+"""Words in files of scikit-learn 1.6, which named compiled losses without their package, and the words of today."""
+
+_SCHEMA = "schema.json"
+
+
+def read_skops(file: Path, *, trust: bool = False) -> Any:
+    """Read a model; without trust only if it is made of types known to be harmless.
+
+    Raises
+    ------
+    ValueError
+        If the file holds other types, is damaged, or holds a tree that is not one.
+    """
+    skops = _import_skops()
+    with _told(file):
+        size = unpacked_size(file)
+    check_unpacked(size, file, "If you know where it comes from, load it with skops and pass the model.")
+    with _told(file):
+        data = _with_names_of_today(file)
+        found = skops.get_untrusted_types(data=data)
+    unknown = [name for name in found if name not in HARMLESS]
+    if unknown and not trust:
+        raise ValueError(
+            f"{file} holds types that are not known to be harmless: {quoted(unknown)}. Only known types are built "
+            "from a file. If you know where it comes from, pass trust=True (--trust)."
+        )
+    with _told(file):
+        model = _build(data, found)
+        parts = list(_parts(model))
+        reasons = (_broken(part) or (None if trust else _suspicious(part)) for part in parts)
+        reason = next(filter(None, reasons), None) or next(filter(None, map(_cannot_predict, parts)), None)
+    if reason:
+        raise ValueError(f"{file} is damaged or was tampered with: {reason}. Save the model again.")
+    return model
+
+
+def write_skops(model: Any, stream: IO[bytes]) -> None:
+    """Write a model, compressed; as it is where it would shrink more than a reader trusts."""
+    skops = _import_skops()
+    data = skops.dumps(model, compression=zipfile.ZIP_DEFLATED)
+    if not fits(unpacked_size(io.BytesIO(data)), len(data)):
+        data = skops.dumps(model)
+    stream.write(data)
+
+
+def _with_names_of_today(file: Path) -> bytes:
+    """Return what a file holds, with types that have moved since named where they are now."""
+    data = file.read_bytes()
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        schema = archive.read(_SCHEMA)
+        if not any(word in schema for word in _MOVED):
+            return data
+        for then, now in _MOVED.items():
+            schema = schema.replace(then, now)
+        written = io.BytesIO()
+        with zipfile.ZipFile(written, "w") as renewed:
+            for name in archive.namelist():
+                renewed.writestr(name, schema if name == _SCHEMA else archive.read(name))
+    return written.getvalue()
+
+
+def _import_skops() -> Any:
+    try:
+        import skops.io
+    except ImportError as error:
+        raise ImportError(
+            "A .skops file needs skops, which is not installed. Run: pip install 'secateur[skops]'; "
+            "or use .joblib, which needs trust when it is loaded."
+        ) from error
+    return skops.io
+
+
+@contextmanager
+def _told(file: Path) -> Iterator[None]:
+    """Say of whatever damaged bytes raise, which can be anything, what it means."""
+    try:
+        yield
+    except Exception as error:
+        text = str(error).strip().splitlines()
+        raise ValueError(
+            f"{file} cannot be read as a .skops file ({text[0] if text else type(error).__name__}); it is damaged, or "
+            "was written with other versions of skops or scikit-learn. Save the model again with the versions "
+            "installed."
+        ) from error
+
+
+def _build(data: bytes, trusted: list[str]) -> Any:
+    """Return the model, once all that trees would be built from was looked at: scikit-learn builds them of anything."""
+    from skops.io._audit import audit_tree, get_tree
+    from skops.io._utils import LoadContext
+
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        schema = json.loads(archive.read(_SCHEMA))
+        root = get_tree(schema, LoadContext(src=archive, protocol=schema["protocol"]), trusted=trusted)
+        audit_tree(root, trusted=trusted)
+        for node in _inner_first(root):
+            if type(node).__name__ == "TreeNode":
+                _check_tree(node.children["args"].construct(), node.children["attrs"].construct())
+        return root.construct()
+
+
+def _inner_first(root: Any) -> Iterator[Any]:
+    """Yield the plan of every object, after the plans of what it is made of."""
+    seen, stack = set(), [(root, False)]
+    while stack:
+        node, opened = stack.pop()
+        if opened:
+            yield node
+        elif hasattr(node, "children") and id(node) not in seen:
+            seen.add(id(node))
+            stack.append((node, True))
+            stack += [(child, False) for child in _children(node)]
+
+
+def _children(node: Any) -> Iterator[Any]:
+    for child in node.children.values():
+        yield from child if isinstance(child, list | tuple) else child.values() if isinstance(child, dict) else [child]
+
+
+def _check_tree(made_with: Any, state: Any) -> None:
+    """Raise ValueError unless a tree has a number of classes for each output, and as many nodes as it says."""
+    n_features, n_classes, n_outputs = made_with
+    counts = (n_features, n_outputs, state["node_count"], state["max_depth"])
+    if any(type(number) is not int or not 0 <= number < 2**31 for number in counts):
+        raise ValueError("a tree has a count that is no number")
+    if not isinstance(n_classes, np.ndarray) or n_classes.dtype != np.intp or n_classes.shape != (n_outputs,):
+        raise ValueError("a tree has no number of classes for each of its outputs")
+    if not n_outputs or n_classes.min() < 1 or n_classes.max() >= 2**31:
+        raise ValueError("a tree has outputs without classes")
+    nodes = state["nodes"]
+    if not isinstance(nodes, np.ndarray) or nodes.shape != (state["node_count"],) or not len(nodes):
+        raise ValueError("a tree has more or fewer nodes than it says")
+
+
+def _parts(root: Any) -> Iterator[Any]:
+    """Yield every object inside `root`, itself included, once."""
+    seen: dict[int, Any] = {}  # holding the objects keeps their ids from being used again
+    stack = [root]
+    while stack:
+        part = stack.pop()
+        if id(part) in seen or isinstance(part, type | types.ModuleType | types.FunctionType):
+            continue
+        seen[id(part)] = part
+        yield part
+        stack.extend(part.ravel().tolist() if _holds_objects(part) else gc.get_referents(part))
+
+
+def _holds_objects(part: Any) -> bool:
+    return isinstance(part, np.ndarray) and part.dtype == object
+
+
+def _suspicious(part: Any) -> str | None:
+    """Return why a call that is stored in the file must not be made, or None."""
+    if isinstance(part, functools.partial) and part.func is not check_array:
+        return f"it holds a call of {part.func!r}"
+    return None
+
+
+def _broken(part: Any) -> str | None:
+    """Return why a part of a model must not be walked, or None if it may."""
+    if isinstance(part, Tree):
+        leaf = part.children_left == -1
+        reason = _broken_nodes(part.children_left, part.children_right, part.feature, leaf, part.n_features)
+        return reason or ("a tree is deeper than it says" if _depth(part) > part.max_depth else None)
+    if isinstance(part, BaseDecisionTree) and hasattr(part, "tree_"):
+        fits = part.tree_.n_features == part.n_features_in_ and _same_classes(part, part.tree_.n_classes)
+        return None if fits else "a tree expects other features than its model, or other classes"
+    if isinstance(part, BaseForest) and hasattr(part, "estimators_"):
+        fits = all(_same_classes(part, tree.tree_.n_classes) for tree in part.estimators_)
+        return None if fits else "a tree has other classes than its forest"
+    if isinstance(part, BaseGradientBoosting):
+        return _broken_stages(part)
+    if isinstance(part, BaseHistGradientBoosting):
+        return _broken_predictors(part)
+    return None
+
+
+def _same_classes(model: Any, n_classes: NDArray[np.intp]) -> bool:
+    """Return whether a model has labels for as many classes as a tree of it, for each output."""
+    if model.n_outputs_ != len(n_classes):
+        return False
+    if not is_classifier(model):
+        return True
+    labels = model.classes_ if isinstance(model.classes_, list) else [model.classes_]
+    told = np.atleast_1d(model.n_classes_)
+    return np.array_equal(told, n_classes) and [len(names) for names in labels] == told.tolist()
+
+
+def _cannot_predict(model: Any) -> str | None:
+    """Return what a fitted ensemble says when it cannot predict a row of zeros; none that prepares its rows is asked.
+
+    Trees must have been looked at before: they are walked.
+    """
+    if not isinstance(model, BaseForest | BaseGradientBoosting | BaseHistGradientBoosting):
+        return None
+    prepares = getattr(model, "_preprocessor", None) is not None or _starts_elsewhere(model)
+    if not hasattr(model, "n_features_in_") or prepares or model.n_features_in_ > _MOST_TRIED:
+        return None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model.predict(np.zeros((1, model.n_features_in_)))
+    except Exception as error:  # whatever scikit-learn does not expect of its own attributes
+        return f"it cannot predict ({type(error).__name__})"
+    return None
+
+
+def _starts_elsewhere(model: Any) -> bool:
+    """Return whether a model is boosted on top of one that may want other rows than numbers."""
+    first = getattr(model, "init_", None)
+    return not (first is None or isinstance(first, str | DummyClassifier | DummyRegressor))
+
+
+def _broken_nodes(
+    left: NDArray[Any], right: NDArray[Any], feature: NDArray[Any], leaf: NDArray[np.bool_], n_features: int
+) -> str | None:
+    """Return what is wrong with the nodes of a tree; every library numbers children after their parent."""
+    node = np.arange(len(leaf))[~leaf]
+    for child in (left[~leaf].astype(np.int64), right[~leaf].astype(np.int64)):
+        if (child <= node).any() or (child >= len(leaf)).any():
+            return "a tree has a child outside itself"
+    used = feature[~leaf]
+    if not len(leaf) or (used < 0).any() or (used >= n_features).any():
+        return "a tree has no nodes, or looks at a feature that is not there"
+    return None
+
+
+def _depth(tree: Tree) -> int:
+    """Return how deep a tree is; scikit-learn makes room for as much as the tree says."""
+    level, depth = np.zeros(1, np.intp), -1
+    while len(level):
+        depth += 1
+        level = level[tree.children_left[level] != -1]
+        level = np.unique(np.concatenate([tree.children_left[level], tree.children_right[level]]))
+    return depth
+
+
+def _broken_stages(model: Any) -> str | None:
+    """Return what is wrong with the trees of a GradientBoosting model, which are walked without a look at each."""
+    stages = getattr(model, "estimators_", None)
+    if stages is None:
+        return None
+    n_classes = getattr(model, "n_classes_", 1)
+    if stages.ndim != 2 or stages.shape[1] != (n_classes if n_classes > 2 else 1):
+        return "the stages do not match the classes"
+    fits = all(tree.tree_.n_features == model.n_features_in_ for tree in stages.ravel())
+    return None if fits else "a tree expects other features than its model"
+
+
+def _broken_predictors(model: Any) -> str | None:
+    """Return what is wrong with the trees of a HistGradientBoosting model, or with where its sums start."""
+    if getattr(model, "_baseline_prediction", np.zeros(1)).dtype != np.float64:
+        return "its sums are not of 64 bits"
+    for predictor in (predictor for stage in getattr(model, "_predictors", ()) for predictor in stage):
+        nodes, bitsets = predictor.nodes, predictor.raw_left_cat_bitsets
+        leaf = nodes["is_leaf"].astype(bool)
+        reason = _broken_nodes(nodes["left"], nodes["right"], nodes["feature_idx"], leaf, model.n_features_in_)
+        if reason:
+            return reason
+        split = nodes[~leaf & nodes["is_categorical"].astype(bool)]
+        if not len(split):
+            continue
+        if (split["bitset_idx"] >= len(bitsets)).any() or bitsets.shape[1:] != (8,):
+            return "a categorical split has no list of categories"
+        if not np.asarray(model._bin_mapper.is_categorical_)[split["feature_idx"]].all():
+            return "a categorical split looks at a numeric feature"
+    return None

@@ -1,0 +1,140 @@
+"""Rows to leaves, and leaves to predictions: a forest evaluated exactly as its library does."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secateur import kernels
+from secateur.forest import Forest, Leaves
+from secateur.forest.subforest import Decision, apply_decision, kept_trees
+
+
+def route(forest: Forest, X: NDArray[np.floating]) -> Leaves:
+    """Return the leaf each row reaches in each tree.
+
+    Parameters
+    ----------
+    forest : Forest
+    X : (n_rows, n_features) array
+        Cast to the forest's `input_dtype` before any comparison, as the library would.
+
+    Returns
+    -------
+    (n_trees, n_rows) array of the smallest unsigned type that fits
+        Nodes counted from the root of their tree.
+    """
+    with np.errstate(over="ignore"):  # beyond float32 is infinite
+        X = np.ascontiguousarray(X, dtype=forest.input_dtype)
+    if forest.zero_is_missing:
+        X = without_zeros(X, forest.zero_is_missing)
+    leaves = np.empty((forest.n_trees, len(X)), leaf_type(forest))
+    if not forest.is_split.any():  # nothing to look at, perhaps not even a feature
+        leaves[:] = 0
+        return leaves
+    tree = (forest.tree_start, forest.right, forest.feature, inclusive_threshold(forest), forest.default_left)
+    lists = forest.categories
+    if len(lists.row):
+        kernels.route_categorical(X, *tree, lists.row, lists.start, lists.code, lists.left, lists.other_left, leaves)
+    else:
+        kernels.route_numeric(X, *tree, leaves)
+    return leaves
+
+
+def without_zeros(X: NDArray[np.floating], columns: tuple[int, ...]) -> NDArray[np.floating]:
+    """Return X with NaN for the zeros of some columns; LightGBM calls a zero what is not beyond 1e-35 in float32."""
+    X = X.copy()
+    for column in columns:
+        X[np.abs(X[:, column]) <= np.float32(1e-35), column] = np.nan
+    return X
+
+
+def leaf_type(forest: Forest) -> np.dtype[Any]:
+    """Return the smallest unsigned type that can number the nodes of every tree."""
+    return np.min_scalar_type(int(np.diff(forest.tree_start).max(initial=1)) - 1)
+
+
+def inclusive_threshold(forest: Forest) -> NDArray[np.float64]:
+    """Return thresholds for `<=` that part the numbers as the forest's own comparison does.
+
+    x < t is x <= the number just below t; below minus infinity there is none, and NaN lets nothing pass.
+    """
+    if forest.comparison == "<=":
+        return forest.threshold
+    return np.where(forest.threshold == -np.inf, np.nan, np.nextafter(forest.threshold, -np.inf))
+
+
+def raw_scores(
+    forest: Forest,
+    leaves: Leaves,
+    decision: Decision | None = None,
+    offset: NDArray[np.float64] | None = None,
+    voters: NDArray[np.bool_] | None = None,
+) -> NDArray[np.floating]:
+    """Return the sums a forest gives before its link, (n_rows, n_outputs), in its `sum_dtype`.
+
+    With a `decision` that raises no node, the sums of the pruned forest, without building it. `offset`
+    (n_rows, n_outputs) is a start that differs by row, as from boosting on top of another model. `voters`
+    (n_trees, n_rows) says which trees of a mean may speak for a row; NaN where none does.
+    """
+    keep = np.ones(forest.n_nodes, bool)
+    if decision is not None:
+        keep = decision.keep
+        forest = apply_decision(forest, decision)
+    lifted = kernels.lift(forest.parent, keep)
+    if forest.aggregation == "median":
+        return _weighted_median(forest, leaves, lifted, kept_trees(forest, keep))
+    base = forest.base.astype(forest.sum_dtype)
+    weight = forest.tree_weight
+    scaled = forest.addition == "scaled" and len(weight) > 0 and bool((weight == weight[0]).all())
+    out = np.tile(np.zeros_like(base) if forest.addition == "scaled" else base, (leaves.shape[1], 1))
+    if offset is not None:
+        out += offset.astype(forest.sum_dtype)
+    if forest.addition == "fours":
+        kernels.add_trees_by_fours(leaves, forest.tree_start, lifted, forest.value, weight, out)
+    else:
+        kernels.add_trees(
+            leaves,
+            forest.tree_start,
+            lifted,
+            _around_base(forest) if forest.addition == "around_base" else forest.value,
+            np.ones_like(weight) if scaled else weight,
+            forest.tree_output,
+            np.empty((0, 0), bool) if voters is None else voters,
+            out,
+        )
+    if scaled:
+        out *= weight[0]
+    if forest.addition == "scaled":
+        out += base
+    if forest.aggregation != "mean":
+        return out
+    if voters is not None:
+        heard = (forest.tree_weight * kept_trees(forest, keep)) @ voters
+        with np.errstate(invalid="ignore"):
+            return out / (forest.unit * heard)[:, None]
+    # A divisor of 0 (an isolation forest grown on single rows) means the score of a certain outlier.
+    return out / forest.divisor if forest.divisor else np.ones_like(out)
+
+
+def _around_base(forest: Forest) -> NDArray[np.float64]:
+    """Return what is left of each value, (n_nodes, width), when the base has been added and taken away."""
+    tree = np.repeat(np.arange(forest.n_trees), np.diff(forest.tree_start))
+    output = forest.tree_output[tree]
+    base = np.where(output[:, None] < 0, forest.base, forest.base[np.maximum(output, 0)][:, None])
+    base = base[:, : forest.value.shape[1]].astype(forest.sum_dtype)
+    return ((base + forest.value.astype(forest.sum_dtype)) - base).astype(np.float64)
+
+
+def _weighted_median(
+    forest: Forest, leaves: Leaves, lifted: NDArray[np.int32], standing: NDArray[np.bool_]
+) -> NDArray[np.float64]:
+    """Return for each row the smallest tree value with at least half of the weight at or below it."""
+    trees = np.flatnonzero(standing)
+    nodes = lifted[forest.root[trees, None] + leaves[trees]]
+    values = forest.value[nodes, 0].T
+    order = np.argsort(values, axis=1)
+    weight = np.cumsum(forest.tree_weight[trees][order], axis=1)
+    middle = (weight >= 0.5 * weight[:, -1:]).argmax(axis=1)
+    rows = np.arange(len(values))
+    return values[rows, order[rows, middle]][:, None]

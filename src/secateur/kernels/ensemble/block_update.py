@@ -1,0 +1,258 @@
+"""The subtree, and the leaf values, that are best for a tree given all others: from sums over its leaves, without rows.
+
+The arrays are those of `secateur.kernels.ensemble.block_descent`.
+"""
+
+import numpy as np
+
+from secateur.kernels._jit import kernel
+
+KEEP, REFIT, SCALE, SCALE_SPARSE = 0, 1, 2, 3
+"""What a kept leaf adds: its own value, a value fitted with a ridge, its own value times a factor of the tree."""
+
+
+@kernel
+def choose_subtree(
+    tree: int,
+    start: int,
+    stop: int,
+    right: np.ndarray,
+    depth: np.ndarray,
+    share: np.ndarray,
+    own: np.ndarray,
+    as_leaf: np.ndarray,
+    as_split: np.ndarray,
+    status: np.ndarray,
+    part: np.ndarray,
+    factor: np.ndarray,
+    penalty: float,
+    ridge: float,
+    centre: float,
+    values: int,
+    layered: bool,
+    frozen: bool,
+    tolerance: float,
+    newton: bool,
+    bounded: bool,
+    room: np.ndarray,
+    numbers: np.ndarray,
+    state: np.ndarray,
+) -> tuple:
+    """Choose the best subtree of a tree; return the gain, for logits by a parabola, and the factor of its values.
+
+    `room[0]` and `numbers[0]` hold the pull and the curvature of the rows in each leaf; `bounded` takes for the latter
+    the most it can be. Writes the status of the nodes into `state` and what they add into `room[3]`, for squared error
+    only if the gain is more than `tolerance`.
+    """
+    n, width = stop - start, part.shape[1]
+    pulled, sums, fitted, fresh = room[0], room[1], room[2], room[3]
+    curve, flow, best = numbers[0], numbers[1], numbers[2]
+    half = 0.5 if newton else 1.0
+    # From the back: sums of what rows want from this tree, `sums`, and of their curvature, `flow`; then the cost of
+    # every node as a leaf, relative to rows that get nothing, and of the best subtree there. `old` is the cost of
+    # the tree as it is, on the same scale.
+    old = _cost_of_factor(status[start], factor[tree], ridge, values, half)
+    for v in range(n - 1, -1, -1):
+        u = start + v
+        if right[u] == -1:
+            if newton:
+                flow[v] = 0.25 * share[u] if bounded else curve[v]
+            else:
+                flow[v] = share[u]
+            for k in range(width):
+                sums[v, k] = pulled[v, k] + flow[v] * part[u, k]
+                old += half * part[u, k] * (flow[v] * part[u, k] - 2.0 * sums[v, k])
+        else:
+            b = right[u] - start
+            flow[v] = flow[v + 1] + flow[b]
+            for k in range(width):
+                sums[v, k] = sums[v + 1, k] + sums[b, k]
+        cost = 0.0
+        for k in range(width):
+            if values == REFIT:
+                bend, home = flow[v] + ridge, centre * own[u, k]
+                wanted = sums[v, k] + ridge * home
+                fitted[v, k] = wanted / bend if bend > 0.0 else 0.0
+                cost += ridge * home * home - fitted[v, k] * wanted
+            else:
+                fitted[v, k] = own[u, k]
+                cost += own[u, k] * (flow[v] * own[u, k] - 2.0 * sums[v, k])
+        best[v] = half * cost + penalty * as_leaf[u]
+        state[v] = 2
+        if status[u] == 1:
+            old += penalty * as_split[u]
+        elif status[u] == 2:
+            old += penalty * as_leaf[u]
+            if values == REFIT:
+                for k in range(width):
+                    old += half * ridge * (part[u, k] - centre * own[u, k]) ** 2
+        if right[u] != -1 and not layered:
+            both = best[v + 1] + best[right[u] - start] + penalty * as_split[u]
+            if (frozen and status[u] == 1) or (not frozen and both < best[v]):
+                best[v] = both
+                state[v] = 1
+    new, times = best[0], 1.0
+    if layered:
+        free = not newton and values <= REFIT and not frozen  # the intercept may move with the tree
+        new, times = _best_layer(
+            start,
+            n,
+            right,
+            depth,
+            own,
+            as_leaf,
+            as_split,
+            sums,
+            flow,
+            fitted,
+            best,
+            state,
+            penalty,
+            ridge,
+            values,
+            free,
+        )
+    elif new >= 0.0 and not frozen:
+        new, state[0] = 0.0, 0
+    gain = old - new
+    if gain > tolerance or newton:
+        _spread_values(start, n, right, state, fitted, times, fresh)
+    return gain, times
+
+
+@kernel
+def _best_layer(
+    start: int,
+    n: int,
+    right: np.ndarray,
+    depth: np.ndarray,
+    own: np.ndarray,
+    as_leaf: np.ndarray,
+    as_split: np.ndarray,
+    sums: np.ndarray,
+    flow: np.ndarray,
+    fitted: np.ndarray,
+    best: np.ndarray,
+    state: np.ndarray,
+    penalty: float,
+    ridge: float,
+    values: int,
+    free: bool,
+) -> tuple:
+    """Choose the depth below which a tree is cut; return its cost and the factor of its values.
+
+    `best` holds the costs of nodes as leaves, with the values `fitted`. `free` takes into account that the intercept
+    then moves to the mean of what is left, which lowers the loss by (Σ residuals)² / Σ weights; before, it is at the
+    mean. Writes the new status into `state`.
+    """
+    deepest = 0
+    for v in range(n):
+        deepest = max(deepest, depth[start + v])
+    ends = np.zeros(deepest + 1)  # cost of the leaves when all below this depth is cut
+    price = np.zeros(deepest + 1)  # the part of it that is penalty
+    match = np.zeros(deepest + 1)  # ⟨pull, own values⟩ and ⟨own values, own values⟩ over the rows
+    norm = np.zeros(deepest + 1)
+    added = np.zeros((deepest + 1, own.shape[1]))  # Σ weight · value over the rows
+    for v in range(n):
+        u = start + v
+        last = deepest if right[u] == -1 else depth[u]
+        inner, square = 0.0, 0.0
+        if values >= SCALE:
+            for k in range(own.shape[1]):
+                inner += own[u, k] * sums[v, k]
+                square += own[u, k] * own[u, k] * flow[v]
+        for d in range(depth[u], last + 1):
+            ends[d] += best[v]
+            price[d] += penalty * as_leaf[u]
+            match[d] += inner
+            norm[d] += square
+            for k in range(own.shape[1]):
+                added[d, k] += flow[v] * fitted[v, k]
+        if right[u] != -1:
+            for d in range(depth[u] + 1, deepest + 1):
+                ends[d] += penalty * as_split[u]
+                price[d] += penalty * as_split[u]
+    least, cut, times = 0.0, -1, 1.0
+    if free:
+        for k in range(own.shape[1]):
+            least -= sums[0, k] ** 2 / flow[0]
+    for d in range(deepest + 1):
+        cost, factor = ends[d], 1.0
+        if free:
+            for k in range(own.shape[1]):
+                cost -= (sums[0, k] - added[d, k]) ** 2 / flow[0]
+        if values == SCALE:
+            factor = match[d] / (norm[d] + ridge) if norm[d] + ridge > 0.0 else 0.0
+            cost = price[d] - factor * match[d]
+        elif values == SCALE_SPARSE:
+            factor = match[d] / norm[d] if norm[d] > 0.0 else 0.0
+            cost = price[d] - factor * match[d] + ridge
+        if cost < least:
+            least, cut, times = cost, d, factor
+    for v in range(n):
+        u = start + v
+        if depth[u] > cut:
+            state[v] = 0
+        else:
+            state[v] = 2 if depth[u] == cut or right[u] == -1 else 1
+    return least, times
+
+
+@kernel
+def _spread_values(
+    start: int, n: int, right: np.ndarray, state: np.ndarray, fitted: np.ndarray, times: float, fresh: np.ndarray
+) -> None:
+    """Clear the status of what is below kept leaves, and write what each node adds: its leaf's value, or nothing."""
+    width = fitted.shape[1]
+    for v in range(n):
+        if v == 0 or state[v] == 2:
+            for k in range(width):
+                fresh[v, k] = times * fitted[v, k] if state[v] == 2 else 0.0
+        elif state[v] == 1:
+            for k in range(width):
+                fresh[v, k] = 0.0
+        if right[start + v] != -1 and state[v] != 1:  # children are not there, and say what their parent says
+            a, b = v + 1, right[start + v] - start
+            state[a] = state[b] = 0
+            for k in range(width):
+                fresh[a, k] = fresh[b, k] = fresh[v, k]
+
+
+@kernel
+def _cost_of_factor(status: int, factor: float, ridge: float, values: int, half: float) -> float:
+    """Return what the factor of a tree costs, if it is there."""
+    if status != 0 and values == SCALE:
+        return half * ridge * factor * factor
+    if status != 0 and values == SCALE_SPARSE:
+        return half * ridge
+    return 0.0
+
+
+@kernel
+def price_gain(
+    start: int,
+    n: int,
+    own: np.ndarray,
+    as_leaf: np.ndarray,
+    as_split: np.ndarray,
+    status: np.ndarray,
+    part: np.ndarray,
+    state: np.ndarray,
+    fresh: np.ndarray,
+    penalty: float,
+    ridge: float,
+    centre: float,
+) -> float:
+    """Return by how much penalty and ridge together fall, for losses of logits with values refitted or kept."""
+    gain = 0.0
+    for v in range(n):
+        u = start + v
+        if status[u] == 1:
+            gain += penalty * as_split[u]
+        elif status[u] == 2:
+            gain += penalty * as_leaf[u] + 0.5 * ridge * (part[u, 0] - centre * own[u, 0]) ** 2
+        if state[v] == 1:
+            gain -= penalty * as_split[u]
+        elif state[v] == 2:
+            gain -= penalty * as_leaf[u] + 0.5 * ridge * (fresh[v, 0] - centre * own[u, 0]) ** 2
+    return gain

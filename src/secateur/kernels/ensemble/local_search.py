@@ -1,0 +1,165 @@
+"""Making the state of a block descent smaller: a tree dropped, the weakest splits collapsed.
+
+The arrays are those of `secateur.kernels.ensemble.block_descent`.
+"""
+
+import numpy as np
+
+from secateur.kernels._jit import kernel
+from secateur.kernels.ensemble.block_descent import move_rows, sum_rows
+from secateur.kernels.ensemble.block_update import REFIT
+
+
+@kernel
+def drop_tree(
+    leaf: np.ndarray,
+    weight: np.ndarray,
+    pull: np.ndarray,
+    chance: np.ndarray,
+    column: int,
+    start: int,
+    stop: int,
+    status: np.ndarray,
+    part: np.ndarray,
+) -> None:
+    """Take one tree out of the state."""
+    nothing = np.zeros((stop - start, part.shape[1]))
+    move_rows(leaf, weight, pull, chance, column, start, part.shape[1], part, nothing)
+    status[start:stop] = 0
+    part[start:stop] = 0.0
+
+
+@kernel
+def weakest_collapses(
+    leaves: np.ndarray,
+    weight: np.ndarray,
+    pull: np.ndarray,
+    chance: np.ndarray,
+    tree_start: np.ndarray,
+    tree_output: np.ndarray,
+    right: np.ndarray,
+    share: np.ndarray,
+    own: np.ndarray,
+    as_leaf: np.ndarray,
+    as_split: np.ndarray,
+    status: np.ndarray,
+    part: np.ndarray,
+    ridge: float,
+    values: int,
+) -> tuple:
+    """Return for each tree the split above two kept leaves whose collapse costs the least loss per price saved.
+
+    The node is -1 where there is none; collapsing a root drops the tree. Also the cost per price, and the new value: a
+    fitted one is the best for rows whose leaves have theirs. What else the rows would ask for is not heeded, as they
+    ask it of all trees at once, and were it given by many there would be no end to it.
+    """
+    n_trees, width = leaves.shape[0], part.shape[1]
+    largest = (tree_start[1:] - tree_start[:-1]).max() if n_trees > 0 else 1
+    sums, flow = np.empty((largest, width)), np.empty(largest)
+    node, rate, value = np.full(n_trees, -1), np.full(n_trees, np.inf), np.zeros((n_trees, width))
+    newton = chance.shape[0] > 0
+    for tree in range(n_trees):
+        start, n = tree_start[tree], tree_start[tree + 1] - tree_start[tree]
+        if status[start] == 1:
+            sum_rows(leaves[tree], weight, pull, chance, max(tree_output[tree], 0), n, width, sums, flow)
+            node[tree], rate[tree] = weakest_collapse(
+                start,
+                n,
+                right,
+                share,
+                own,
+                as_leaf,
+                as_split,
+                status,
+                part,
+                ridge,
+                values,
+                newton,
+                sums,
+                flow,
+                value[tree],
+            )
+    return node, rate, value
+
+
+@kernel
+def weakest_collapse(
+    start: int,
+    n: int,
+    right: np.ndarray,
+    share: np.ndarray,
+    own: np.ndarray,
+    as_leaf: np.ndarray,
+    as_split: np.ndarray,
+    status: np.ndarray,
+    part: np.ndarray,
+    ridge: float,
+    values: int,
+    newton: bool,
+    sums: np.ndarray,
+    flow: np.ndarray,
+    value: np.ndarray,
+) -> tuple:
+    """Return what `weakest_collapses` does for one tree, from the pull and the curvature of the rows in its leaves.
+
+    Writes sums over the rows of other nodes into `sums` and `flow`, and the new value into `value`.
+    """
+    width = part.shape[1]
+    node, rate = -1, np.inf
+    half = 0.5 if newton else 1.0
+    fitted = np.empty(width)
+    for v in range(n - 1, -1, -1):
+        u = start + v
+        if right[u] == -1:
+            if not newton:
+                flow[v] = share[u]
+            continue
+        a, b = v + 1, right[u] - start
+        flow[v] = flow[a] + flow[b]
+        for k in range(width):
+            sums[v, k] = sums[a, k] + sums[b, k]
+        if status[u] != 1 or status[start + a] != 2 or status[start + b] != 2:
+            continue
+        saved = as_split[u] + as_leaf[start + a] + as_leaf[start + b] - (as_leaf[u] if v > 0 else 0.0)
+        cost = 0.0
+        for k in range(width):
+            fitted[k] = 0.0
+            if v > 0:
+                fitted[k] = own[u, k]
+                if values == REFIT:
+                    wanted = (flow[a] + ridge) * part[start + a, k] + (flow[b] + ridge) * part[start + b, k]
+                    bend = flow[v] + ridge
+                    fitted[k] = wanted / bend if bend > 0.0 else 0.0
+            cost += ridge * fitted[k] * fitted[k]
+            for c in (a, b):
+                step = fitted[k] - part[start + c, k]
+                cost += step * (flow[c] * step - 2.0 * sums[c, k]) - ridge * part[start + c, k] ** 2
+        if saved > 0.0 and half * cost < rate * saved:
+            node, rate = u, half * cost / saved
+            value[:] = fitted
+    return node, rate
+
+
+@kernel
+def collapse(
+    leaf: np.ndarray,
+    weight: np.ndarray,
+    pull: np.ndarray,
+    chance: np.ndarray,
+    column: int,
+    start: int,
+    stop: int,
+    node: int,
+    end: int,
+    value: np.ndarray,
+    status: np.ndarray,
+    part: np.ndarray,
+) -> None:
+    """Make a split a leaf with a value; a root goes altogether."""
+    fresh = part[start:stop].copy()
+    fresh[node - start : end - start] = value
+    move_rows(leaf, weight, pull, chance, column, start, part.shape[1], part, fresh)
+    part[start:stop] = fresh
+    status[node:end] = 0
+    if node != start:
+        status[node] = 2

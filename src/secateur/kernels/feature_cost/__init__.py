@@ -1,0 +1,1 @@
+"""Kernels of `secateur.solvers.feature_cost` and `secateur.costs`."""

@@ -1,0 +1,251 @@
+"""The best closures of splits and items at every penalty, as one critical penalty per split.
+
+At a penalty L a closure is worth its profits less L times its prices. The smallest best closures are nested: they
+shrink as L grows. So one starts from a segment, what lies between two best closures (everything and nothing at first),
+and asks for the best closure at the L where the whole segment is worth nothing. If none is worth more, the segment
+leaves as a whole at this L. Otherwise what is in the best closure leaves later and the rest earlier: two smaller
+segments, of which neither needs to know of the other. 2 B − 1 closures for B critical penalties, exact in integers.
+"""
+
+import numpy as np
+
+from secateur.kernels._jit import kernel
+from secateur.kernels.feature_cost.preflow import Network, Preflow, empty_network, empty_preflow, saturate
+
+
+@kernel
+def worthwhile(parent: np.ndarray, profit: np.ndarray) -> np.ndarray:
+    """Return which splits are in the smallest best closure if nothing costs anything, (n_splits,).
+
+    `parent` numbers splits, parents before children.
+    """
+    value = profit.copy()
+    for h in range(len(parent) - 1, -1, -1):
+        if parent[h] != -1 and value[h] > 0:
+            value[parent[h]] += value[h]
+    inside = np.zeros(len(parent), np.bool_)
+    for h in range(len(parent)):
+        inside[h] = value[h] > 0 and (parent[h] == -1 or inside[parent[h]])
+    return inside
+
+
+@kernel
+def inseparable(parent: np.ndarray, profit: np.ndarray, n_needs: np.ndarray) -> np.ndarray:
+    """Return for each split the highest split with which it always stays or leaves, (n_splits,).
+
+    A split that needs nothing and brings profit stays with its parent. One that brings none stays with its only child.
+    """
+    n = len(parent)
+    head = np.arange(n)
+    total = profit.copy()
+    n_children = np.zeros(n, np.int64)
+    for h in range(n):
+        if parent[h] != -1:
+            above = head[parent[h]]
+            if n_needs[h] == 0 and profit[h] > 0:
+                head[h] = above
+                total[above] += profit[h]
+            else:
+                n_children[above] += 1
+    for h in range(n):
+        if parent[h] == -1:
+            continue
+        above = head[parent[h]]
+        if head[h] != h:
+            head[h] = head[head[h]]
+        elif n_children[above] == 1 and total[above] <= 0:
+            head[h] = above
+            total[above] += total[h]
+            n_children[above] = n_children[h]
+    return head
+
+
+@kernel
+def closure_path(
+    parent: np.ndarray,
+    profit: np.ndarray,
+    price: np.ndarray,
+    start: np.ndarray,
+    need: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return for each node the fraction (over, under) from which on it is not in the smallest best closure, and counts.
+
+    Nodes that need nothing are never left out, which is 1 over 0. The counts are: closures made, segments that left
+    as a whole, edges of all networks together.
+
+    Parameters
+    ----------
+    parent : (n,)
+        Parents come before children.
+    profit : (n,) int64
+        All nodes together are a best closure at penalty 0.
+    price : (m,) int64
+        Positive. Σ |profit| · Σ price must be below 2⁶².
+    start, need : (n + 1,), (n_edges,)
+        The items that node h needs are `need[start[h] : start[h + 1]]`.
+    """
+    n, m, n_edges = len(parent), len(price), len(need)
+    over, under = np.ones(n, np.int64), np.zeros(n, np.int64)
+    counts = np.zeros(3, np.int64)
+    nodes, items, edges = np.arange(n).astype(np.int32), np.arange(m).astype(np.int32), need.copy()
+    degree = np.diff(start).astype(np.int32)
+    local_node, local_item = np.full(n, -1, np.int32), np.full(m, -1, np.int32)
+    net, pre = empty_network(n, m, n_edges), empty_preflow(n, m, n_edges)
+    stack = np.empty((n + 2, 6), np.int64)  # segments to do: where their nodes, items and edges begin and end
+    stack[0] = (0, n, 0, m, 0, n_edges)
+    n_left = 1 if n > 0 else 0
+    while n_left > 0:
+        n_left -= 1
+        n0, n1, i0, i1, e0, e1 = stack[n_left]
+        gain, cost = 0, 0
+        for q in range(n0, n1):
+            gain += profit[nodes[q]]
+        for q in range(i0, i1):
+            cost += price[items[q]]
+        if cost == 0:
+            counts[1] += 1
+            continue
+        shared = _greatest_divisor(gain, cost)
+        here = network_of(net, nodes[n0:n1], items[i0:i1], edges[e0:e1], degree[n0:n1], parent, local_node, local_item)
+        flows = _preflow_of(pre, n1 - n0, i1 - i0, e1 - e0)
+        for q in range(n1 - n0):
+            worth = profit[nodes[n0 + q]] * (cost // shared)
+            flows.excess[q] = max(worth, 0)
+            flows.room[q] = max(-worth, 0)
+        for q in range(i1 - i0):
+            flows.room[n1 - n0 + q] = price[items[i0 + q]] * (gain // shared)
+        left = saturate(here, flows)
+        counts[0] += 1
+        counts[2] += e1 - e0
+        if left == 0:
+            counts[1] += 1
+            for q in range(n0, n1):
+                over[nodes[q]], under[nodes[q]] = gain // shared, cost // shared
+            continue
+        a, b, c, d = _part(here, flows.queued, nodes[n0:n1], items[i0:i1], edges[e0:e1], degree[n0:n1])
+        stack[n_left] = (n0, n0 + a, i0, i0 + b, e0, e0 + c)
+        stack[n_left + 1] = (n0 + a, n1, i0 + b, i1, e0 + c, e0 + d)
+        n_left += 2
+    return over, under, counts
+
+
+@kernel
+def _greatest_divisor(a: int, b: int) -> int:
+    while b:
+        a, b = b, a % b
+    return a
+
+
+@kernel
+def network_of(
+    net: Network,
+    nodes: np.ndarray,
+    items: np.ndarray,
+    edges: np.ndarray,
+    degree: np.ndarray,
+    parent: np.ndarray,
+    local_node: np.ndarray,
+    local_item: np.ndarray,
+) -> Network:
+    """Return the network of a segment, in the memory of `net`; parents that are not in it are already taken."""
+    n, m, n_edges = len(nodes), len(items), len(edges)
+    here = Network(
+        net.parent[:n],
+        net.first_child[:n],
+        net.next_child[:n],
+        net.edge_start[: n + 1],
+        net.edge_item[:n_edges],
+        net.edge_node[:n_edges],
+        net.item_start[: m + 1],
+        net.item_edge[:n_edges],
+    )
+    for q in range(n):
+        local_node[nodes[q]] = q
+        here.first_child[q] = -1
+    for q in range(m):
+        local_item[items[q]] = q
+    here.edge_start[0] = 0
+    here.item_start[:] = 0
+    for q in range(n):
+        above = parent[nodes[q]]
+        above = local_node[above] if above != -1 else -1
+        here.parent[q] = above
+        if above != -1:
+            here.next_child[q] = here.first_child[above]
+            here.first_child[above] = q
+        here.edge_start[q + 1] = here.edge_start[q] + degree[q]
+        for e in range(here.edge_start[q], here.edge_start[q + 1]):
+            item = local_item[edges[e]]
+            here.edge_item[e] = item
+            here.edge_node[e] = q
+            here.item_start[item + 1] += 1
+    for q in range(m):
+        here.item_start[q + 1] += here.item_start[q]
+    for e in range(n_edges - 1, -1, -1):  # counting sort; each start ends up where the one before it was
+        item = here.edge_item[e]
+        here.item_start[item + 1] -= 1
+        here.item_edge[here.item_start[item + 1]] = e
+    for q in range(m):
+        here.item_start[q] = here.item_start[q + 1]
+    here.item_start[m] = n_edges
+    for q in range(n):
+        local_node[nodes[q]] = -1
+    return here
+
+
+@kernel
+def _preflow_of(pre: Preflow, n: int, m: int, n_edges: int) -> Preflow:
+    """Return an empty preflow for a segment, in the memory of `pre`."""
+    here = Preflow(
+        pre.excess[: n + m],
+        pre.up[:n],
+        pre.flow[:n_edges],
+        pre.room[: n + m],
+        pre.label[: n + m],
+        pre.current[: n + m],
+        pre.queue[: n + m],
+        pre.queued[: n + m],
+    )
+    here.excess[:] = 0
+    here.up[:] = 0
+    here.flow[:] = 0
+    return here
+
+
+@kernel
+def _part(
+    net: Network,
+    inside: np.ndarray,
+    nodes: np.ndarray,
+    items: np.ndarray,
+    edges: np.ndarray,
+    degree: np.ndarray,
+) -> tuple[int, int, int, int]:
+    """Move the best closure of a segment to its front; return how many nodes, items and edges that has, and all edges.
+
+    What the rest needs of the closure's items is paid for by the closure, so these edges are dropped.
+    """
+    n, m = len(nodes), len(items)
+    old_nodes, old_items, old_edges = nodes.copy(), items.copy(), edges.copy()
+    n_items, first_items = 0, 0
+    n_nodes, first_nodes = 0, 0
+    n_edges, first_edges = 0, 0
+    for front in (True, False):
+        for q in range(m):
+            if inside[n + q] == front:
+                items[n_items] = old_items[q]
+                n_items += 1
+        for q in range(n):
+            if inside[q] != front:
+                continue
+            nodes[n_nodes] = old_nodes[q]
+            degree[n_nodes] = 0
+            for e in range(net.edge_start[q], net.edge_start[q + 1]):
+                if front or not inside[n + net.edge_item[e]]:
+                    edges[n_edges] = old_edges[e]
+                    n_edges += 1
+                    degree[n_nodes] += 1
+            n_nodes += 1
+        if front:
+            first_items, first_nodes, first_edges = n_items, n_nodes, n_edges
+    return first_nodes, first_items, first_edges, n_edges

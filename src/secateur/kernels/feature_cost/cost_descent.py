@@ -1,0 +1,231 @@
+"""Descent over trees where splits buy features for rows: a tree pays only for what no other tree has bought.
+
+`counts` (n_rows, n_things) says in how many trees a row needs a thing; `ladder[j]` is what a row pays, as a share of
+the price, for a thing that j other trees need: 1, 0, 0, … is the truth, slower decay makes trees leave a feature
+together. The rows that need a thing first at a split are listed once: those of slot s of node v begin at
+`begin[2 v + s]`. The rest of the state is that of `secateur.kernels.ensemble.block_descent`.
+"""
+
+import numpy as np
+
+from secateur.kernels._jit import kernel
+from secateur.kernels.ensemble.block_descent import move_rows
+from secateur.kernels.feature_cost.row_items import first_needs
+
+
+@kernel
+def list_rows(
+    leaves: np.ndarray,
+    tree_start: np.ndarray,
+    parent: np.ndarray,
+    feature: np.ndarray,
+    things: np.ndarray,
+    n_things: int,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return where the rows of each node and slot begin, and the rows that need its thing there first."""
+    n_nodes = parent.shape[0]
+    begin = np.zeros(2 * n_nodes + 1, np.int64)
+    listed = np.empty(0, np.int32)
+    every = np.zeros(n_nodes, np.int8)
+    at = np.empty(n_things, np.int64)
+    found = np.empty(n_things, np.int64)
+    for filling in range(2):
+        seen = np.full(n_things, -1, np.int64)
+        for tree in range(leaves.shape[0]):
+            for i in range(leaves.shape[1]):
+                v = parent[tree_start[tree] + leaves[tree, i]]
+                n_found = first_needs(v, tree * leaves.shape[1] + i, parent, feature, every, things, seen, at, found)
+                for k in range(n_found):
+                    u = at[found[k]]
+                    slot = 2 * u if things[feature[u], 0] == found[k] else 2 * u + 1
+                    if filling == 0:
+                        begin[slot + 1] += 1
+                    else:
+                        listed[begin[slot]] = i
+                        begin[slot] += 1
+        if filling == 0:
+            for slot in range(2 * n_nodes):
+                begin[slot + 1] += begin[slot]
+            listed = np.empty(begin[-1], np.int32)
+    for slot in range(2 * n_nodes, 0, -1):
+        begin[slot] = begin[slot - 1]
+    begin[0] = 0
+    return begin, listed
+
+
+@kernel
+def count_tree(
+    start: int,
+    stop: int,
+    step: int,
+    feature: np.ndarray,
+    things: np.ndarray,
+    prices: np.ndarray,
+    reach: np.ndarray,
+    begin: np.ndarray,
+    listed: np.ndarray,
+    status: np.ndarray,
+    counts: np.ndarray,
+) -> float:
+    """Add `step`, 1 or −1, to the counts for what a tree needs; return by how much the price of all rows rises."""
+    paid = 0.0
+    own_price = prices.shape[0] > 1
+    for v in range(start, stop):
+        if status[v] != 1:
+            continue
+        for s in range(2):
+            thing = things[feature[v], s]
+            for e in range(begin[2 * v + s], begin[2 * v + s + 1]):
+                i = listed[e]
+                before = counts[i, thing]
+                counts[i, thing] = before + step
+                if before == 0 or before + step == 0:
+                    paid += step * reach[i] * prices[i if own_price else 0, thing]
+    return paid
+
+
+@kernel
+def price_tree(
+    start: int,
+    stop: int,
+    penalty: float,
+    per_split: float,
+    right: np.ndarray,
+    feature: np.ndarray,
+    banned: np.ndarray,
+    things: np.ndarray,
+    prices: np.ndarray,
+    reach: np.ndarray,
+    begin: np.ndarray,
+    listed: np.ndarray,
+    counts: np.ndarray,
+    ladder: np.ndarray,
+    as_split: np.ndarray,
+) -> None:
+    """Write what each split of a tree, whose own needs are not counted, costs."""
+    own_price = prices.shape[0] > 1
+    for v in range(start, stop):
+        if right[v] == -1:
+            continue
+        if banned[feature[v]]:
+            as_split[v] = np.inf
+            continue
+        total = 0.0
+        for s in range(2):
+            thing = things[feature[v], s]
+            first, last = begin[2 * v + s], begin[2 * v + s + 1]
+            if own_price:
+                for e in range(first, last):
+                    i = listed[e]
+                    total += reach[i] * ladder[counts[i, thing]] * prices[i, thing]
+            elif last > first:
+                share = 0.0
+                for e in range(first, last):
+                    i = listed[e]
+                    share += reach[i] * ladder[counts[i, thing]]
+                total += share * prices[0, thing]
+        as_split[v] = penalty * total + per_split
+
+
+@kernel
+def collapse_features(
+    leaves: np.ndarray,
+    weight: np.ndarray,
+    pull: np.ndarray,
+    chance: np.ndarray,
+    tree_start: np.ndarray,
+    tree_output: np.ndarray,
+    end: np.ndarray,
+    mean: np.ndarray,
+    status: np.ndarray,
+    part: np.ndarray,
+    feature: np.ndarray,
+    banned: np.ndarray,
+    things: np.ndarray,
+    prices: np.ndarray,
+    reach: np.ndarray,
+    begin: np.ndarray,
+    listed: np.ndarray,
+    counts: np.ndarray,
+) -> float:
+    """Make every split by a banned feature a leaf with the `mean` of what is below; return how the price changes."""
+    width = part.shape[1]
+    largest = (tree_start[1:] - tree_start[:-1]).max() if leaves.shape[0] > 0 else 1
+    fresh = np.empty((largest, width))
+    paid = 0.0
+    for tree in range(leaves.shape[0]):
+        start, stop = tree_start[tree], tree_start[tree + 1]
+        touched = False
+        for v in range(start, stop):
+            if status[v] == 1 and banned[feature[v]]:
+                touched = True
+                break
+        if not touched:
+            continue
+        paid += count_tree(start, stop, -1, feature, things, prices, reach, begin, listed, status, counts)
+        fresh[: stop - start] = part[start:stop]
+        v = start
+        while v < stop:
+            if status[v] == 1 and banned[feature[v]]:
+                for u in range(v, end[v]):
+                    status[u] = 0
+                    fresh[u - start] = mean[v] if v > start else 0.0 * mean[v]
+                if v > start:
+                    status[v] = 2
+                v = end[v]
+            else:
+                v += 1
+        move_rows(leaves[tree], weight, pull, chance, max(tree_output[tree], 0), start, width, part, fresh)
+        part[start:stop] = fresh[: stop - start]
+        paid += count_tree(start, stop, 1, feature, things, prices, reach, begin, listed, status, counts)
+    return paid
+
+
+@kernel
+def shifts_without(
+    leaves: np.ndarray,
+    tree_start: np.ndarray,
+    tree_output: np.ndarray,
+    parent: np.ndarray,
+    mean: np.ndarray,
+    status: np.ndarray,
+    part: np.ndarray,
+    feature: np.ndarray,
+    asked: np.ndarray,
+    n_outputs: int,
+    n_asked: int,
+) -> np.ndarray:
+    """Return how the sums of rows move when all splits by a feature collapse to their means.
+
+    (n_asked, n_rows, n_outputs); `asked` (n_features,) numbers the features in question, −1 for others.
+    """
+    n_rows, width = leaves.shape[1], part.shape[1]
+    shift = np.zeros((n_asked, n_rows, n_outputs))
+    at = np.empty(n_asked, np.int64)
+    found = np.empty(n_asked, np.int64)
+    seen = np.full(n_asked, -1, np.int64)
+    for tree in range(leaves.shape[0]):
+        start = tree_start[tree]
+        if status[start] != 1:
+            continue
+        column = max(tree_output[tree], 0)
+        for i in range(n_rows):
+            leaf = start + leaves[tree, i]
+            v, n_found = parent[leaf], 0
+            while v != -1:
+                if status[v] == 1:
+                    k = asked[feature[v]]
+                    if k != -1:
+                        if seen[k] != tree * n_rows + i:
+                            seen[k] = tree * n_rows + i
+                            found[n_found] = k
+                            n_found += 1
+                        at[k] = v
+                v = parent[v]
+            for f in range(n_found):
+                k = found[f]
+                u = at[k]
+                for j in range(width):
+                    new = mean[u, j] if u != start else 0.0
+                    shift[k, i, column + j] += new - part[leaf, j]
+    return shift

@@ -1,0 +1,1 @@
+"""Kernels of `secateur.solvers.single_tree`."""

@@ -1,0 +1,1 @@
+"""Kernels of `secateur.solvers.whole_trees`."""

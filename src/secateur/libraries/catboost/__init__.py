@@ -1,0 +1,119 @@
+"""CatBoost: models in memory, and files ending in .cbm or .json."""
+
+import errno
+import json
+from pathlib import Path
+from typing import Any
+
+from catboost import CatBoost, CatBoostClassifier, CatBoostError, CatBoostRanker, CatBoostRegressor, Pool
+
+from secateur.files.tempdir import scratch_folder
+from secateur.libraries.catboost.adapter import CatBoostAdapter
+from secateur.libraries.catboost.cbm import NativeModel, read_cbm
+from secateur.libraries.catboost.ctr_checks import check_tail
+from secateur.libraries.catboost.flatbuffer import damaged
+from secateur.libraries.catboost.json_file import json_to_cbm
+from secateur.libraries.catboost.model_info import check_info, class_places, has_params
+from secateur.libraries.catboost.objectives import loss_named
+from secateur.libraries.catboost.trees import in_preorder
+
+__all__ = ["adapt", "dump", "load"]
+
+
+def adapt(model: Any) -> CatBoostAdapter:
+    """Return the adapter of a fitted CatBoost model.
+
+    Raises
+    ------
+    TypeError
+        If it is no model.
+    ValueError
+        If it is not fitted, or reads texts.
+    """
+    if not isinstance(model, CatBoost):
+        raise TypeError(
+            f"Got a {type(model).__name__} of CatBoost; a CatBoost, CatBoostClassifier, CatBoostRegressor or "
+            "CatBoostRanker is needed. Pass the model itself."
+        )
+    if not model.is_fitted():
+        raise ValueError(
+            f"This {type(model).__name__} is not fitted; only trained trees can be pruned. Call fit first."
+        )
+    adapter = CatBoostAdapter(model)
+    if any(part.startswith("text_process") for part in adapter.native.parts):
+        raise ValueError(
+            f"This {type(model).__name__} reads texts, of which CatBoost's own copies lose a part: a saved copy cannot "
+            "be loaded. A model without text_features is needed; turn texts into numbers or categories before."
+        )
+    return adapter
+
+
+def load(file: Path) -> CatBoost:
+    """Return the model of a .cbm or .json file, of the class its loss asks for.
+
+    Raises
+    ------
+    ValueError
+        If the file is damaged. What CatBoost's own reader would follow blindly is checked before it gets to see it.
+    """
+    blob = file.read_bytes()
+    if file.suffix.lower() == ".json":
+        blob = json_to_cbm(blob)
+    native = read_cbm(blob)
+    in_preorder(native.trees)
+    if not native.plain:
+        raise ValueError(
+            f"{file.name} is a CatBoost model with texts or embeddings, whose tables cannot be checked, and CatBoost "
+            "may crash on a damaged one; a model in memory is needed. Load it with CatBoost's load_model and pass that."
+        )
+    check_tail(native)
+    check_info(native.info)
+    loss = loss_named(native.info)
+    kind = CatBoostRanker if loss.ranks else CatBoostRegressor
+    if loss.classes or loss.many_labels:
+        kind = CatBoostClassifier
+        class_places(native.info, native.trees.leaf_value.shape[1])
+    with scratch_folder() as folder:
+        checked = folder / "model.cbm"
+        checked.write_bytes(blob)
+        try:
+            model = kind().load_model(str(checked))
+            if has_params(native.info):
+                model.get_all_params()
+            _predict_one_row(model, native)
+            kept = dict(model.get_metadata())
+        except Exception as error:  # of whatever type: it depends on which of CatBoost's own checks meets the damage
+            raise damaged(f"CatBoost does not read it ({str(error).partition(chr(10))[0]})") from error
+    check_info(kept)  # CatBoost leaves out parameters it does not understand
+    if loss_named(kept) != loss:
+        raise damaged(f"CatBoost does not take {loss.name} for the loss it was trained for")
+    return model
+
+
+def _predict_one_row(model: CatBoost, native: NativeModel) -> None:
+    """Let CatBoost predict: some of what it reads it takes seriously only then."""
+    questions = native.questions
+    categories = sorted(set(range(questions.n_columns)) - set(questions.numeric))
+    row: list[Any] = [0.0] * questions.n_columns
+    for column in categories:
+        row[column] = ""
+    CatBoost.predict(model, Pool([row], cat_features=categories), prediction_type="RawFormulaVal", thread_count=1)
+
+
+def dump(model: CatBoost, suffix: str) -> bytes:
+    """Return the bytes of a .cbm or .json file."""
+    if suffix == ".cbm":
+        blob: bytes = model._serialize_model()
+        return blob
+    with scratch_folder() as folder:
+        file = folder / "model.json"
+        try:
+            model.save_model(str(file), format="json")
+        except CatBoostError as error:
+            raise OSError(errno.EIO, str(error).partition("\n")[0]) from error
+        content = file.read_bytes()
+        try:
+            json.loads(content)
+        except ValueError as error:
+            raise OSError(errno.EIO, f"CatBoost wrote {len(content)} bytes of it, and no word of more") from error
+        return content

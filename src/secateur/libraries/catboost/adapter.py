@@ -1,0 +1,272 @@
+"""CatBoost models: read from and written to the bytes CatBoost itself pickles."""
+
+import copy
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from catboost import CatBoost, CatBoostClassifier, CatBoostRanker, CatBoostRegressor, Pool
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from secateur.data.targets import as_columns, as_real_target, class_codes
+from secateur.forest import Forest, Leaves, check_forest
+from secateur.forest.subforest import Decision
+from secateur.libraries.adapter import Adapter, as_matrix, as_numbers, check_feature_names
+from secateur.libraries.catboost.cbm import NativeModel, probe_cbm, read_cbm, write_cbm
+from secateur.libraries.catboost.model_info import class_places
+from secateur.libraries.catboost.objectives import Loss, loss_named
+from secateur.libraries.catboost.predictions import answers
+from secateur.libraries.catboost.trees import Preorder, in_preorder, pruned_trees, values_and_weights
+
+
+class CatBoostAdapter(Adapter):
+    """CatBoost, CatBoostClassifier, CatBoostRegressor and CatBoostRanker."""
+
+    library = "catboost"
+
+    def __init__(self, model: Any) -> None:
+        super().__init__(model)
+        self.supervised = self.loss.supervised and not isinstance(model, CatBoostRanker)
+        self.can_refit = self.supervised
+
+    @cached_property
+    def native(self) -> NativeModel:
+        """The model as CatBoost stores it."""
+        return read_cbm(self.model._serialize_model())
+
+    @cached_property
+    def order(self) -> Preorder:
+        """The trees in preorder."""
+        return in_preorder(self.native.trees)
+
+    @cached_property
+    def loss(self) -> Loss:
+        """What the model was trained for."""
+        return loss_named(self.native.info)
+
+    @cached_property
+    def classes(self) -> NDArray[Any] | None:
+        """The labels the trees are for, for classifiers: a model may name classes that never occurred in training."""
+        return np.array(self.model.classes_)[self._places] if self.loss.classes else None
+
+    @cached_property
+    def _places(self) -> list[int]:
+        """The place of each of these labels among all the model names."""
+        return class_places(self.native.info, self.native.trees.leaf_value.shape[1])
+
+    def read(self) -> Forest:
+        """Return bias + scale · Σ trees."""
+        native, order, questions = self.native, self.order, self.native.questions
+        value, weight = values_and_weights(native.trees, order)
+        n_trees = len(native.trees.size)
+        forest = Forest(
+            tree_start=order.tree_start,
+            right=order.right,
+            # A leaf asks question -1, which is the one put at the end.
+            feature=np.append(questions.column, np.int32(-1))[order.question],
+            threshold=np.append(questions.threshold, 0.0)[order.question],
+            default_left=np.append(questions.missing_no, False)[order.question],
+            value=value,
+            weight=weight,
+            tree_weight=np.full(n_trees, native.scale),
+            tree_output=np.full(n_trees, -1, np.int32),
+            base=native.bias,
+            addition="scaled",
+            link=self.loss.link,
+            n_features=len(questions.names),
+            n_classes=() if self.classes is None else (len(self.classes),),
+            input_dtype="float32",
+            feature_names=questions.names,
+            symmetric=native.trees.symmetric,
+        )
+        check_forest(forest)
+        return forest
+
+    def write(self, decision: Decision) -> Any:
+        """Return a model of the same class and parameters with pruned trees."""
+        self.check_decision(decision)
+        trees = pruned_trees(self.native.trees, self.order, self.forest, decision)
+        whole = bool(decision.keep.all()) and decision.value is None
+        model = type(self.model)()
+        # What CatBoost found out about the unpruned model, or on rows that are not here, does not hold any more, so of
+        # what it pickles only the parameters are passed on.
+        model.__setstate__(
+            {**copy.deepcopy(self.model._init_params), "__model": write_cbm(self.native, trees, decision.base)}
+        )
+        if trees.symmetric and self.native.plain and not whole and trees.size.sum() >= len(trees.size):
+            # Keeps all trees, and drops borders and statistics they do not need. Some models with embeddings cannot
+            # predict after it, and it takes the number of splits for a limit on that of trees.
+            model.shrink(len(trees.size))
+        model._n_features_in = self.model._n_features_in  # CatBoost's own copies forget it
+        change = getattr(self.model, "_prediction_values_change", None)
+        if whole and change is not None:
+            model._prediction_values_change = np.array(change)
+        elif change is not None and trees.asks:
+            model._prediction_values_change = model.get_feature_importance(type="PredictionValuesChange")
+        return model
+
+    def cannot_change(self, what: str) -> str | None:
+        """Return a reason for tree weights."""
+        if what != "tree_weight":
+            return None
+        return "CatBoost has no place for weights of trees. Fold them into the leaf values."
+
+    def rows(self, X: Any) -> NDArray[np.floating]:
+        """Return the numbers of X, and behind them what the trees see of everything else."""
+        questions = self.native.questions
+        n_columns, hidden = questions.n_columns, questions.hidden
+        if len(hidden) and hasattr(X, "to_pandas"):  # Arrow, polars, whose categories CatBoost cannot always read
+            X = X.to_pandas()
+        if isinstance(X, Pool):
+            matrix = self._pool_matrix(X)
+        else:
+            check_feature_names(X, questions.names[:n_columns] if self._named else None)
+            matrix = _numbers(X, n_columns, questions.numeric)
+        if not len(hidden):
+            return as_matrix(matrix, self.forest)
+        answers = self._probe.calc_leaf_indexes(X) != 0
+        counts = np.zeros((len(matrix), len(questions.names) - n_columns), np.float32)
+        np.add.at(counts.T, questions.column[hidden] - n_columns, answers.T)
+        return as_matrix(np.hstack([matrix, counts]), self.forest)
+
+    @cached_property
+    def _probe(self) -> CatBoost:
+        """A model that answers the questions which are not about numbers, one tree each."""
+        return CatBoost().load_model(blob=probe_cbm(self.native, self.native.questions.hidden))
+
+    @property
+    def _named(self) -> bool:
+        """Whether the model was trained with names, and not with numbers in their place."""
+        names = self.native.questions.names[: self.native.questions.n_columns]
+        return names != tuple(str(i) for i in range(len(names)))
+
+    def _pool_matrix(self, pool: Pool) -> NDArray[np.float32]:
+        if pool.get_cat_feature_indices() or pool.get_text_feature_indices() or pool.get_embedding_feature_indices():
+            raise ValueError(
+                "X is a Pool with categories, texts or embeddings, which does not give back its rows; a table is "
+                "needed. Pass the DataFrame or array the Pool was made of."
+            )
+        return np.asarray(pool.get_features(), np.float32)
+
+    def target(self, y: Any) -> NDArray[np.generic]:
+        """Return class codes or values, (n_rows, n_targets)."""
+        y = as_columns(y, 1 if self.classes is not None else self.forest.n_outputs)
+        if self.classes is None:
+            return as_real_target(y)
+        labels = y[:, 0]
+        if self.classes.dtype.kind in "OU" and labels.dtype.kind in "bif":
+            labels = labels.astype(str)  # CatBoost before 1.2.1 keeps labels such as True as texts
+        return class_codes(labels, self.classes)[:, None]
+
+    def decode(self, label: NDArray[np.generic]) -> NDArray[np.generic]:
+        """Return labels or values; a single target loses its axis."""
+        if self.classes is not None:
+            label = self.classes.take(label.astype(np.intp))
+        return label[:, 0] if label.shape[1] == 1 else label
+
+    def predict(self, raw: NDArray[np.floating]) -> NDArray[np.generic]:
+        """Return labels for a classifier; means where the regressor gives them, else the sums."""
+        if isinstance(self.model, CatBoostClassifier) and self.classes is not None:
+            if raw.shape[1] == 1:
+                return self.classes.take((raw[:, 0] > self._border).astype(np.intp))
+            return self.classes.take(raw.argmax(axis=1))[:, None]
+        if isinstance(self.model, CatBoostClassifier) and self.loss.many_labels:
+            return (raw > self._border).astype(np.int64)
+        kind = self.model._get_default_prediction_type() if isinstance(self.model, CatBoostRegressor) else ""
+        if kind in ("Exponent", "RMSEWithUncertainty"):
+            return answers(raw, kind, self.loss.name)
+        return raw[:, 0] if raw.shape[1] == 1 else raw
+
+    def probabilities(self, raw: NDArray[np.floating]) -> Any:
+        """Return the probabilities of all classes the model names."""
+        n_named = len(self.model.classes_) if self.loss.classes else 0
+        if self.loss.name == "MultiClass":
+            return answers(raw, "Probability", self.loss.name, tuple(self._places), n_named)
+        found = super().probabilities(raw)
+        if n_named <= len(self._places):
+            return found
+        spread = np.zeros((len(found), n_named))
+        spread[:, self._places] = found
+        return spread
+
+    @property
+    def _border(self) -> float:
+        """The sum above which a row is of the second class, 0 unless a threshold of the probability was set."""
+        text = self.native.info.get("binclass_probability_threshold")
+        return float(-np.log(1 / float(text) - 1)) if text else 0.0
+
+    @property
+    def objective(self) -> str | None:
+        """The loss the model was trained for, where its link does not say it."""
+        return self.loss.objective
+
+    def n_bytes(self, model: Any) -> int:
+        """Return the size of the .cbm file."""
+        return len(model._serialize_model())
+
+    def samples_per_node(self) -> NDArray[np.int64] | None:
+        """Return how many training rows reached each node, unless rows were weighted."""
+        weight = self.forest.weight
+        whole = len(self.native.trees.leaf_weight) and (weight == np.floor(weight)).all()
+        return weight.astype(np.int64) if whole else None
+
+    def in_bag(self, n_rows: int) -> NDArray[np.uint8] | None:
+        """Return 1 for every row: CatBoost sets the leaves of each tree by all rows."""
+        samples = self.samples_per_node()
+        if samples is None or not (samples[self.forest.root] == n_rows).all():
+            return None
+        return np.ones((self.forest.n_trees, n_rows), np.uint8)
+
+    def grown_on(self, leaves: Leaves) -> bool:
+        """Return whether the rows fill the leaves exactly as the training rows did."""
+        forest, samples = self.forest, self.samples_per_node()
+        if samples is None or self.in_bag(leaves.shape[1]) is None or not forest.is_split.any():
+            return False
+        reached = (forest.root[:, None] + leaves).ravel()
+        counts = np.bincount(reached, minlength=forest.n_nodes)
+        return np.array_equal(counts, np.where(forest.is_split, 0, samples))
+
+    def refit(self, X: Any, y: Any, sample_weight: Any) -> Any:
+        """Return a model of the same parameters fitted on other rows."""
+        if not self.can_refit:
+            return super().refit(X, y, sample_weight)
+        params = {**self.model.get_params(), "allow_writing_files": False}
+        model = CatBoost(params) if type(self.model) is CatBoost else clone(self.model).set_params(**params)
+        kinds = {
+            "cat_features": self.model._get_cat_feature_indices(),
+            "text_features": self.model._get_text_feature_indices(),
+            "embedding_features": self.model._get_embedding_feature_indices(),
+        }
+        given = {name: columns for name, columns in kinds.items() if columns and model.get_params().get(name) is None}
+        if sample_weight is not None:
+            given["sample_weight"] = sample_weight
+        if type(model) is CatBoost:
+            return model.fit(Pool(X, y, weight=given.pop("sample_weight", None), **given), verbose=False)
+        return model.fit(X, y, verbose=False, **given)
+
+
+def _numbers(X: Any, n_columns: int, numeric: Sequence[int]) -> NDArray[np.float32]:
+    """Return the numeric columns of X in their places, 0 in all others."""
+    if hasattr(X, "toarray"):
+        X = X.toarray()
+    shape = np.shape(X)
+    if len(shape) != 2 or shape[1] != n_columns:
+        raise ValueError(
+            f"X has shape {shape}; the model was trained on {n_columns} features and needs (n_rows, {n_columns}). "
+            "Pass the columns the model was trained on, in that order."
+        )
+    if not shape[0]:
+        raise ValueError("X has no rows; pruning needs data to judge by. Pass at least one row.")
+    columns = list(numeric)
+    part = X.iloc[:, columns] if hasattr(X, "iloc") else np.asarray(X)[:, columns]
+    try:
+        matrix = np.zeros(shape, np.float32)
+        matrix[:, columns] = as_numbers(part, "float32")
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"X cannot be read as numbers ({error}); columns {columns[:10]} must be numeric. "
+            "Pass the columns the model was trained on, in that order."
+        ) from error
+    return matrix

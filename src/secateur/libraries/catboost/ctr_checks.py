@@ -1,0 +1,89 @@
+"""The statistics of categories at the end of a .cbm file: CatBoost follows their offsets and indices without looking.
+
+A table is a hash map from categories to rows of counts: buckets of 12 bytes (hash, row), as many as a power of two, at
+least one of them empty, or the search for an unknown category never ends.
+"""
+
+import struct
+
+import numpy as np
+
+from secateur.libraries.catboost.cbm import CTR_PART, NativeModel
+from secateur.libraries.catboost.flatbuffer import Table, damaged, root
+
+_CTRS = 7
+_BUCKET = np.dtype([("hash", "<u8"), ("row", "<u4")])
+_EMPTY = 2**64 - 1
+_BUCKETS, _MEANS, _COUNTERS = 1, (2, 3), (4, 5)  # kinds of statistics; 0 is Borders
+_Base = tuple[object, ...]
+
+
+def check_tail(model: NativeModel) -> None:
+    """Raise ValueError unless the tables are sound and all there; for models without texts and embeddings."""
+    trees = root(model.core).table(1)
+    features = trees.tables(_CTRS) if trees else []
+    needed = [ctr for ctr in (feature.table(0) for feature in features) if ctr is not None]
+    if CTR_PART not in model.parts:
+        if needed:
+            raise damaged("its statistics of categories are missing")
+        return
+    kinds: dict[_Base, tuple[int, int]] = {}
+    count, at = _size(model.tail, 0)
+    for _ in range(count):
+        size, at = _size(model.tail, at)
+        if at + size > len(model.tail):
+            raise damaged(f"a statistic of {size} bytes starts at byte {at} of {len(model.tail)}")
+        base, facts = _check_table(root(model.tail[at : at + size]))
+        kinds[base] = facts
+        at += size
+    for ctr in needed:
+        _check_use(ctr, kinds)
+    if at != len(model.tail):
+        raise damaged(f"{len(model.tail) - at} bytes follow its end")
+
+
+def _size(data: bytes, at: int) -> tuple[int, int]:
+    """Return a size and where it ends."""
+    if at + 4 > len(data):
+        raise damaged("its statistics of categories are cut off")
+    return struct.unpack_from("<I", data, at)[0], at + 4
+
+
+def _base(table: Table | None) -> _Base:
+    """Return what a statistic is about, as something to look up."""
+    combined = table.table(0) if table else None
+    if table is None or combined is None:
+        raise damaged("a statistic of categories does not say of which")
+    vectors = (combined.vector(0, "<i4"), combined.vector(1, "<i4,<f4"), combined.vector(2, "<i4,<i4"))
+    return int(table.number(1, "b")), *(vector.tobytes() for vector in vectors)
+
+
+def _check_table(table: Table) -> tuple[_Base, tuple[int, int]]:
+    """Return what a table is about, its kind and its number of classes."""
+    base = _base(table.table(0))
+    raw, blob = table.vector(1, "u1"), table.vector(2, "u1")
+    kind, classes = int(str(base[0])), int(table.number(4, "i"))
+    n_buckets = len(raw) // _BUCKET.itemsize
+    if len(raw) % _BUCKET.itemsize or n_buckets < 1 or n_buckets & (n_buckets - 1):
+        raise damaged(f"a hash map has {len(raw)} bytes")
+    buckets = raw.view(_BUCKET)
+    filled = buckets["hash"] != _EMPTY
+    if filled.all():
+        raise damaged("a hash map has no empty place")
+    if kind in (0, _BUCKETS) and not 1 <= classes <= len(blob):
+        raise damaged(f"a statistic is of {classes} classes")
+    width = 8 if kind in _MEANS else 4 if kind in _COUNTERS else 4 * classes
+    if len(blob) % width or (filled.any() and int(buckets["row"][filled].max()) >= len(blob) // width):
+        raise damaged("a hash map refers to counts that are not there")
+    return base, (kind, classes)
+
+
+def _check_use(ctr: Table, kinds: dict[_Base, tuple[int, int]]) -> None:
+    """Raise ValueError unless a statistic the trees ask about has a table, and a class that is in it."""
+    base = _base(ctr.table(0))
+    if base not in kinds:
+        raise damaged("a statistic of categories that its trees ask about is missing")
+    kind, classes = kinds[base]
+    border = int(ctr.number(1, "i"))
+    if kind in (0, _BUCKETS) and not 0 <= border < classes:
+        raise damaged(f"a statistic is of class {border} of {classes}")

@@ -1,0 +1,200 @@
+"""A model in CatBoost's JSON, checked in full and turned into a .cbm file by CatBoost.
+
+CatBoost reads JSON with little care, and takes what it does not find for 0. So the file is checked before, and what
+came out is compared with it after: the number of outputs, the splits, the leaves.
+"""
+
+import json
+import math
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from catboost import CatBoost
+
+from secateur.files.tempdir import scratch_folder
+from secateur.libraries.catboost.cbm import MAX_DEPTH, read_cbm
+from secateur.libraries.catboost.flatbuffer import damaged
+
+_SPLIT_TYPES = ("FloatFeature", "OneHotFeature", "OnlineCtr")
+_MISSING = ("AsIs", "AsFalse", "AsTrue")
+
+
+def json_to_cbm(text: bytes) -> bytes:
+    """Return the .cbm file of a model in JSON.
+
+    Raises
+    ------
+    ValueError
+        If it is not JSON, or not a model.
+    """
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise damaged(f"it is not JSON ({str(error).partition(chr(10))[0]})") from error
+    scale, bias = _check_model(found)
+    questions = _check_features(found["features_info"])
+    leaves, splits = _check_symmetric(found, len(bias), questions)
+    if "trees" in found:
+        leaves, splits = _check_free(found, len(bias), questions)
+    _check_statistics(found)
+    with scratch_folder() as folder:
+        file = folder / "model.json"
+        file.write_bytes(text)
+        try:
+            blob: bytes = CatBoost().load_model(str(file), format="json")._serialize_model()
+        except Exception as error:  # of whatever type: it depends on which of CatBoost's own checks meets the damage
+            raise damaged(f"CatBoost does not read it ({str(error).partition(chr(10))[0]})") from error
+    _compare(blob, scale, bias, leaves, splits)
+    return blob
+
+
+def _get(where: Any, key: str, kind: type | tuple[type, ...]) -> Any:
+    """Return an entry of an object that must be there and of a kind."""
+    if not isinstance(where, dict) or not isinstance(where.get(key), kind) or isinstance(where[key], bool):
+        raise damaged(f"it has no {key}, or something else in its place")
+    return where[key]
+
+
+def _numbers(values: Any, what: str) -> list[float]:
+    if not isinstance(values, list) or not all(
+        isinstance(x, int | float) and not isinstance(x, bool) and math.isfinite(x) for x in values
+    ):
+        raise damaged(f"{what} are not a list of finite numbers")
+    return values
+
+
+def _check_model(found: Any) -> tuple[float, list[float]]:
+    """Return scale and bias."""
+    _get(found, "features_info", dict)
+    info = _get(found, "model_info", dict)
+    if not isinstance(info.get("params") or {}, dict):
+        raise damaged("its params are no object")
+    if ("trees" in found) == ("oblivious_trees" in found):
+        raise damaged("it needs either trees or oblivious_trees")
+    both = _get(found, "scale_and_bias", list)
+    if len(both) != 2 or not isinstance(both[1], list) or not both[1]:
+        raise damaged("scale_and_bias is not a number and a list of numbers")
+    return _numbers(both[:1], "its scale")[0], _numbers(both[1], "its biases")
+
+
+def _objects(where: dict[str, Any], key: str) -> list[dict[str, Any]]:
+    """Return a list of objects, empty if it was left out."""
+    found = where.get(key, [])
+    if not isinstance(found, list) or not all(isinstance(entry, dict) for entry in found):
+        raise damaged(f"its {key} are no list of objects")
+    return found
+
+
+def _check_features(features: dict[str, Any]) -> list[tuple[Any, ...]]:
+    """Return the questions in the order in which splits count them."""
+    floats, ones, ctrs = [], [], []
+    for feature in _objects(features, "float_features"):
+        _get(feature, "flat_feature_index", int)
+        borders = _numbers(feature.get("borders") or [], "borders")
+        if any(b <= a for a, b in pairwise(borders)):
+            raise damaged("the borders of a feature do not rise")
+        if feature.get("nan_value_treatment") not in _MISSING or not isinstance(feature.get("has_nans"), bool):
+            raise damaged("a feature does not say what becomes of missing values")
+        floats += [("FloatFeature", _get(feature, "feature_index", int), border) for border in borders]
+    for feature in _objects(features, "categorical_features"):
+        _get(feature, "flat_feature_index", int)
+        index = _get(feature, "feature_index", int)
+        ones += [("OneHotFeature", index, value) for value in _numbers(feature.get("values") or [], "categories")]
+    for feature in _objects(features, "ctrs"):
+        _get(feature, "identifier", str)
+        elements = _get(feature, "elements", list)
+        if not elements or not all(isinstance(element, dict) for element in elements):
+            raise damaged("a statistic of categories does not say of which")
+        ctrs += [("OnlineCtr", border) for border in _numbers(feature.get("borders") or [], "borders")]
+    return [*floats, *ones, *ctrs]
+
+
+def _check_split(split: Any, questions: list[tuple[Any, ...]]) -> int:
+    """Return the place of a split's question, and see that it is the one the split tells."""
+    place = _get(split, "split_index", int)
+    kind = _get(split, "split_type", str)
+    if kind not in _SPLIT_TYPES:
+        raise damaged(f"a split is of type {kind!r}; JSON holds only {', '.join(_SPLIT_TYPES)}")
+    told: tuple[Any, ...] = (kind, split.get("border"))
+    if kind == "FloatFeature":
+        told = (kind, split.get("float_feature_index"), split.get("border"))
+    elif kind == "OneHotFeature":
+        told = (kind, split.get("cat_feature_index"), split.get("value"))
+    if not 0 <= place < len(questions) or questions[place] != told:
+        raise damaged(f"a split asks question {place}, which is not what it says")
+    return int(place)
+
+
+def _check_symmetric(
+    found: dict[str, Any], width: int, questions: list[tuple[Any, ...]]
+) -> tuple[list[float], list[int]]:
+    """Return all leaf values and splits of symmetric trees."""
+    leaves: list[float] = []
+    splits: list[int] = []
+    trees = found.get("oblivious_trees", [])
+    if not isinstance(trees, list):
+        raise damaged("its trees are no list")
+    for tree in trees:
+        levels = _get(tree, "splits", list) if isinstance(tree, dict) and tree.get("splits") is not None else []
+        values = _numbers(_get(tree, "leaf_values", list), "leaf values")
+        if len(levels) > MAX_DEPTH or len(values) != width * 2 ** len(levels):
+            raise damaged(f"a tree of {len(levels)} levels has {len(values)} leaf values for {width} outputs")
+        if tree.get("leaf_weights") and len(_numbers(tree["leaf_weights"], "leaf weights")) * width != len(values):
+            raise damaged("a tree has more or fewer weights than leaves")
+        splits += [_check_split(split, questions) for split in levels]
+        leaves += values
+    return leaves, splits
+
+
+def _check_free(found: dict[str, Any], width: int, questions: list[tuple[Any, ...]]) -> tuple[list[float], list[int]]:
+    """Return all leaf values and splits, sorted, of trees of any shape: their order in CatBoost is another."""
+    leaves: list[float] = []
+    splits: list[int] = []
+    stack = list(_get(found, "trees", list))
+    while stack:
+        node = stack.pop()
+        if isinstance(node, dict) and "split" in node:
+            splits.append(_check_split(node["split"], questions))
+            stack += [_get(node, "left", dict), _get(node, "right", dict)]
+            continue
+        value = _get(node, "value", (int, float, list))
+        values = _numbers(value if isinstance(value, list) else [value], "leaf values")
+        _numbers([_get(node, "weight", (int, float))], "leaf weights")
+        if len(values) != width:
+            raise damaged(f"a leaf has {len(values)} values for {width} outputs")
+        leaves += values
+    return leaves, splits
+
+
+def _check_statistics(found: dict[str, Any]) -> None:
+    """Raise ValueError unless every statistic the features name is there, as a list of hashes and whole numbers."""
+    tables = found.get("ctr_data") or {}
+    if not isinstance(tables, dict):
+        raise damaged("ctr_data is no object")
+    for table in tables.values():
+        cells, stride = _get(table, "hash_map", list), _get(table, "hash_stride", int)
+        if stride < 2 or len(cells) % stride:
+            raise damaged(f"a hash map of {len(cells)} cells has rows of {stride}")
+        if not all(isinstance(cell, str) and cell.isdigit() and int(cell) < 2**64 for cell in cells[::stride]):
+            raise damaged("a hash in ctr_data is no whole number")
+        _numbers([cell for i, cell in enumerate(cells) if i % stride], "counts in ctr_data")
+    for feature in found["features_info"].get("ctrs", []):
+        if feature["identifier"] not in tables:
+            raise damaged("a statistic of categories that its trees ask about is missing")
+
+
+def _compare(blob: bytes, scale: float, bias: list[float], leaves: list[float], splits: list[int]) -> None:
+    """Raise ValueError unless CatBoost has understood what the file says."""
+    native = read_cbm(blob)
+    asks = native.trees.split
+    if not native.trees.symmetric:
+        asks, splits = np.sort(asks[(native.trees.step != 0).any(axis=1)]), sorted(splits)
+        leaves, values = sorted(leaves), np.sort(native.trees.leaf_value.ravel())
+    else:
+        values = native.trees.leaf_value.ravel()
+    same = len(values) == len(leaves) and np.allclose(values, leaves, rtol=1e-12, atol=1e-300)
+    if not same or not np.array_equal(asks, splits):
+        raise damaged("CatBoost reads other trees in it than it shows")
+    if not np.allclose([native.scale, *native.bias], [scale, *bias], rtol=1e-12, atol=1e-300):
+        raise damaged("CatBoost reads another scale or bias in it than it shows")

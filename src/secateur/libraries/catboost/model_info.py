@@ -1,0 +1,103 @@
+"""What a CatBoost model tells of itself beside its trees: texts by name, most of them JSON, checked before use.
+
+CatBoost reads some of them only when it predicts. A model made by adding up others has no parameters; once CatBoost has
+looked for them it writes an empty text, or an empty list of those the user gave.
+"""
+
+import json
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Any
+
+from secateur.libraries.catboost.flatbuffer import damaged
+
+_OBJECTS = ("boosting_options", "loss_function", "flat_params", "tree_learner_options", "data_processing_options")
+"""Parts of the parameters CatBoost takes for objects without a look."""
+
+
+def has_params(info: Mapping[str, str]) -> bool:
+    """Return whether a model tells what it was trained with.
+
+    Raises
+    ------
+    ValueError
+        If what it tells is no JSON object.
+    """
+    return bool(info.get("params")) and not _object(info, "params").keys() <= {"flat_params"}
+
+
+def class_places(info: Mapping[str, str], n_outputs: int) -> list[int]:
+    """Return for each class that occurred in training its place among all classes the model names.
+
+    Parameters
+    ----------
+    info : mapping of str to str
+    n_outputs : int
+        How many sums the trees have: one for two classes, else one for each class that occurred.
+
+    Raises
+    ------
+    ValueError
+        If there are more or fewer than the trees have sums for, or one is not among the classes named.
+    """
+    n_classes = max(n_outputs, 2)
+    if not info.get("class_params"):
+        return list(range(n_classes))
+    told = _object(info, "class_params")
+    places, names, count = (told.get(key) for key in ("class_to_label", "class_names", "classes_count"))
+    if not isinstance(names, list) or type(count) is not int:
+        raise damaged("its class_params do not name classes")
+    if len(set(map(str, names))) != len(names) or (names and count not in (0, len(names))):
+        raise damaged(f"its class_params name a class twice, or {count} classes by {len(names)} names")
+    n_named = len(names) or count or n_classes
+    if not isinstance(places, list) or len(places) != n_classes:
+        raise damaged(f"its class_params do not tell which {n_classes} classes its trees are for")
+    if not all(type(place) is int and 0 <= place < n_named for place in places):
+        raise damaged(f"it has trees for a class which is not among the {n_named} it names")
+    if any(b <= a for a, b in pairwise(places)):
+        raise damaged("the classes its trees are for do not rise")
+    return places
+
+
+def check_info(info: Mapping[str, str]) -> None:
+    """Raise ValueError unless the texts CatBoost and secateur rely on say what they should.
+
+    Parameters
+    ----------
+    info : mapping of str to str
+    """
+    if has_params(info):
+        params = _object(info, "params")
+        for name in _OBJECTS:
+            if not isinstance(params.get(name, {}), dict):
+                raise damaged(f"{name} in its parameters is no object")
+        _check_loss(params.get("loss_function"))
+    if info.get("loss_function"):
+        _check_loss(_object(info, "loss_function"))
+    threshold = info.get("binclass_probability_threshold")
+    if threshold and not _is_share(threshold):
+        raise damaged(f"its probability threshold is {threshold[:40]!r} and not a number between 0 and 1")
+
+
+def _object(info: Mapping[str, str], key: str) -> dict[str, Any]:
+    try:
+        found = json.loads(info[key])
+    except (ValueError, RecursionError) as error:
+        raise damaged(f"its {key} are not JSON ({str(error).partition(chr(10))[0]})") from error
+    if not isinstance(found, dict):
+        raise damaged(f"its {key} are no object")
+    return found
+
+
+def _check_loss(loss: Any) -> None:
+    """Raise ValueError unless a loss is a name and an object of parameters."""
+    named = isinstance(loss, dict) and isinstance(loss.get("type"), str)
+    if not named or not isinstance(loss.get("params", {}), dict):
+        raise damaged("it does not say which loss it was trained for")
+
+
+def _is_share(text: str) -> bool:
+    try:
+        return 0 < float(text) < 1
+    except ValueError:
+        return False

@@ -1,0 +1,91 @@
+"""CatBoost's own answer to given sums: its exponential is not the C library's, and differs in the last digits.
+
+A model that is nothing but a list of sums is asked: its one symmetric tree has a leaf for each row, and a row is the
+number of its leaf in bits.
+"""
+
+import io
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+from catboost import CatBoost
+from numpy.typing import NDArray
+
+from secateur.libraries.catboost.cbm import MAX_DEPTH, NativeModel, NativeTrees, read_cbm, write_cbm
+from secateur.libraries.catboost.flatbuffer import root, with_vectors
+
+_FLOATS, _BORDERS = 5, 3
+"""Fields: the numeric features in the table of trees, and the borders of one of them."""
+
+_AT_ONCE = 2**22
+"""About how many sums are asked about in one model."""
+
+
+def answers(
+    raw: NDArray[np.floating], kind: str, loss: str, places: tuple[int, ...] = (), n_classes: int = 0
+) -> NDArray[np.float64]:
+    """Return what CatBoost makes of the sums of a model.
+
+    Parameters
+    ----------
+    raw : (n_rows, n_outputs)
+    kind : str
+        CatBoost's name of what is asked for: "Probability", "Exponent" or "RMSEWithUncertainty".
+    loss : str
+        CatBoost's name of the loss of the model, without parameters.
+    places : tuple of int
+        For classes: the place of each among those the model names.
+    n_classes : int
+        How many classes the model names.
+
+    Returns
+    -------
+    (n_rows,) or (n_rows, n_answers)
+    """
+    template = _template(loss, places, n_classes)
+    block = 2 ** min(MAX_DEPTH, (_AT_ONCE // raw.shape[1]).bit_length())
+    parts = [_ask(template, raw[start : start + block], kind) for start in range(0, len(raw), block)]
+    return np.concatenate(parts)
+
+
+def _ask(template: NativeModel, raw: NDArray[np.floating], kind: str) -> NDArray[np.float64]:
+    depth = max(len(raw) - 1, 1).bit_length()
+    row = np.arange(len(raw))
+    bits = (row[:, None] >> np.arange(MAX_DEPTH)) & 1
+    value = np.zeros((2**depth, raw.shape[1]))
+    value[: len(raw)] = raw
+    trees = NativeTrees(
+        size=np.array([depth], np.int32),
+        split=np.arange(depth, dtype=np.int32),
+        leaf_value=value,
+        leaf_weight=np.zeros(len(value)),
+        step=np.empty((0, 2), np.uint16),
+        leaf_id=np.empty(0, np.uint32),
+    )
+    model = CatBoost().load_model(blob=write_cbm(template, trees, np.zeros(raw.shape[1])))
+    found: Any = model._predict(bits.astype(np.float32), kind, 0, 0, 1, None, "predict")
+    return np.asarray(found, np.float64)
+
+
+@cache
+def _template(loss: str, places: tuple[int, ...], n_classes: int) -> NativeModel:
+    """Return a tiny model of a loss whose question i is bit i of the number of a row."""
+    options: dict[str, Any] = {"loss_function": "Tweedie:variance_power=1.5" if loss == "Tweedie" else loss}
+    if places:
+        options["classes_count"] = n_classes
+    row = np.arange(2 * max(MAX_DEPTH, len(places)))
+    y = np.resize(places, len(row)) if places else row % 2
+    quick = {"iterations": 1, "depth": 1, "thread_count": 1, "logging_level": "Silent", "allow_writing_files": False}
+    # CatBoost warns of classes that do not occur, which is what is wanted here.
+    model = CatBoost({**options, **quick}).fit(
+        np.eye(MAX_DEPTH)[row % MAX_DEPTH], y, log_cout=io.StringIO(), log_cerr=io.StringIO()
+    )
+    native = read_cbm(model._serialize_model())
+    core = native.core
+    for bit in range(MAX_DEPTH):  # CatBoost keeps only the borders its tree asks for
+        trees = root(core).table(1)
+        if trees is not None:
+            core = with_vectors(trees.tables(_FLOATS)[bit], {_BORDERS: np.array([0.5], "<f4")})
+    return replace(native, core=core)

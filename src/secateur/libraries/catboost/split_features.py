@@ -1,0 +1,161 @@
+"""The questions CatBoost's trees ask, as features and thresholds.
+
+A question about a number is a column and a border: it is answered yes when `x > border`. All others (one category, a
+statistic of categories, something made from a text or an embedding) are about things no column of the user's shows.
+Each such thing gets a column of its own behind the user's: it counts how many of the thing's borders a row exceeds.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secateur.libraries.catboost.flatbuffer import Table, damaged
+
+# Fields of the table of trees, counted from 0.
+_CATS, _FLOATS, _ONE_HOTS, _CTRS, _TEXTS, _ESTIMATED, _EMBEDDINGS = 4, 5, 6, 7, 12, 13, 18
+_AS_TRUE = 2
+_CTR_TYPES = ("Borders", "Buckets", "BinarizedTargetMeanValue", "FloatTargetMeanValue", "Counter", "FeatureFreq")
+
+
+@dataclass(frozen=True, eq=False)
+class Questions:
+    """All questions of a model, in CatBoost's order, and the columns they are about.
+
+    Attributes
+    ----------
+    column : (n_questions,) int32
+        The user's column, or one behind them.
+    threshold : (n_questions,) float64
+        Answered no when `x <= threshold`.
+    missing_no : (n_questions,) bool
+        Whether a missing value is answered no.
+    names : tuple of str
+        The names of all columns; those behind the user's say what they are about.
+    n_columns : int
+        How many columns the user has.
+    numeric : tuple of int
+        Those of the user's columns that hold numbers.
+    """
+
+    column: NDArray[np.int32]
+    threshold: NDArray[np.float64]
+    missing_no: NDArray[np.bool_]
+    names: tuple[str, ...]
+    n_columns: int
+    numeric: tuple[int, ...]
+
+    @property
+    def hidden(self) -> NDArray[np.intp]:
+        """The questions that are not about a column of numbers."""
+        return np.flatnonzero(self.column >= self.n_columns)
+
+
+def read_questions(trees: Table) -> Questions:
+    """Return the questions of a model from its table of trees."""
+    columns = {kind: _columns(trees, kind) for kind in (_FLOATS, _CATS, _TEXTS, _EMBEDDINGS)}
+    listed = [flat for kind in columns.values() for flat, _ in kind.values()]
+    n_columns = len(listed)
+    if sorted(listed) != list(range(n_columns)):
+        raise damaged("its features do not share out the columns among them")
+    found = _Collected(n_columns)
+    for feature in trees.tables(_FLOATS):
+        found.add_numeric(feature.number(2, "i", -1), feature.vector(3, "<f4"), feature.number(5, "b") != _AS_TRUE)
+    for feature in trees.tables(_ESTIMATED):
+        found.add_hidden(_estimated_name(feature, columns), len(feature.vector(3, "<f4")))
+    for feature in trees.tables(_ONE_HOTS):
+        name = _name(columns[_CATS], feature.number(0, "i", -1))
+        for value in feature.vector(1, "<i4").tolist():
+            found.add_hidden(f"{name} is category {value & 0xFFFFFFFF:08x}", 1)
+    for feature in trees.tables(_CTRS):
+        found.add_hidden(_ctr_name(feature, columns), len(feature.vector(1, "<f4")))
+    names = [str(i) for i in range(n_columns)]
+    for kind in columns.values():
+        for flat, name in kind.values():
+            names[flat] = name
+    return Questions(
+        column=np.concatenate([np.empty(0, np.int32), *found.column]),
+        threshold=np.concatenate([np.empty(0), *found.threshold]),
+        missing_no=np.concatenate([np.empty(0, bool), *found.missing_no]),
+        names=(*names, *_distinct(found.names)),
+        n_columns=n_columns,
+        numeric=tuple(sorted(flat for flat, _ in columns[_FLOATS].values())),
+    )
+
+
+@dataclass
+class _Collected:
+    """Questions as they are met, feature by feature."""
+
+    n_columns: int
+    column: list[NDArray[np.int32]] = field(default_factory=list)
+    threshold: list[NDArray[np.float64]] = field(default_factory=list)
+    missing_no: list[NDArray[np.bool_]] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
+
+    def add_numeric(self, column: int, borders: NDArray[np.float32], missing_no: bool) -> None:
+        if not (np.diff(borders) > 0).all() or np.isnan(borders).any():
+            raise damaged(f"the borders of column {column} do not rise")
+        self._add(column, borders.astype(np.float64), missing_no)
+
+    def add_hidden(self, name: str, n_borders: int) -> None:
+        self._add(self.n_columns + len(self.names), np.arange(n_borders, dtype=np.float64) + np.float64(0.5), True)
+        self.names.append(name)
+
+    def _add(self, column: int, threshold: NDArray[np.float64], missing_no: bool) -> None:
+        self.column.append(np.full(len(threshold), column, np.int32))
+        self.threshold.append(threshold)
+        self.missing_no.append(np.full(len(threshold), missing_no))
+
+
+def _columns(trees: Table, kind: int) -> dict[int, tuple[int, str]]:
+    """Return for each feature of a kind, by its number within the kind, its column and name."""
+    index, flat, name = (1, 2, 4) if kind == _FLOATS else (0, 1, 2)
+    found = {}
+    for feature in trees.tables(kind):
+        column = int(feature.number(flat, "i", -1))
+        found[int(feature.number(index, "i", -1))] = (column, feature.text(name) or str(column))
+    if len(found) != len(trees.tables(kind)) or min(found, default=0) < 0:
+        raise damaged("two of its features have the same number")
+    return found
+
+
+def _name(columns: dict[int, tuple[int, str]], index: int) -> str:
+    if index not in columns:
+        raise damaged(f"it asks about feature {index}, which it does not list")
+    return columns[index][1]
+
+
+def _estimated_name(feature: Table, columns: dict[int, dict[int, tuple[int, str]]]) -> str:
+    embedding = feature.number(4, "b") == 1
+    name = _name(columns[_EMBEDDINGS if embedding else _TEXTS], feature.number(0, "i", -1))
+    return f"{'embedding' if embedding else 'text'}({name}) {feature.number(2, 'i', -1)}"
+
+
+def _ctr_name(feature: Table, columns: dict[int, dict[int, tuple[int, str]]]) -> str:
+    """Return what a statistic is about: its kind, the features it combines, and its prior."""
+    ctr = feature.table(0)
+    base = ctr.table(0) if ctr else None
+    combined = base.table(0) if base else None
+    if ctr is None or base is None or combined is None:
+        raise damaged("a statistic of categories does not say of which")
+    parts = [_name(columns[_CATS], i) for i in combined.vector(0, "<i4").tolist()]
+    for index, border in combined.vector(1, "<i4,<f4").tolist():
+        parts.append(f"{_name(columns[_FLOATS], index)}>{border:.4g}")
+    for index, value in combined.vector(2, "<i4,<i4").tolist():
+        parts.append(f"{_name(columns[_CATS], index)}={value & 0xFFFFFFFF:08x}")
+    kind = int(base.number(1, "b"))
+    if not 0 <= kind < len(_CTR_TYPES):
+        raise damaged(f"it has a statistic of kind {kind}")
+    prior = f"{ctr.number(2, 'f'):g}/{ctr.number(3, 'f', 1.0):g}"
+    return f"ctr({', '.join(parts)}) {_CTR_TYPES[kind]} {ctr.number(1, 'i')} prior {prior}"
+
+
+def _distinct(names: list[str]) -> list[str]:
+    """Return the names with a number behind those that came before."""
+    seen: dict[str, int] = {}
+    result = []
+    for name in names:
+        seen[name] = seen.get(name, 0) + 1
+        result.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
+    return result

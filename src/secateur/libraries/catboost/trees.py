@@ -1,0 +1,181 @@
+"""CatBoost's trees as preorder arrays, and back: symmetric ones level by level, others node by node.
+
+A symmetric tree of depth d asks d questions; a row's leaf is the number whose bit i is the answer to question i. Here
+it is a complete tree with the first question at the root, so that cutting below a level drops the last questions.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secateur import kernels
+from secateur.forest import Forest
+from secateur.forest.subforest import Decision, apply_decision, subforest
+from secateur.libraries.catboost.cbm import NO_LEAF, NativeTrees
+from secateur.libraries.catboost.flatbuffer import damaged
+from secateur.libraries.node_values import cover_mean
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Preorder:
+    """Trees in preorder; `question` is -1 at a leaf, `leaf` the place of a leaf in CatBoost's list, else -1."""
+
+    tree_start: Ints
+    right: NDArray[np.int32]
+    question: NDArray[np.int32]
+    leaf: Ints
+
+    @property
+    def tree(self) -> Ints:
+        """The tree of each node, (n_nodes,)."""
+        return np.repeat(np.arange(len(self.tree_start) - 1), np.diff(self.tree_start))
+
+
+def in_preorder(trees: NativeTrees) -> Preorder:
+    """Return CatBoost's trees in preorder."""
+    return _symmetric_preorder(trees) if trees.symmetric else _free_preorder(trees)
+
+
+def values_and_weights(trees: NativeTrees, order: Preorder) -> tuple[Floats, Floats]:
+    """Return the value and the cover of each node; splits have the mean and the sum of the leaves below."""
+    # A split has the place -1 among the leaves, which leads to the zeros put at the end.
+    value = np.append(trees.leaf_value, np.zeros((1, trees.leaf_value.shape[1])), axis=0)[order.leaf]
+    weight = np.zeros((len(order.leaf), 1))
+    if len(trees.leaf_weight):
+        weight[:, 0] = np.append(trees.leaf_weight, 0.0)[order.leaf]
+    kernels.roll_up(order.right, weight)
+    return cover_mean(order.right, value, weight[:, 0]), weight[:, 0]
+
+
+def pruned_trees(trees: NativeTrees, order: Preorder, forest: Forest, decision: Decision) -> NativeTrees:
+    """Return CatBoost's lists of the trees that stay; `forest` is the model's own."""
+    if not decision.keep.any():
+        return _one_zero(trees)
+    if trees.symmetric:
+        written = _symmetric_lists(trees, forest, decision)
+    else:
+        pruned = subforest(forest, decision)
+        written = _free_lists(pruned, np.where(pruned.is_split, order.question[decision.keep], -1).astype(np.int32))
+    if len(trees.leaf_weight):
+        return written
+    return replace(written, leaf_weight=np.empty(0))
+
+
+def _one_zero(trees: NativeTrees) -> NativeTrees:
+    """Return a single leaf that says 0: CatBoost does not predict with a model that has no trees."""
+    return NativeTrees(
+        size=np.zeros(1, np.int32),
+        split=np.empty(0, np.int32),
+        leaf_value=np.zeros((1, trees.leaf_value.shape[1])),
+        leaf_weight=np.zeros(min(len(trees.leaf_weight), 1)),
+        step=np.empty((0, 2), np.uint16),
+        leaf_id=np.empty(0, np.uint32),
+    )
+
+
+def _symmetric_preorder(trees: NativeTrees) -> Preorder:
+    """Return complete trees."""
+    depth = trees.size.astype(np.int64)
+    tree_start = np.concatenate([[0], np.cumsum(2 ** (depth + 1) - 1)])
+    right, level, leaf = (np.empty(tree_start[-1], dtype) for dtype in (np.int32, np.int32, np.int64))
+    kernels.complete_trees(depth, right, level, leaf)
+    return Preorder(tree_start, right, np.append(trees.split, np.int32(-1))[level], leaf)
+
+
+def _symmetric_lists(trees: NativeTrees, forest: Forest, decision: Decision) -> NativeTrees:
+    """Return the lists of symmetric trees that lose their last levels."""
+    size = trees.size.astype(np.int64)
+    depth = np.log2(np.add.reduceat(decision.keep, forest.root, dtype=np.int64) + 1).round().astype(np.int64) - 1
+    stays = depth >= 0
+    n_leaves = np.where(stays, 2 ** np.maximum(depth, 0), 0)
+    first = np.cumsum(n_leaves) - n_leaves
+    node = np.empty(n_leaves.sum(), np.int64)
+    for before, now in np.unique(np.column_stack([size, depth])[stays], axis=0).tolist():
+        members = np.flatnonzero((size == before) & (depth == now))[:, None]
+        node[first[members] + np.arange(2**now)] = forest.root[members] + _level(before, now)
+    level = np.arange(len(trees.split)) - np.repeat(np.cumsum(size) - size, size)
+    return NativeTrees(
+        size=depth[stays].astype(np.int32),
+        split=trees.split[level < np.repeat(depth, size)],
+        leaf_value=apply_decision(forest, decision).value[node],
+        leaf_weight=forest.weight[node],
+        step=np.empty((0, 2), np.uint16),
+        leaf_id=np.empty(0, np.uint32),
+    )
+
+
+def _level(depth: int, level: int) -> Ints:
+    """Return the nodes at a level of a complete tree in preorder, in the order of their answers as bits."""
+    nodes = np.zeros(1, np.int64)
+    for above in range(level):
+        nodes = np.concatenate([nodes + 1, nodes + 2 ** (depth - above)])
+    return nodes
+
+
+def _free_preorder(trees: NativeTrees) -> Preorder:
+    """Return trees in preorder in which a leaf that shares a node with its parent has a node of its own.
+
+    One walk sees all trees: below a chain of helpers, each with a tree at its left and the next helper at its right.
+    """
+    n_trees, n_nodes = len(trees.size), len(trees.split)
+    step, place = trees.step.astype(np.int64), np.arange(n_nodes)
+    split = (step != 0).any(axis=1)
+    shared = np.flatnonzero(split & (step == 0).any(axis=1))
+    first = n_trees + 1  # the helpers come first, the last one a leaf that ends the chain
+    helper_left = np.concatenate([first + np.cumsum(trees.size, dtype=np.int64) - trees.size, [-1]])
+    helper_right = np.concatenate([np.arange(1, n_trees + 1), [-1]])
+    children = np.where(step != 0, first + place[:, None] + step, -1)
+    children[shared, np.argmin(step[shared], axis=1)] = first + n_nodes + np.arange(len(shared))
+    own = np.full(len(shared), -1)
+    left = np.concatenate([helper_left, children[:, 0], own])
+    right = np.concatenate([helper_right, children[:, 1], own])
+    order = kernels.preorder(left, right)
+    if len(order) != len(left):
+        raise damaged("its nodes do not form trees: one is reached twice, or never")
+    order = order[order >= first]
+    tree = np.repeat(np.arange(n_trees), trees.size)
+    tree = np.concatenate([tree, tree[shared]])[order - first]
+    if (np.diff(tree) < 0).any():
+        raise damaged("a tree reaches into the next")
+    position = np.full(len(left), -1, np.int32)
+    position[order] = np.arange(len(order))
+    is_split = right[order] != -1
+    question, leaf_id = np.append(trees.split, trees.split[shared]), np.append(trees.leaf_id, trees.leaf_id[shared])
+    return Preorder(
+        tree_start=np.concatenate([[0], np.cumsum(np.bincount(tree, minlength=n_trees))]),
+        right=np.where(is_split, position[right[order]], -1).astype(np.int32),
+        question=np.where(is_split, question[order - first], -1).astype(np.int32),
+        leaf=np.where(is_split, -1, leaf_id[order - first].astype(np.int64) // trees.leaf_value.shape[1]),
+    )
+
+
+def _free_lists(pruned: Forest, question: NDArray[np.int32]) -> NativeTrees:
+    """Return the lists of trees of any shape; a leaf beside a split shares its parent's node, as CatBoost has it."""
+    n_nodes, split = pruned.n_nodes, np.flatnonzero(pruned.is_split)
+    sides = np.column_stack([split + 1, pruned.right[split]])
+    shares = ~pruned.is_split[sides]
+    shares &= ~shares.all(axis=1)[:, None]
+    own_node = np.ones(n_nodes, bool)
+    own_node[sides[shares]] = False
+    node = np.cumsum(own_node) - 1
+    step = np.zeros((n_nodes, 2), np.int64)
+    step[split] = np.where(shares, 0, node[sides] - node[split][:, None])
+    holder = np.where(own_node, node, -1)
+    holder[sides[shares]] = node[np.repeat(split, shares.sum(axis=1))]
+    leaves = np.flatnonzero(~pruned.is_split)
+    leaves = leaves[np.argsort(holder[leaves], kind="stable")]
+    leaf_id = np.full(int(own_node.sum()), NO_LEAF, np.uint32)
+    leaf_id[holder[leaves]] = np.arange(len(leaves)) * pruned.n_outputs
+    size = np.add.reduceat(own_node, pruned.root) if pruned.n_trees else np.empty(0)
+    return NativeTrees(
+        size=size.astype(np.int32),
+        split=np.maximum(question, 0)[own_node],
+        leaf_value=pruned.value[leaves],
+        leaf_weight=pruned.weight[leaves],
+        step=step[own_node].astype(np.uint16),
+        leaf_id=leaf_id,
+    )

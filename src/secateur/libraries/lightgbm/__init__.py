@@ -1,0 +1,63 @@
+"""LightGBM: Booster, LGBMClassifier, LGBMRegressor, LGBMRanker and text files, read and written back."""
+
+from pathlib import Path
+from typing import Any
+
+import lightgbm
+
+from secateur.libraries.adapter import Adapter
+from secateur.libraries.fork_safety import one_thread_in_a_fork
+from secateur.libraries.lightgbm.adapter import BoosterAdapter, ClassifierAdapter, WrapperAdapter, booster_of
+from secateur.libraries.lightgbm.objectives import read_objective
+from secateur.libraries.lightgbm.text_file import parse
+from secateur.libraries.lightgbm.trees import read_nodes
+
+
+def adapt(model: Any) -> Adapter:
+    """Return the adapter of a fitted LightGBM model.
+
+    Raises
+    ------
+    TypeError
+        If it is neither a Booster nor one of the scikit-learn wrappers.
+    ValueError
+        If it is not fitted, or made of trees we cannot prune.
+    """
+    one_thread_in_a_fork()
+    if isinstance(model, lightgbm.Booster):
+        return BoosterAdapter(model)
+    if not isinstance(model, lightgbm.LGBMModel) or hasattr(model, "to_local"):
+        raise TypeError(
+            f"Got {type(model).__name__}; secateur reads a Booster, LGBMClassifier, LGBMRegressor and LGBMRanker. "
+            "Pass one of these: model.to_local() of a Dask model, one of the boosters of a CVBooster."
+        )
+    if getattr(model, "_Booster", None) is None:
+        raise ValueError(f"This {type(model).__name__} is not fitted; secateur prunes trained models. Call fit first.")
+    return ClassifierAdapter(model) if isinstance(model, lightgbm.LGBMClassifier) else WrapperAdapter(model)
+
+
+def load(file: Path) -> Any:
+    """Return the Booster in a text file.
+
+    Raises
+    ------
+    ValueError
+        If the file is no complete LightGBM model; it is checked before LightGBM sees it.
+    """
+    one_thread_in_a_fork()
+    try:
+        text = parse(file.read_bytes().decode())
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"{file} is no text ({error.reason}); a LightGBM model file is. Save the model again with save_model."
+        ) from error
+    read_objective(text)
+    read_nodes(text.trees, text.n_features)
+    return booster_of(text)
+
+
+def dump(model: Any, suffix: str) -> bytes:
+    """Return the text of a model; of a scikit-learn wrapper that of its Booster."""
+    booster = model if isinstance(model, lightgbm.Booster) else model.booster_
+    text: str = booster.model_to_string()
+    return text.encode()

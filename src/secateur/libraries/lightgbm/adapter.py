@@ -1,0 +1,282 @@
+"""LightGBM's Booster and its scikit-learn wrappers: read by their text, written by new text."""
+
+import copy
+from functools import cached_property
+from typing import Any
+
+import lightgbm
+import numpy as np
+from lightgbm.basic import LightGBMError
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from secateur.data.targets import as_columns, as_real_target, check_known_labels, class_codes
+from secateur.files.tempdir import scratch_folder
+from secateur.forest import Categories, Forest, check_forest
+from secateur.forest.subforest import Decision
+from secateur.libraries.adapter import as_matrix
+from secateur.libraries.fork_safety import one_thread_in_a_fork
+from secateur.libraries.lightgbm.columns import encode
+from secateur.libraries.lightgbm.objectives import Objective, read_objective
+from secateur.libraries.lightgbm.text_file import ModelText, compose, parse
+from secateur.libraries.lightgbm.trees import Nodes, read_nodes
+from secateur.libraries.lightgbm.write import pruned_text
+from secateur.libraries.node_values import cover_mean
+from secateur.libraries.sklearn.base import SklearnAdapter
+
+_EARLY_STOPPING = ("early_stopping_round", "early_stopping_rounds", "early_stopping", "n_iter_no_change")
+
+
+class BoosterAdapter(SklearnAdapter):
+    """A Booster: classes are codes, and `predict` gives probabilities."""
+
+    library = "lightgbm"
+    can_refit = False
+
+    def __init__(self, model: Any) -> None:
+        super().__init__(model)
+        self.supervised = self.trained_for.supervised
+
+    @property
+    def booster(self) -> Any:
+        """The trees; as many iterations of them as `predict` uses."""
+        return self.model
+
+    @cached_property
+    def text(self) -> ModelText:
+        """The model in parts, up to its best iteration."""
+        try:  # a file, for what gives a string writes a model of more than a megabyte twice
+            with scratch_folder() as folder:
+                self.booster.save_model(str(folder / "model.txt"))
+                text = (folder / "model.txt").read_text(encoding="utf-8")
+        except (OSError, LightGBMError):  # no room for one
+            text = self.booster.model_to_string()
+        return parse(text)
+
+    @cached_property
+    def nodes(self) -> Nodes:
+        """The trees as arrays."""
+        return read_nodes(self.text.trees, self.text.n_features)
+
+    @cached_property
+    def trained_for(self) -> Objective:
+        """The objective."""
+        return read_objective(self.text)
+
+    @property
+    def averages(self) -> bool:
+        """Whether predictions are means over iterations, as in a random forest."""
+        return "average_output" in self.text.header
+
+    def read(self) -> Forest:
+        """Return Σ trees, or their mean; the first trees hold what other libraries call base score."""
+        nodes, outputs = self.nodes, self.text.per_iteration
+        n_trees = len(self.text.trees)
+        forest = Forest(
+            tree_start=nodes.tree_start,
+            right=nodes.right,
+            feature=nodes.feature,
+            threshold=nodes.threshold,
+            default_left=nodes.default_left,
+            value=cover_mean(nodes.right, nodes.value[:, None], nodes.weight),
+            weight=nodes.weight,
+            tree_weight=np.ones(n_trees),
+            tree_output=np.tile(np.arange(outputs, dtype=np.int32), n_trees // outputs),
+            base=np.zeros(outputs),
+            link=self.trained_for.link,
+            n_features=self.text.n_features,
+            n_classes=(self.trained_for.n_classes,) if self.trained_for.n_classes else (),
+            aggregation="mean" if self.averages else "sum",
+            unit=1 / outputs if self.averages else 1.0,
+            divisor=float(n_trees // outputs) if self.averages else 1.0,
+            feature_names=self.feature_names,
+            categories=_categories(nodes),
+            zero_is_missing=nodes.zero_is_missing,
+        )
+        check_forest(forest)
+        return forest
+
+    @property
+    def feature_names(self) -> tuple[str, ...] | None:
+        """The names of the columns, if they are more than numbers."""
+        names = self.text.feature_names
+        return None if names == [f"Column_{i}" for i in range(len(names))] else tuple(names)
+
+    @property
+    def objective(self) -> str | None:
+        """The loss the model was trained for."""
+        return self.trained_for.loss
+
+    def rows(self, X: Any) -> NDArray[np.floating]:
+        """Return X in the precision LightGBM looks at it, categories as codes."""
+        matrix = encode(X, self.booster.pandas_categorical, self.feature_names)
+        return as_matrix(matrix, self.forest)
+
+    def target(self, y: Any) -> NDArray[np.generic]:
+        """Return class codes or values, (n_rows, 1)."""
+        y = as_columns(y, 1)
+        if not self.forest.n_classes:
+            return as_real_target(y)
+        return self.codes(y[:, 0])[:, None]
+
+    def codes(self, y: NDArray[Any]) -> NDArray[np.intp]:
+        """Return the class of each row as a number from 0."""
+        codes = as_real_target(y)
+        check_known_labels(np.unique(codes), np.arange(self.forest.n_classes[0]))
+        return codes.astype(np.intp)
+
+    def decode(self, label: NDArray[np.generic]) -> NDArray[np.generic]:
+        """Return codes or values; a single one loses its axis."""
+        return label[:, 0] if label.shape[1] == 1 else label
+
+    def predict(self, raw: NDArray[np.floating]) -> NDArray[np.generic]:
+        """Return probabilities, of the second class if there are two, or values."""
+        mean = self.forest.response.mean(raw, self.forest.n_classes)[0]
+        return mean[:, -1] if raw.shape[1] == 1 else mean
+
+    def samples_per_node(self) -> NDArray[np.int64]:
+        """Return how many training rows reached each node; none if the model does not tell."""
+        count = self.nodes.count
+        return np.zeros(self.forest.n_nodes, np.int64) if count is None else count
+
+    def native_ids(self) -> NDArray[np.int64]:
+        """Return LightGBM's numbers: a split its own, a leaf ~ its own."""
+        nodes = self.nodes
+        size = np.diff(nodes.tree_start)
+        place = nodes.order - np.repeat(nodes.tree_start[:-1], size)
+        return np.where(nodes.right == -1, ~(place - np.repeat(size // 2, size)), place)
+
+    def cannot_change(self, what: str) -> str | None:
+        """Return a reason where trees are averaged."""
+        if what == "value" or not self.averages:
+            return None
+        return (
+            f"a LightGBM random forest is the plain mean of its trees and has no place for a {what.replace('_', ' ')}. "
+            "Fold it into the leaf values."
+        )
+
+    def write(self, decision: Decision) -> Any:
+        """Return a Booster with the pruned trees."""
+        return self.pruned_booster(decision)
+
+    def pruned_booster(self, decision: Decision) -> Any:
+        """Return a new Booster that knows what the old one knows, except its training data."""
+        one_thread_in_a_fork()
+        self.check_decision(decision)
+        old = self.booster
+        new = booster_of(pruned_text(self.text, self.nodes, self.forest, decision))
+        new.params = copy.deepcopy(old.params)
+        new.best_score = copy.deepcopy(old.best_score)
+        new.pandas_categorical = copy.deepcopy(old.pandas_categorical)
+        if old.best_iteration > 0:
+            new.best_iteration = new.current_iteration()
+        return new
+
+    def n_bytes(self, model: Any) -> int:
+        """Return the size of the text."""
+        return len(model.model_to_string())
+
+
+class WrapperAdapter(BoosterAdapter):
+    """LGBMRegressor, LGBMRanker and LGBMModel."""
+
+    @property
+    def booster(self) -> Any:
+        """The Booster inside."""
+        return self.model.booster_
+
+    @property
+    def can_refit(self) -> bool:  # type: ignore[override]
+        """Whether rows, targets and weights are all that training needs: a ranker also needs groups."""
+        return not isinstance(self.model, lightgbm.LGBMRanker)
+
+    def refit(self, X: Any, y: Any, sample_weight: Any) -> Any:
+        """Return a clone fitted on other rows for as many iterations as this model uses."""
+        iterations = len(self.text.trees) // self.text.per_iteration
+        off = {name: 0 for name in _EARLY_STOPPING if self.model.get_params().get(name)}
+        stopped = {"n_estimators": iterations} if self.booster.best_iteration > 0 else {}
+        infos = self.text.header["feature_infos"].split(" ")
+        given = [i for i, info in enumerate(infos) if info != "none" and not info.startswith("[")]
+        columns = {"categorical_feature": given} if given and not self.booster.pandas_categorical else {}
+        return clone(self.model).set_params(**stopped, **off).fit(X, y, sample_weight=sample_weight, **columns)
+
+    def write(self, decision: Decision) -> Any:
+        """Return a deep copy of the wrapper around the pruned Booster."""
+        booster = self.pruned_booster(decision)
+        model = copy.deepcopy(self.model, {id(self.booster): booster})
+        if booster.best_iteration > 0:
+            model._best_iteration = booster.best_iteration
+        return model
+
+    def n_bytes(self, model: Any) -> int:
+        """Return the size of the pickled wrapper."""
+        return super(SklearnAdapter, self).n_bytes(model)
+
+
+class ClassifierAdapter(WrapperAdapter):
+    """LGBMClassifier: labels, and the first most probable of them wins."""
+
+    @cached_property
+    def trained_for(self) -> Objective:
+        """The objective; for two labels a probability is the second's."""
+        found = read_objective(self.text)
+        if found.name == "cross_entropy":
+            return Objective(found.name, "logit", n_classes=2)
+        if found.name and not found.n_classes:
+            raise ValueError(
+                f"This LGBMClassifier has the objective {found.name!r}, which predicts numbers and not classes. Prune "
+                "model.booster_, or train it with objective='binary' or 'multiclass'."
+            )
+        return found
+
+    def codes(self, y: NDArray[Any]) -> NDArray[np.intp]:
+        """Return the place of each label among the model's."""
+        return class_codes(y, self.model.classes_)
+
+    def decode(self, label: NDArray[np.generic]) -> NDArray[np.generic]:
+        """Return labels."""
+        if not self.forest.n_classes:
+            return super().decode(label)
+        labels: NDArray[np.generic] = self.model.classes_.take(label[:, 0].astype(np.intp))
+        return labels
+
+    def predict(self, raw: NDArray[np.floating]) -> NDArray[np.generic]:
+        """Return the label of the largest probability, which may be a tie where the sums are none."""
+        if not self.forest.n_classes:
+            return super().predict(raw)
+        return self.decode(self.probabilities(raw).argmax(axis=1)[:, None])
+
+
+def booster_of(text: ModelText) -> Any:
+    """Return a Booster made from the parts of a model.
+
+    Raises
+    ------
+    ValueError
+        If LightGBM does not take them.
+    """
+    try:
+        return lightgbm.Booster(model_str=compose(text))
+    except (lightgbm.basic.LightGBMError, ValueError) as error:
+        raise ValueError(
+            f"LightGBM {lightgbm.__version__} cannot load this model ({str(error).splitlines()[0]}); a model as "
+            "save_model writes it is needed. Save it again with a version not newer than the one installed."
+        ) from error
+
+
+def _categories(nodes: Nodes) -> Categories:
+    """Return for each category set the categories that go left; all others go right."""
+    if not (nodes.bitset != -1).any():
+        return Categories()
+    start, word = nodes.bitsets.start, nodes.bitsets.word
+    bits = np.unpackbits(word.astype("<u4").view(np.uint8), bitorder="little").reshape(-1, 32)
+    place, bit = np.nonzero(bits)
+    owner = np.repeat(np.arange(len(start) - 1), np.diff(start))
+    counts = np.bincount(owner[place], minlength=len(start) - 1)
+    return Categories(
+        row=nodes.bitset.astype(np.int32),
+        start=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
+        code=(32 * (place - start[owner[place]]) + bit).astype(np.int32),
+        left=np.ones(len(place), bool),
+        other_left=np.zeros(len(start) - 1, bool),
+    )

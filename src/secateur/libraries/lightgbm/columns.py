@@ -1,0 +1,80 @@
+"""Rows as LightGBM sees them: its precision, and the categories of tables as codes."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secateur.libraries.adapter import check_feature_names
+
+ZERO = float(np.float32(1e-35))
+"""The largest number LightGBM takes for 0."""
+
+
+def encode(X: Any, categories: list[list[Any]] | None, names: tuple[str, ...] | None) -> Any:
+    """Return X as numbers; those too near to 0 are 0, as LightGBM leaves them out before it looks at a row.
+
+    Parameters
+    ----------
+    X : matrix or table
+        Anything but tables and matrices of float64 is taken to float32 first, as LightGBM does.
+    categories : list of lists, or None
+        The categories of each categorical column of the training table.
+    names : tuple of str, or None
+        The columns the model was trained with; LightGBM writes spaces as underscores.
+    """
+    if hasattr(X, "to_pandas"):  # Arrow, polars
+        X = X.to_pandas()
+    if hasattr(X, "columns"):
+        if names is not None:
+            check_feature_names(X.rename(columns=lambda name: str(name).replace(" ", "_")), names)
+        return _without_dust(_encode_table(X, categories))
+    if hasattr(X, "toarray"):
+        X = X.toarray()
+    matrix = np.asarray(X)
+    if matrix.dtype in (np.float32, np.float64):
+        return _without_dust(matrix)
+    try:
+        with np.errstate(over="ignore"):
+            return _without_dust(matrix.astype(np.float32))
+    except (TypeError, ValueError):
+        return matrix  # what is wrong with it is said where its shape is checked
+
+
+def _without_dust(matrix: NDArray[np.floating]) -> NDArray[np.floating]:
+    dust = (np.abs(matrix) <= ZERO) & (matrix != 0)
+    return np.where(dust, matrix.dtype.type(0), matrix) if dust.any() else matrix
+
+
+def _encode_table(table: Any, categories: list[list[Any]] | None) -> NDArray[np.float64]:
+    """Return a pandas table as a matrix; a category the training table did not have is missing."""
+    import pandas as pd
+
+    columns = [table.iloc[:, i] for i in range(table.shape[1])]
+    categorical = [i for i, column in enumerate(columns) if isinstance(column.dtype, pd.CategoricalDtype)]
+    if categories is not None and len(categorical) != len(categories):
+        raise ValueError(
+            f"X has {len(categorical)} categorical columns; the model was trained with {len(categories)}. Convert the "
+            "same columns with astype('category')."
+        )
+    matrix = np.empty(table.shape, np.float64)
+    for i, column in enumerate(columns):
+        if i in categorical:
+            known = column if categories is None else column.cat.set_categories(categories[categorical.index(i)])
+            codes = known.cat.codes.to_numpy(np.float64, copy=True)
+            codes[codes < 0] = np.nan
+            matrix[:, i] = codes
+        else:
+            matrix[:, i] = _numbers(column)
+    return matrix
+
+
+def _numbers(column: Any) -> NDArray[np.float64]:
+    try:
+        numbers: NDArray[np.float64] = column.to_numpy(np.float64, na_value=np.nan)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"The column {column.name!r} of X cannot be read as numbers ({error}); this model needs numbers and "
+            "categories. Encode it as it was for training."
+        ) from error
+    return numbers

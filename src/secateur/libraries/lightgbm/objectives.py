@@ -1,0 +1,108 @@
+"""What a LightGBM model's sums mean: the link and the loss of each of its objectives."""
+
+from dataclasses import dataclass
+
+from secateur.libraries.lightgbm.text_file import ModelText, damaged
+
+_TREES_FOR_ONE = {
+    "binary": "logit",
+    "cross_entropy": "sigmoid",
+    "cross_entropy_lambda": "softplus",
+    "regression": "identity",
+    "regression_l1": "identity",
+    "huber": "identity",
+    "fair": "identity",
+    "quantile": "identity",
+    "mape": "identity",
+    "poisson": "log_c",
+    "gamma": "log_c",
+    "tweedie": "log_c",
+    "lambdarank": "identity",
+    "rank_xendcg": "identity",
+}
+_TREES_FOR_CLASSES = {"multiclass": "softmax_c", "multiclassova": "one_vs_all"}
+_LOSSES = {"regression_l1": "absolute_error", "poisson": "poisson", "gamma": "gamma"}
+_LOSSES_WITH_NUMBER = {"quantile": ("quantile", "alpha"), "tweedie": ("tweedie", "tweedie_variance_power")}
+
+
+@dataclass(frozen=True)
+class Objective:
+    """What a model was trained for.
+
+    Attributes
+    ----------
+    name : str
+        LightGBM's name, empty for an objective of the user's own.
+    link : str
+    n_classes : int
+        0 for a model of numbers.
+    loss : str or None
+        The loss the model was trained for, where that is not what its kind is usually judged by.
+    """
+
+    name: str
+    link: str
+    n_classes: int = 0
+    loss: str | None = None
+
+    @property
+    def supervised(self) -> bool:
+        """Whether there is a target of one number per row that predictions can be compared with."""
+        return self.name not in ("", "lambdarank", "rank_xendcg")
+
+
+def read_objective(model: ModelText) -> Objective:
+    """Return what the model was trained for.
+
+    Raises
+    ------
+    ValueError
+        If the objective is unknown, or does not fit the number of trees.
+    """
+    name, *options = model.header.get("objective", "").split(" ")
+    outputs = model.per_iteration
+    facts = dict(option.partition(":")[::2] for option in options)
+    if model.header["num_class"] != str(outputs):
+        raise damaged(f"num_class is {model.header['num_class']}, but {outputs} trees make an iteration")
+    if not name or name in ("custom", "none"):
+        return Objective("", "identity")
+    if name in _TREES_FOR_CLASSES:
+        if facts.get("num_class") != str(outputs):
+            raise damaged(f"The objective is {model.header['objective'][:60]!r}, but {outputs} trees make an iteration")
+        return Objective(name, _TREES_FOR_CLASSES[name] + _slope(facts, ("num_class",)), n_classes=outputs)
+    if name not in _TREES_FOR_ONE:
+        raise ValueError(
+            f"The objective is {name[:40]!r}; secateur knows {', '.join((*_TREES_FOR_ONE, *_TREES_FOR_CLASSES))} and "
+            "objectives of your own. Train the model with one of these."
+        )
+    if outputs != 1:
+        raise damaged(f"The objective is {name!r}, which takes one tree an iteration, but there are {outputs}")
+    link = _TREES_FOR_ONE[name] + _slope(facts, ("sqrt",))
+    if "sqrt" in facts:
+        if link != "identity":
+            raise damaged(f"The objective is {model.header['objective'][:60]!r}, which has no square root")
+        return Objective(name, "signed_square")
+    return Objective(name, link, 2 if name == "binary" else 0, _loss(name, model.parameters))
+
+
+def _slope(facts: dict[str, str], others: tuple[str, ...]) -> str:
+    """Return what the link takes behind a colon; raise ValueError if the objective has anything else."""
+    unknown = set(facts) - {"sigmoid", *others}
+    try:
+        slope = float(facts.get("sigmoid", "1"))
+    except ValueError:
+        slope = 0.0
+    if unknown or not 0 < slope < float("inf"):
+        raise damaged(f"The objective has the options {facts}, which LightGBM does not write")
+    return f":{slope!r}" if slope != 1.0 else ""
+
+
+def _loss(name: str, parameters: dict[str, str]) -> str | None:
+    if name not in _LOSSES_WITH_NUMBER:
+        return _LOSSES.get(name)
+    loss, parameter = _LOSSES_WITH_NUMBER[name]
+    try:
+        number = float(parameters[parameter])
+    except (KeyError, ValueError):
+        return None
+    return "poisson" if (loss, number) == ("tweedie", 1.0) else f"{loss}:{number!r}"

@@ -1,0 +1,95 @@
+"""scikit-learn: every estimator made of trees, read into a Forest and written back as its own type."""
+
+from typing import Any
+
+from sklearn.ensemble import (
+    AdaBoostClassifier,
+    AdaBoostRegressor,
+    BaggingClassifier,
+    BaggingRegressor,
+    ExtraTreesClassifier,
+    ExtraTreesRegressor,
+    GradientBoostingClassifier,
+    GradientBoostingRegressor,
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+    IsolationForest,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection._search import BaseSearchCV
+from sklearn.pipeline import Pipeline
+from sklearn.tree import BaseDecisionTree
+from sklearn.utils.validation import check_is_fitted
+
+from secateur.libraries import adapt as adapt_any
+from secateur.libraries.adapter import Adapter
+from secateur.libraries.sklearn.adaboost import AdaBoostAdapter
+from secateur.libraries.sklearn.bagging import (
+    BaggingAdapter,
+    ForestEnsembleAdapter,
+    SingleTreeAdapter,
+    check_base_trees,
+)
+from secateur.libraries.sklearn.base import SklearnAdapter
+from secateur.libraries.sklearn.gradient_boosting import GradientBoostingAdapter
+from secateur.libraries.sklearn.hist_gradient_boosting import HistGradientBoostingAdapter
+from secateur.libraries.sklearn.isolation_forest import IsolationForestAdapter
+from secateur.libraries.sklearn.pipeline_and_search import PipelineAdapter, SearchAdapter
+
+MODELS: dict[type, type[SklearnAdapter]] = {
+    BaseDecisionTree: SingleTreeAdapter,
+    RandomForestClassifier: ForestEnsembleAdapter,
+    RandomForestRegressor: ForestEnsembleAdapter,
+    ExtraTreesClassifier: ForestEnsembleAdapter,
+    ExtraTreesRegressor: ForestEnsembleAdapter,
+    IsolationForest: IsolationForestAdapter,
+    BaggingClassifier: BaggingAdapter,
+    BaggingRegressor: BaggingAdapter,
+    GradientBoostingClassifier: GradientBoostingAdapter,
+    GradientBoostingRegressor: GradientBoostingAdapter,
+    AdaBoostClassifier: AdaBoostAdapter,
+    AdaBoostRegressor: AdaBoostAdapter,
+    HistGradientBoostingClassifier: HistGradientBoostingAdapter,
+    HistGradientBoostingRegressor: HistGradientBoostingAdapter,
+}
+"""Each kind of model, subclasses included, and the adapter that understands it."""
+
+
+def adapt(model: Any) -> Adapter:
+    """Return the adapter of a fitted scikit-learn model.
+
+    Raises
+    ------
+    TypeError
+        If it is not made of trees, or is a class rather than a model.
+    ValueError
+        If it is not fitted.
+    """
+    if isinstance(model, Pipeline):
+        return PipelineAdapter(model, adapt_any(model.steps[-1][1]))
+    if isinstance(model, BaseSearchCV):
+        _check_fitted(model)
+        if not hasattr(model, "best_estimator_"):
+            raise ValueError("The search was made with refit=False and holds no model. Use refit=True.")
+        return SearchAdapter(model, adapt_any(model.best_estimator_))
+    for kind, adapter in MODELS.items():
+        if isinstance(model, kind):
+            _check_fitted(model)
+            if adapter in (BaggingAdapter, AdaBoostAdapter):
+                check_base_trees(model)
+            return adapter(model)
+    raise TypeError(
+        f"Got {type(model).__name__}, which is not a tree model secateur knows. Known scikit-learn models: "
+        f"{', '.join(kind.__name__ for kind in MODELS)}, and a Pipeline or search that ends in one. Pass one of these."
+    )
+
+
+def _check_fitted(model: Any) -> None:
+    try:
+        check_is_fitted(model)
+    except NotFittedError as error:
+        raise ValueError(
+            f"This {type(model).__name__} is not fitted; secateur prunes trained models. Call fit first."
+        ) from error

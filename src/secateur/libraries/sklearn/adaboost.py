@@ -1,0 +1,65 @@
+"""AdaBoost*: classifiers vote with weights, regressors take the weighted median."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secateur.forest import Forest
+from secateur.forest.subforest import Decision, kept_trees
+from secateur.libraries.sklearn.base import Floats, TreesAdapter, join_trees
+
+
+class AdaBoostAdapter(TreesAdapter):
+    """AdaBoostClassifier and AdaBoostRegressor of decision trees."""
+
+    def read(self) -> Forest:
+        """Return weighted votes, or values whose weighted median counts."""
+        trees = self.trees()
+        weights = self.model.estimator_weights_
+        voting = bool(self.classes)
+        return join_trees(
+            trees,
+            [self.votes(tree.value) if voting else tree.value[:, :, 0] for tree in trees],
+            tree_weight=np.asarray(weights[: len(trees)], np.float64),
+            base=np.zeros(self.n_classes[0] if voting else 1),
+            link="vote" if voting else "identity",
+            n_features=self.model.n_features_in_,
+            n_classes=self.n_classes,
+            aggregation="mean" if voting else "median",
+            # Weights of rounds that were never grown are zeros, but they change how numpy rounds the total.
+            divisor=float(weights.sum()) if voting else 1.0,
+            input_dtype="float32",
+            feature_names=self.feature_names,
+        )
+
+    def in_bag(self, n_rows: int) -> NDArray[np.uint8] | None:
+        """Return 1 for every row of a classifier; a regressor draws rows and keeps no record."""
+        return super().in_bag(n_rows) if self.classes else None
+
+    def votes(self, value: Floats) -> Floats:
+        """Return 1 for the class a node predicts and -1 / (n_classes - 1) for each other one."""
+        n_classes = self.n_classes[0]
+        votes = np.full((len(value), n_classes), -1 / max(n_classes - 1, 1))
+        votes[np.arange(len(value)), value[:, 0, :].argmax(axis=1)] = 1.0
+        return votes
+
+    def cannot_change(self, what: str) -> str | None:
+        """Return a reason for the base and for votes, but not for weights of trees."""
+        if what == "value" and self.classes:
+            return "the trees of an AdaBoostClassifier vote for one class each. Use a solver that keeps values."
+        return None if what == "tree_weight" else super().cannot_change(what)
+
+    def write(self, decision: Decision) -> Any:
+        """Return a deep copy with pruned trees and, if they change, new tree weights."""
+        model = super().write(decision)
+        if decision.tree_weight is not None:
+            model.estimator_weights_ = decision.tree_weight[kept_trees(self.forest, decision.keep)]
+        return model
+
+    def drop_trees(self, model: Any, standing: NDArray[np.bool_]) -> None:
+        """Shorten the lists of trees, weights and errors."""
+        model.estimators_ = [tree for tree in model.estimators_ if tree is not None]
+        model.estimator_weights_ = model.estimator_weights_[: len(standing)][standing]
+        model.estimator_errors_ = model.estimator_errors_[: len(standing)][standing]
+        model.n_estimators = len(model.estimators_)

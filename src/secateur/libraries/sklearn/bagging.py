@@ -1,0 +1,126 @@
+"""Trees whose mean is the prediction: single trees, random forests, extra-trees and bagging."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.tree import BaseDecisionTree
+
+from secateur.forest import Forest
+from secateur.libraries.sklearn.base import Floats, TreesAdapter, join_trees
+
+
+class ForestEnsembleAdapter(TreesAdapter):
+    """RandomForest* and ExtraTrees*: the mean of all trees, each on all columns."""
+
+    @property
+    def features(self) -> Sequence[NDArray[Any]] | None:
+        """The columns of each tree; None for all."""
+        return None
+
+    def tree_value(self, estimator: Any, value: Floats) -> Floats:
+        """Return native values (n, n_outputs, n_classes) as forest values (n, width)."""
+        if not self.classes:
+            return value[:, :, 0]
+        return np.hstack([value[:, k, :count] for k, count in enumerate(self.n_classes)])
+
+    def native_value(self, value: Floats) -> Floats:
+        """Return forest values as native ones; targets with fewer classes are padded with zeros."""
+        if not self.classes:
+            return value[:, :, None]
+        native = np.zeros((len(value), len(self.n_classes), max(self.n_classes)))
+        for k, block in enumerate(np.split(value, np.cumsum(self.n_classes)[:-1], axis=1)):
+            native[:, k, : self.n_classes[k]] = block
+        return native
+
+    def in_bag(self, n_rows: int) -> NDArray[np.uint8] | None:
+        """Return how often each row was drawn for each tree; scikit-learn draws them again from the trees' seeds."""
+        if self.model._n_samples != n_rows:
+            return None
+        drawn = [np.bincount(rows, minlength=n_rows) for rows in self.model.estimators_samples_]
+        return np.minimum(drawn, 255).astype(np.uint8)
+
+    def read(self) -> Forest:
+        """Return the mean over trees of class fractions or values."""
+        trees = self.trees()
+        values = [self.tree_value(e, t.value) for e, t in zip(self.estimators, trees, strict=True)]
+        return join_trees(
+            trees,
+            values,
+            self.features,
+            base=np.zeros(values[0].shape[1]),
+            link="probability" if self.classes else "identity",
+            n_features=self.model.n_features_in_,
+            n_classes=self.n_classes,
+            aggregation="mean",
+            divisor=float(len(trees)),
+            input_dtype="float32",
+            feature_names=self.feature_names,
+        )
+
+    def drop_trees(self, model: Any, standing: NDArray[np.bool_]) -> None:
+        """Shorten the list of trees."""
+        model.estimators_ = [tree for tree in model.estimators_ if tree is not None]
+        model.n_estimators = len(model.estimators_)
+
+
+class SingleTreeAdapter(ForestEnsembleAdapter):
+    """DecisionTree* and ExtraTree*: a forest of one."""
+
+    @property
+    def estimators(self) -> Sequence[Any]:
+        """The model itself."""
+        return [self.model]
+
+    def in_bag(self, n_rows: int) -> NDArray[np.uint8] | None:
+        """Return 1 for every row."""
+        return TreesAdapter.in_bag(self, n_rows)
+
+    def drop_trees(self, model: Any, standing: NDArray[np.bool_]) -> None:
+        """Never called: the last tree of a mean cannot be dropped."""
+
+
+class BaggingAdapter(ForestEnsembleAdapter):
+    """Bagging* of trees: each on its own columns, and possibly on fewer classes."""
+
+    @property
+    def features(self) -> Sequence[NDArray[Any]] | None:
+        """The columns each tree was trained on."""
+        columns: Sequence[NDArray[Any]] = self.model.estimators_features_
+        return columns
+
+    def tree_value(self, estimator: Any, value: Floats) -> Floats:
+        """Return class fractions at the places of the classes this tree has seen."""
+        if not self.classes:
+            return value[:, :, 0]
+        places = np.zeros((len(value), self.n_classes[0]))
+        places[:, estimator.classes_] = value[:, 0, : len(estimator.classes_)]
+        return places
+
+    def cannot_change(self, what: str) -> str | None:
+        """Return a reason also for values, if some tree has not seen all classes."""
+        seen = [len(e.classes_) for e in self.estimators] if self.classes else []
+        if what == "value" and any(count != self.n_classes[0] for count in seen):
+            return (
+                "some trees of this BaggingClassifier have not seen all classes, and their leaves have no place for "
+                "the others. Use a solver that keeps values."
+            )
+        return super().cannot_change(what)
+
+    def drop_trees(self, model: Any, standing: NDArray[np.bool_]) -> None:
+        """Shorten the lists of trees, of their columns and of their seeds."""
+        super().drop_trees(model, standing)
+        kept = np.flatnonzero(standing)
+        model.estimators_features_ = [model.estimators_features_[i] for i in kept]
+        model._seeds = np.asarray(model._seeds)[kept]
+
+
+def check_base_trees(model: Any) -> None:
+    """Raise TypeError unless every member of the ensemble is a single tree."""
+    for estimator in model.estimators_:
+        if not isinstance(estimator, BaseDecisionTree):
+            raise TypeError(
+                f"This {type(model).__name__} is made of {type(estimator).__name__}; secateur needs one made of "
+                "decision trees. Pass estimator=DecisionTreeClassifier() or DecisionTreeRegressor()."
+            )

@@ -1,0 +1,207 @@
+"""What all scikit-learn models share: classes, columns, and a deep copy in which only the trees are new."""
+
+import copy
+from abc import abstractmethod
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone, is_classifier
+
+from secateur.data.targets import as_columns, as_real_target, class_codes
+from secateur.forest import Forest, Leaves, check_forest
+from secateur.forest.subforest import Decision, kept_trees
+from secateur.libraries.adapter import Adapter, as_matrix
+from secateur.libraries.sklearn.trees import TreeArrays, ids_in_preorder, read_tree, write_tree
+
+Floats = NDArray[np.float64]
+
+
+class SklearnAdapter(Adapter):
+    """Labels and columns, the same for every scikit-learn estimator."""
+
+    library = "sklearn"
+
+    def rows(self, X: Any) -> NDArray[np.floating]:
+        """Return X as a checked matrix."""
+        return as_matrix(X, self.forest)
+
+    def target(self, y: Any) -> NDArray[np.generic]:
+        """Return class codes or values, (n_rows, n_targets)."""
+        y = as_columns(y, len(self.classes) or self.forest.n_outputs)
+        if not self.classes:
+            return as_real_target(y)
+        return np.column_stack(
+            [class_codes(column, classes) for column, classes in zip(y.T, self.classes, strict=True)]
+        )
+
+    def decode(self, label: NDArray[np.generic]) -> NDArray[np.generic]:
+        """Return labels or values as `predict` does; a single target loses its axis."""
+        if self.classes:
+            columns = [c.take(codes) for c, codes in zip(self.classes, label.T, strict=True)]
+            label = np.column_stack(columns) if len(columns) > 1 else columns[0][:, None]
+        return label[:, 0] if label.shape[1] == 1 else label
+
+    def in_bag(self, n_rows: int) -> NDArray[np.uint8] | None:
+        """Return 1 for every row: unless a kind of model says otherwise, all trees were grown on all rows."""
+        roots = self.samples_per_node()[self.forest.root]
+        return np.ones((len(roots), n_rows), np.uint8) if (roots == n_rows).all() else None
+
+    @abstractmethod
+    def samples_per_node(self) -> NDArray[np.int64]:
+        """Return how many different training rows reached each node of the forest, (n_nodes,)."""
+
+    def grown_on(self, leaves: Leaves) -> bool:
+        """Return whether the rows drawn for each tree fill its leaves exactly as the training rows did."""
+        drawn = self.in_bag(leaves.shape[1])
+        if drawn is None or not self.forest.is_split.any():  # leaves alone look the same for any rows
+            return False
+        samples, forest = self.samples_per_node(), self.forest
+        for tree, (start, stop) in enumerate(pairwise(forest.tree_start)):
+            counts = np.bincount(leaves[tree][drawn[tree] > 0], minlength=stop - start)
+            if not np.array_equal(counts, np.where(forest.is_split[start:stop], 0, samples[start:stop])):
+                return False
+        return True
+
+    can_refit = True
+
+    def refit(self, X: Any, y: Any, sample_weight: Any) -> Any:
+        """Return a clone fitted on other rows."""
+        return clone(self.model).fit(X, y, **({} if sample_weight is None else {"sample_weight": sample_weight}))
+
+    @property
+    def classes(self) -> list[NDArray[Any]]:
+        """The labels of each target; empty unless the model is a classifier."""
+        if not is_classifier(self.model):
+            return []
+        classes = self.model.classes_
+        return list(classes) if isinstance(classes, list) else [classes]
+
+    @property
+    def n_classes(self) -> tuple[int, ...]:
+        """The number of labels of each target."""
+        return tuple(len(classes) for classes in self.classes)
+
+    @property
+    def feature_names(self) -> tuple[str, ...] | None:
+        """The column names the model was trained with, if it was."""
+        names = getattr(self.model, "feature_names_in_", None)
+        return None if names is None else tuple(str(name) for name in names)
+
+
+class TreesAdapter(SklearnAdapter):
+    """A model that holds estimators with a `tree_`. A kind of model says where they are and what they add up to."""
+
+    @property
+    def estimators(self) -> Sequence[Any]:
+        """The tree estimators in the order in which the model adds them."""
+        trees: Sequence[Any] = self.model.estimators_
+        return trees
+
+    @abstractmethod
+    def read(self) -> Forest:
+        """Return the model in neutral form."""
+
+    @abstractmethod
+    def drop_trees(self, model: Any, standing: NDArray[np.bool_]) -> None:
+        """Take the dropped trees out of `model`, a copy in which they are None."""
+
+    def native_value(self, value: Floats) -> Floats:
+        """Return forest values (n, width) as tree values (n, n_outputs, n_classes)."""
+        return value[:, :, None]
+
+    def write(self, decision: Decision) -> Any:
+        """Return a deep copy of the model with pruned trees.
+
+        `copy.deepcopy` is told in advance what the copy of each tree is, so everything else is copied exactly once
+        and no tree is copied in vain.
+        """
+        forest = self.forest
+        self.check_decision(decision)
+        standing = kept_trees(forest, decision.keep)
+        memo: dict[int, Any] = {}
+        for tree, estimator in enumerate(self.estimators):
+            nodes = slice(forest.tree_start[tree], forest.tree_start[tree + 1])
+            if standing[tree]:
+                value = None if decision.value is None else self.native_value(decision.value[nodes])
+                memo[id(estimator.tree_)] = write_tree(estimator.tree_, decision.keep[nodes], value)
+            else:
+                memo[id(estimator)] = None
+        model = copy.deepcopy(self.model, memo)
+        if not standing.all():
+            self.drop_trees(model, standing)
+        return model
+
+    def cannot_change(self, what: str) -> str | None:
+        """Return a reason for tree weights and the base."""
+        if what == "value":
+            return None
+        return (
+            f"a {type(self.model).__name__} has no place for a {what.replace('_', ' ')}. Fold it into the leaf values, "
+            "or use sc.as_forest(model) and prune that."
+        )
+
+    def trees(self) -> list[TreeArrays]:
+        """Return the arrays of every tree."""
+        return [read_tree(estimator.tree_) for estimator in self.estimators]
+
+    def samples_per_node(self) -> NDArray[np.int64]:
+        """Return how many different training rows reached each node, (n_nodes,)."""
+        return np.concatenate([tree.n_samples for tree in self.trees()])
+
+    def native_ids(self) -> NDArray[np.int64]:
+        """Return the numbers `tree_`, `apply` and `decision_path` use."""
+        trees = [estimator.tree_ for estimator in self.estimators]
+        return np.concatenate([ids_in_preorder(tree.children_left, tree.children_right) for tree in trees])
+
+    def impurity_per_node(self) -> Floats | None:
+        """Return the impurities scikit-learn stores."""
+        trees = [estimator.tree_ for estimator in self.estimators]
+        return np.concatenate(
+            [tree.impurity[ids_in_preorder(tree.children_left, tree.children_right)] for tree in trees]
+        )
+
+
+def join_trees(
+    trees: Sequence[TreeArrays],
+    values: Sequence[Floats],
+    features: Sequence[NDArray[Any]] | None = None,
+    **facts: Any,
+) -> Forest:
+    """Return a checked Forest from single trees.
+
+    Parameters
+    ----------
+    trees : sequence of TreeArrays
+    values : sequence of (n_nodes, width) arrays
+        What each tree adds, in place of its native values.
+    features : sequence of arrays, optional
+        The columns each tree was trained on, when it was not trained on all.
+    **facts
+        The remaining fields of Forest.
+    """
+    start = np.concatenate([[0], np.cumsum([len(tree.right) for tree in trees])]).astype(np.int64)
+    own = [tree.feature for tree in trees]
+    if features is not None:
+        own = [
+            np.where(f == -1, -1, np.asarray(columns)[f]).astype(np.int32)
+            for f, columns in zip(own, features, strict=True)
+        ]
+    facts.setdefault("tree_weight", np.ones(len(trees)))
+    facts.setdefault("tree_output", np.full(len(trees), -1, np.int32))
+    forest = Forest(
+        tree_start=start,
+        right=np.concatenate(
+            [np.where(t.right == -1, -1, t.right + s) for t, s in zip(trees, start[:-1], strict=True)]
+        ).astype(np.int32),
+        feature=np.concatenate(own),
+        threshold=np.concatenate([tree.threshold for tree in trees]),
+        default_left=np.concatenate([tree.default_left for tree in trees]),
+        value=np.ascontiguousarray(np.concatenate(values), dtype=np.float64),
+        weight=np.concatenate([tree.weight for tree in trees]),
+        **facts,
+    )
+    check_forest(forest)
+    return forest

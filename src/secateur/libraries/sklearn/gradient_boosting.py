@@ -1,0 +1,92 @@
+"""GradientBoosting*: trees that each add a share, on top of an initial model.
+
+The value scikit-learn stores at a split is the mean residual, not what a leaf there would say; the cover-weighted
+mean of the leaves below is.
+"""
+
+import copy
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.dummy import DummyClassifier, DummyRegressor
+
+from secateur.forest import Forest
+from secateur.forest.subforest import Decision
+from secateur.libraries.node_values import cover_mean
+from secateur.libraries.sklearn.base import Floats, TreesAdapter, join_trees
+from secateur.libraries.sklearn.trees import one_leaf
+
+
+class GradientBoostingAdapter(TreesAdapter):
+    """GradientBoostingClassifier and GradientBoostingRegressor."""
+
+    @property
+    def estimators(self) -> Sequence[Any]:
+        """The trees, iteration by iteration."""
+        trees: Sequence[Any] = self.model.estimators_.ravel().tolist()
+        return trees
+
+    @property
+    def constant_start(self) -> bool:
+        """Whether every row starts from the same sums."""
+        return isinstance(self.model.init_, str | DummyClassifier | DummyRegressor)
+
+    def read(self) -> Forest:
+        """Return base + learning_rate · Σ trees; with an initial model the base is left to `offset`."""
+        trees = self.trees()
+        per_iteration = self.model.estimators_.shape[1]
+        base = np.zeros(per_iteration)
+        if self.constant_start:
+            base = self.model._raw_predict_init(np.zeros((1, self.model.n_features_in_), np.float32))[0]
+        return join_trees(
+            trees,
+            [cover_mean(tree.right, tree.value[:, :, 0], tree.weight) for tree in trees],
+            tree_weight=np.full(len(trees), float(self.model.learning_rate)),
+            tree_output=np.tile(np.arange(per_iteration, dtype=np.int32), len(self.model.estimators_)),
+            base=base,
+            link=self.link,
+            n_features=self.model.n_features_in_,
+            n_classes=self.n_classes,
+            input_dtype="float32",
+            feature_names=self.feature_names,
+        )
+
+    @property
+    def link(self) -> str:
+        """Two classes share one sum; exponential loss counts it double."""
+        if not self.classes:
+            return "identity"
+        if len(self.classes[0]) > 2:
+            return "softmax"
+        return "half_logit" if self.model.loss == "exponential" else "logit_tie_up"
+
+    def offset(self, rows: NDArray[np.floating]) -> Floats | None:
+        """Return what the initial model says, if it looks at the row."""
+        if self.constant_start:
+            return None
+        start: Floats = self.model._raw_predict_init(rows)
+        return start
+
+    def write(self, decision: Decision) -> Any:
+        """Return a deep copy with pruned trees; collapsed splits get the mean of the leaves they had."""
+        return super().write(decision if decision.value is not None else replace(decision, value=self.forest.value))
+
+    def drop_trees(self, model: Any, standing: NDArray[np.bool_]) -> None:
+        """Drop iterations in which no tree is left; elsewhere a dropped tree becomes a leaf that says 0."""
+        grid = self.model.estimators_
+        stays = np.atleast_1d(standing.reshape(grid.shape).any(axis=1))
+        stays[0] |= not stays.any()  # scikit-learn cannot predict without any tree
+        for place in np.argwhere(stays[:, None] & ~standing.reshape(grid.shape)):
+            model.estimators_[tuple(place)] = self._silent_copy(grid[tuple(place)])
+        model.estimators_ = model.estimators_[stays]
+        model.n_estimators = model.n_estimators_ = len(model.estimators_)
+        for name in ("train_score_", "oob_improvement_", "oob_scores_"):
+            if hasattr(model, name):
+                setattr(model, name, getattr(model, name)[stays])
+
+    @staticmethod
+    def _silent_copy(estimator: Any) -> Any:
+        return copy.deepcopy(estimator, {id(estimator.tree_): one_leaf(estimator.tree_)})

@@ -1,0 +1,237 @@
+"""Spark ML tree models as a Forest and back.
+
+Splits compare in double precision and with `<=`, so that NaN goes right. A random forest adds the class fractions of
+its trees and divides by what they add up to; boosting adds weighted predictions.
+"""
+
+from abc import abstractmethod
+from dataclasses import replace
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from secateur.data.targets import as_columns, as_real_target, check_known_labels
+from secateur.forest import Forest, Leaves
+from secateur.forest.subforest import Decision, kept_trees, subforest
+from secateur.libraries.adapter import Adapter, as_matrix
+from secateur.libraries.spark.arrow import Floats
+from secateur.libraries.spark.node_table import NodeTable, read_nodes
+from secateur.libraries.spark.saved_model import SavedModel
+from secateur.libraries.spark.trees import read_forest, shares_of, total_of
+from secateur.libraries.spark.write import pruned_table, pruned_trees
+
+_ROUNDING = 1e-9
+"""By how much new class fractions may miss 1: more than rounding, less than anything meant."""
+
+
+class SparkAdapter(Adapter):
+    """A Spark ML model, seen as the folder it is saved to."""
+
+    library = "pyspark"
+
+    @cached_property
+    def saved(self) -> SavedModel:
+        """The model as a saved folder."""
+        return self.as_saved(self.model)
+
+    @abstractmethod
+    def as_saved(self, model: Any) -> SavedModel:
+        """Return a model of this kind as the folder it is saved to."""
+
+    @property
+    def raw_is_total(self) -> bool:
+        """Whether sums are not divided by the number of trees: the raw prediction of a forest of classes."""
+        return self.saved.keeps_shares and self.saved.kind.ensemble
+
+    @cached_property
+    def nodes(self) -> NodeTable:
+        """The checked nodes in preorder."""
+        return read_nodes(self.saved.nodes, self.saved.metadata["numClasses"] if self.saved.keeps_shares else 3)
+
+    def read(self) -> Forest:
+        """Return the mean of the trees, or with boosting their weighted sum."""
+        return read_forest(self.saved, self.nodes)
+
+    @cached_property
+    def categorical(self) -> NDArray[np.int32]:
+        """The features that splits compare with categories."""
+        row = self.forest.categories.row
+        return np.unique(self.forest.feature[row != -1]) if len(row) else np.empty(0, np.int32)
+
+    def rows(self, X: Any) -> NDArray[np.floating]:
+        """Return the feature vectors as a checked matrix: from a matrix, or from a frame with Spark's features column.
+
+        A fraction is no category, so it becomes a number that no split lists.
+        """
+        column = self.saved.param("featuresCol")
+        if isinstance(column, str) and column in getattr(X, "columns", ()):
+            entries = list(X[column])
+            if all(hasattr(entry, "toArray") for entry in entries):
+                X = np.array([entry.toArray() for entry in entries])
+        matrix = as_matrix(X, self.forest)
+        if len(self.categorical):
+            codes = matrix[:, self.categorical]
+            matrix = matrix.copy()
+            matrix[:, self.categorical] = np.where(codes != np.trunc(codes), np.where(codes != codes, codes, -1), codes)
+        return matrix
+
+    def target(self, y: Any) -> NDArray[np.generic]:
+        """Return class codes or values, (n_rows, 1)."""
+        values = as_real_target(as_columns(y, 1))
+        if not self.saved.n_classes:
+            return values
+        check_known_labels(np.unique(values), np.arange(self.saved.n_classes, dtype=np.float64))
+        return values.astype(np.intp)
+
+    def decode(self, label: NDArray[np.generic]) -> NDArray[np.generic]:
+        """Return Spark's predictions, which are doubles for classes too."""
+        return label[:, 0].astype(np.float64)
+
+    def predict(self, raw: NDArray[np.floating]) -> NDArray[np.generic]:
+        """Return the predictions; where the model has thresholds, the class that passes its own by the most."""
+        thresholds = self.saved.param("thresholds") if self.saved.n_classes else None
+        if thresholds is None:
+            return super().predict(raw)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            scaled = self.probabilities(raw) / np.asarray(thresholds, np.float64)
+        return np.where(np.isnan(scaled), -np.inf, scaled).argmax(axis=1).astype(np.float64)
+
+    def probabilities(self, raw: NDArray[np.floating]) -> Any:
+        """Return Spark's probability column."""
+        if self.saved.kind.boosted:
+            first = expit(-2.0 * raw)  # C's exp is Java's but for a rare last digit; NumPy's differs more often
+            return np.hstack([first, 1.0 - first])
+        return shares_of(raw) if self.raw_is_total else raw
+
+    @property
+    def objective(self) -> str | None:
+        """The absolute error, where boosting was told to learn by it."""
+        return "absolute_error" if self.saved.param("lossType") == "absolute" else None
+
+    def n_bytes(self, model: Any) -> int:
+        """Return the size of the saved folder."""
+        return _size(self.saved if model is self.model else self.as_saved(model))
+
+    def n_bytes_after(self, decision: Decision) -> int:
+        """Return the size of the pruned folder; no session has to load it."""
+        return _size(self.pruned(decision))
+
+    def cannot_change(self, what: str) -> str | None:
+        """Return a reason for the base, for tree weights where trees only have a mean, and for values of classes.
+
+        A solver's new values need not be class fractions; a decision whose values are is written all the same.
+        """
+        if what == "value" and self.saved.keeps_shares:
+            return self._reason_for_shares
+        if what == "value" or (what == "tree_weight" and self.saved.kind.boosted):
+            return None
+        return (
+            f"a {self.saved.kind_name} has no place for a {what.replace('_', ' ')}. Fold it into the leaf values, "
+            "or use sc.as_forest(model) and prune that."
+        )
+
+    def samples_per_node(self) -> NDArray[np.int64] | None:
+        """Return how many training rows reached each node; None where trees were grown on a draw of rows."""
+        count, kind = self.nodes.raw_count, self.saved.kind
+        drawn = kind.ensemble and not (
+            self.saved.param("subsamplingRate") == 1.0 and (kind.boosted or self.saved.param("bootstrap") is False)
+        )
+        return None if count is None or drawn or (count < 0).any() else count
+
+    def in_bag(self, n_rows: int) -> NDArray[np.uint8] | None:
+        """Return 1 for every row, where all trees were grown on all rows."""
+        samples = self.samples_per_node()
+        if samples is None or (samples[self.forest.root] != n_rows).any():
+            return None
+        return np.ones((self.forest.n_trees, n_rows), np.uint8)
+
+    def grown_on(self, leaves: Leaves) -> bool:
+        """Return whether the rows fill the leaves exactly as the training rows did."""
+        samples, forest = self.samples_per_node(), self.forest
+        if samples is None or self.in_bag(leaves.shape[1]) is None or not forest.is_split.any():
+            return False
+        for tree, (start, stop) in enumerate(pairwise(forest.tree_start)):
+            counts = np.bincount(leaves[tree], minlength=stop - start)
+            if not np.array_equal(counts, np.where(forest.is_split[start:stop], 0, samples[start:stop])):
+                return False
+        return True
+
+    def native_ids(self) -> NDArray[np.int64]:
+        """Return Spark's ids of the nodes."""
+        return self.nodes.native_id
+
+    def impurity_per_node(self) -> Floats | None:
+        """Return the impurities Spark stores."""
+        return self.nodes.impurity
+
+    def check_decision(self, decision: Decision) -> None:
+        """Raise ValueError if the model cannot hold the decision; class fractions it can, but no other class values."""
+        shares = self.saved.keeps_shares
+        super().check_decision(replace(decision, value=None) if shares else decision)
+        if decision.value is None or not shares:
+            return
+        value = decision.value[decision.keep][~subforest(self.forest, decision).is_split]
+        if (value < 0).any() or (np.abs(total_of(value) - 1) > _ROUNDING).any():
+            raise ValueError(
+                f"The pruning gives a leaf values that are no class fractions, but {self._reason_for_shares}"
+            )
+
+    @property
+    def _reason_for_shares(self) -> str:
+        return (
+            f"a leaf of a {self.saved.kind_name} keeps class weights, which Spark divides by their sum and wants to be "
+            "at least 0. Use a solver that keeps values, or sc.as_forest(model) and prune that."
+        )
+
+    def pruned(self, decision: Decision) -> SavedModel:
+        """Return the pruned folder."""
+        forest, saved = self.forest, self.saved
+        self.check_decision(decision)
+        if not kept_trees(forest, decision.keep).any():  # Spark needs a tree; one leaf that says 0 adds nothing
+            keep = decision.keep.copy()
+            keep[0] = True
+            decision = replace(decision, keep=keep, value=np.zeros_like(forest.value))
+        small = subforest(forest, decision)
+        new = {} if decision.value is None else self._new_columns(small, decision.keep)
+        table = pruned_table(self.nodes, decision.keep, small, new)
+        if saved.trees is None:
+            return replace(saved, nodes=table)
+        standing = kept_trees(forest, decision.keep)
+        metadata = {**saved.metadata, "numTrees": small.n_trees}
+        if not saved.kind.boosted:  # a forest divides by this parameter, whatever the number of its trees
+            metadata["paramMap"] = {**saved.metadata["paramMap"], "numTrees": small.n_trees}
+        weight = small.tree_weight if saved.kind.boosted else None
+        return replace(saved, metadata=metadata, nodes=table, trees=pruned_trees(saved.trees, standing, weight))
+
+    def _new_columns(self, small: Forest, keep: NDArray[np.bool_]) -> dict[str, Any]:
+        """Return predictions and class weights after leaves got new values; splits keep theirs."""
+        leaf = ~small.is_split
+        prediction = self.nodes.prediction[keep]
+        if not self.saved.keeps_shares:
+            return {"prediction": np.where(leaf, small.value[:, 0], prediction)}
+        stats = self.nodes.stats[keep]
+        scale = np.where(small.weight > 0, small.weight, 1.0)[:, None]
+        stats = np.where(
+            leaf[:, None] & (small.value != shares_of(stats)).any(axis=1)[:, None], small.value * scale, stats
+        )
+        return {"impurityStats": stats, "prediction": np.where(leaf, stats.argmax(axis=1), prediction)}
+
+
+def _size(saved: SavedModel) -> int:
+    return sum(len(content) for content in saved.files().values())
+
+
+class SavedAdapter(SparkAdapter):
+    """A SavedModel."""
+
+    def as_saved(self, model: SavedModel) -> SavedModel:
+        """Return the model itself."""
+        return model
+
+    def write(self, decision: Decision) -> SavedModel:
+        """Return the pruned folder, in memory."""
+        return self.pruned(decision)

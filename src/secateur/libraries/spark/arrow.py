@@ -1,0 +1,74 @@
+"""Arrow columns as numpy arrays and back, with a reason where a column is not what it should be."""
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from secateur._util.text import quoted
+from secateur.libraries.spark.saved_model import damaged
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+def node_columns(table: pa.Table) -> dict[str, pa.Array]:
+    """Return the columns of a node table, those of `nodeData` among them."""
+    columns = {name: _whole(table.column(name)) for name in table.column_names}
+    if "nodeData" in columns:
+        columns.update(inside(columns, "nodeData"))
+    return columns
+
+
+def _whole(column: pa.ChunkedArray) -> pa.Array:
+    whole = column.combine_chunks()
+    if isinstance(whole, pa.ChunkedArray):  # pyarrow before 22 returns one, where there are no or many chunks
+        whole = pa.concat_arrays(whole.chunks) if whole.num_chunks else pa.array([], column.type)
+    return whole
+
+
+def inside(columns: dict[str, pa.Array], name: str) -> dict[str, pa.Array]:
+    """Return the columns inside a column."""
+    column = _column(columns, name)
+    if not pa.types.is_struct(column.type):
+        raise damaged(f"The column {name} has the type {column.type}, not columns of its own")
+    return {field.name: part for field, part in zip(column.type, column.flatten(), strict=True)}
+
+
+def _column(columns: dict[str, pa.Array], name: str) -> pa.Array:
+    if name not in columns:
+        raise damaged(f"The table has no column {name}; it has {quoted(list(columns))}")
+    if columns[name].null_count:
+        raise damaged(f"The column {name} has missing entries")
+    return columns[name]
+
+
+def numbers(columns: dict[str, pa.Array], name: str, dtype: Any) -> NDArray[Any]:
+    """Return a column of numbers."""
+    column = _column(columns, name)
+    fits = pa.types.is_integer(column.type) or (dtype is np.float64 and pa.types.is_floating(column.type))
+    if not fits:
+        raise damaged(f"The column {name} has the type {column.type}, not {np.dtype(dtype).name}")
+    return column.to_numpy(zero_copy_only=False).astype(dtype)
+
+
+def lists(columns: dict[str, pa.Array], name: str) -> tuple[Floats, Ints]:
+    """Return the numbers of a column of lists one after the other, and where each list begins."""
+    column = _column(columns, name)
+    if not pa.types.is_list(column.type):
+        raise damaged(f"The column {name} has the type {column.type}, not lists")
+    entries = numbers({name: column.flatten()}, name, np.float64)
+    offsets = column.offsets.to_numpy().astype(np.int64)
+    return entries, offsets - offsets[0]
+
+
+def arrow_array(content: Any, kind: pa.DataType) -> pa.Array:
+    """Return an Arrow array of a matrix, of (numbers, length of each list), or of numbers."""
+    if not pa.types.is_list(kind):
+        return pa.array(content).cast(kind)
+    if isinstance(content, np.ndarray):
+        content = content.ravel(), np.full(len(content), content.shape[1])
+    entries, length = content
+    offsets = np.concatenate([[0], np.cumsum(length)]).astype(np.int32)
+    return pa.ListArray.from_arrays(pa.array(offsets), pa.array(entries).cast(kind.value_type), type=kind)

@@ -1,0 +1,255 @@
+"""A Spark ML model as Spark saves it: a folder of JSON and Parquet, kept in memory and written again without a JVM.
+
+A tree model is `metadata` (one line of JSON), `data` (one row a node) and, for ensembles, `treesMetadata` (one row a
+tree). A pipeline keeps its stages in folders of the same kind; all files but those of its tree model stay as they are.
+"""
+
+import io
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from secateur.files.atomic import replacing_folder
+from secateur.files.size_limits import check_unpacked
+
+
+class Kind(NamedTuple):
+    """What distinguishes the six kinds of tree models."""
+
+    classes: bool
+    ensemble: bool
+    boosted: bool
+
+
+KINDS: dict[str, Kind] = {
+    "RandomForestClassificationModel": Kind(classes=True, ensemble=True, boosted=False),
+    "RandomForestRegressionModel": Kind(classes=False, ensemble=True, boosted=False),
+    "GBTClassificationModel": Kind(classes=True, ensemble=True, boosted=True),
+    "GBTRegressionModel": Kind(classes=False, ensemble=True, boosted=True),
+    "DecisionTreeClassificationModel": Kind(classes=True, ensemble=False, boosted=False),
+    "DecisionTreeRegressionModel": Kind(classes=False, ensemble=False, boosted=False),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class SavedModel:
+    """A Spark ML model that was saved to a folder.
+
+    Attributes
+    ----------
+    metadata : dict
+        What Spark says of the tree model: class, paramMap, numFeatures and so on.
+    nodes : pyarrow.Table
+        One row a node, as in the files.
+    trees : pyarrow.Table or None
+        One row a tree; None for a single tree.
+    place : str
+        Where in the folder the tree model is: "" or, in a pipeline, "stages/1_...".
+    others : dict of bytes
+        All other files by their path in the folder; Spark's checksums and marks are left out.
+    """
+
+    metadata: dict[str, Any]
+    nodes: pa.Table
+    trees: pa.Table | None
+    place: str
+    others: dict[str, bytes]
+
+    def __repr__(self) -> str:
+        inside = f" at {self.place}" if self.place else ""
+        return f"SavedModel({self.kind_name}{inside}, {self.nodes.num_rows} nodes)"
+
+    @property
+    def kind_name(self) -> str:
+        """The class of the tree model, without its package."""
+        return str(self.metadata["class"]).rpartition(".")[2]
+
+    @property
+    def kind(self) -> Kind:
+        """The kind of the tree model."""
+        return KINDS[self.kind_name]
+
+    @property
+    def keeps_shares(self) -> bool:
+        """Whether nodes keep class weights, of which only the fractions count."""
+        return self.kind.classes and not self.kind.boosted
+
+    @property
+    def n_classes(self) -> int:
+        """The number of classes, 0 for regression."""
+        if not self.kind.classes:
+            return 0
+        return 2 if self.kind.boosted else int(self.metadata["numClasses"])
+
+    def param(self, name: str) -> Any:
+        """Return a parameter of the tree model, as it was set or by default; None if it has no such."""
+        for params in (self.metadata["paramMap"], self.metadata["defaultParamMap"]):
+            if name in params:
+                return params[name]
+        return None
+
+    @classmethod
+    def load(cls, directory: str | PathLike[str]) -> "SavedModel":
+        """Read a folder that Spark's `model.save` wrote; with a pipeline, the one tree model inside.
+
+        Raises
+        ------
+        FileNotFoundError
+            If there is no such folder.
+        ValueError
+            If it is damaged, or does not hold exactly one tree model.
+        """
+        root = Path(directory)
+        if not root.is_dir():
+            raise FileNotFoundError(f"There is no folder {root}; the folder of a saved Spark model is needed.")
+        found = [
+            path.parent for path in sorted(root.rglob("metadata")) if path.is_dir() and _is_tree_model(path.parent)
+        ]
+        if len(found) != 1:
+            raise ValueError(
+                f"{root} holds {len(found)} tree models of Spark ML; exactly one of {', '.join(KINDS)} is needed. "
+                "Pass the folder of one such model, or of a pipeline with one."
+            )
+        own = found[0]
+        parts = {name: own / name for name in ("metadata", "data", "treesMetadata")}
+        rest = [path for path in _visible(root) if not any(path.is_relative_to(part) for part in parts.values())]
+        metadata = _read_metadata(own)
+        return cls(
+            metadata=metadata,
+            nodes=_read_parquet(parts["data"]),
+            trees=_read_parquet(parts["treesMetadata"]) if _kind_of(metadata).ensemble else None,
+            place="" if own == root else own.relative_to(root).as_posix(),
+            others={path.relative_to(root).as_posix(): path.read_bytes() for path in rest},
+        )
+
+    def files(self) -> dict[str, bytes]:
+        """Return the files of the folder by their path."""
+        at = f"{self.place}/" if self.place else ""
+        line = json.dumps(self.metadata, separators=(",", ":"), ensure_ascii=False)
+        files = {**self.others, f"{at}metadata/part-00000": f"{line}\n".encode()}
+        for name, table in (("data", self.nodes), ("treesMetadata", self.trees)):
+            if table is not None:
+                files[f"{at}{name}/part-00000.snappy.parquet"] = _parquet(table)
+        return files
+
+    def save(self, directory: str | PathLike[str], *, force: bool = False) -> Path:
+        """Write the folder, as a whole or not at all, and return where it is.
+
+        Raises
+        ------
+        FileExistsError
+            If it is there and `force` is not set, or if what is there is no Spark model.
+        """
+        target = Path(directory)
+        if target.exists() and not (force and (target / "metadata").is_dir()):
+            raise FileExistsError(
+                f"{target} exists{' and is no Spark model' if force else ''}; a new folder is needed. "
+                f"Use another name{'' if force else ', or force=True'}."
+            )
+        with replacing_folder(target, force=force) as new:
+            for name, content in self.files().items():
+                file = new / name
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_bytes(content)
+        return target
+
+
+def _visible(folder: Path) -> list[Path]:
+    """Return the files below a folder; what begins with a dot or underline are Spark's checksums and marks."""
+    return sorted(path for path in folder.rglob("*") if path.is_file() and path.name[0] not in "._")
+
+
+def _is_tree_model(folder: Path) -> bool:
+    try:
+        return str(_read_json(folder).get("class")).rpartition(".")[2] in KINDS
+    except ValueError:
+        if (folder / "data").is_dir():  # a model whose metadata is damaged: the error is worth showing
+            raise
+        return False
+
+
+def _kind_of(metadata: dict[str, Any]) -> Kind:
+    return KINDS[str(metadata["class"]).rpartition(".")[2]]
+
+
+def _read_json(folder: Path) -> dict[str, Any]:
+    """Return the metadata of a model: the first line of its files."""
+    texts = [path.read_bytes() for path in _visible(folder / "metadata")]
+    try:
+        lines = [line for text in texts for line in text.decode().splitlines() if line.strip()]
+        found = json.loads(lines[0])
+        json.dumps(found, ensure_ascii=False).encode()  # half a character could not be written again
+    except (IndexError, ValueError, RecursionError) as error:
+        raise damaged(f"{folder / 'metadata'} holds no line of JSON ({type(error).__name__})") from error
+    if not isinstance(found, dict):
+        raise damaged(f"{folder / 'metadata'} holds a {type(found).__name__}, not a JSON object")
+    return found
+
+
+def _read_metadata(folder: Path) -> dict[str, Any]:
+    """Return the checked metadata of a tree model."""
+    metadata = _read_json(folder)
+    kind = _kind_of(metadata)
+    metadata.setdefault("defaultParamMap", {})  # Spark before 2.4 has none
+    for name in ("paramMap", "defaultParamMap"):
+        if not isinstance(metadata.get(name), dict):
+            raise damaged(f"The metadata in {folder} has no {name}")
+    needed = ["numFeatures"] + ["numTrees"] * kind.ensemble + ["numClasses"] * (kind.classes and not kind.boosted)
+    for name in needed:
+        if type(metadata.get(name)) is not int or not 1 <= metadata[name] < 2**31:
+            raise damaged(f"The metadata in {folder} gives {name} as {metadata.get(name)!r}, not as a positive number")
+    thresholds = metadata["paramMap"].get("thresholds")
+    if thresholds is not None and not _are_thresholds(thresholds, metadata.get("numClasses", 2)):
+        raise damaged(f"The metadata in {folder} gives thresholds as {thresholds!r}, not as one number for each class")
+    return metadata
+
+
+def _are_thresholds(found: Any, n_classes: int) -> bool:
+    return isinstance(found, list) and len(found) == n_classes and all(type(t) in (int, float) for t in found)
+
+
+def _read_parquet(folder: Path) -> pa.Table:
+    """Return all rows of a folder of Parquet files."""
+    files = [path for path in _visible(folder) if path.suffix == ".parquet"]
+    if not files:
+        raise damaged(f"{folder} has no Parquet files")
+    return _arrow(
+        lambda: pa.concat_tables([_rows_of(path) for path in files]).combine_chunks(),
+        f"The Parquet files in {folder} cannot be read",
+    )
+
+
+def _rows_of(file: Path) -> pa.Table:
+    with pq.ParquetFile(file) as opened:
+        unpacked = opened.metadata.num_rows * opened.metadata.num_columns * 8
+        check_unpacked(unpacked, file, "If you know where it comes from, load it with Spark and pass the live model.")
+        return opened.read()
+
+
+def _arrow(read: Callable[[], Any], what: str) -> Any:
+    """Return what `read` returns; whatever pyarrow makes of damaged bytes becomes a ValueError."""
+    try:
+        return read()
+    except (pa.ArrowException, OSError, KeyError, IndexError, UnicodeDecodeError, MemoryError) as error:
+        text = str(error).strip().splitlines() or [""]
+        raise damaged(f"{what} ({type(error).__name__}: {text[0]})") from error
+
+
+def _parquet(table: pa.Table) -> bytes:
+    stream = io.BytesIO()
+    pq.write_table(table, stream, compression="snappy", store_schema=False)
+    return stream.getvalue()
+
+
+def damaged(found: str) -> ValueError:
+    """Return the error for a folder that is not as Spark writes it."""
+    return ValueError(
+        f"{found}. A folder as Spark's model.save writes it is needed; this one is damaged or was changed. "
+        "Copy it again, or save the model again."
+    )

@@ -1,0 +1,74 @@
+"""What the splits of a Spark model ask: thresholds and lists of categories."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secateur.forest import Categories, Forest
+from secateur.libraries.spark.arrow import Floats, Ints
+from secateur.libraries.spark.node_table import NodeTable
+from secateur.libraries.spark.saved_model import damaged
+
+
+def thresholds(nodes: NodeTable) -> Floats:
+    """Return the threshold of each numeric split, 0 elsewhere, (n_nodes,)."""
+    numeric = np.flatnonzero(~nodes.leaf & (nodes.n_categories == -1))
+    if (np.diff(nodes.first)[numeric] != 1).any():
+        raise damaged("A numeric split does not have exactly one threshold")
+    threshold = np.zeros(len(nodes.right))
+    threshold[numeric] = nodes.listed[nodes.first[numeric]]
+    return threshold
+
+
+def categories(nodes: NodeTable) -> Categories:
+    """Return the category lists: of each categorical split the shorter side, as Spark keeps it.
+
+    Spark asks whether the number is exactly one of the categories on the shorter side, so that everything unknown goes
+    to the other: right, if at most half of the categories are to go left.
+    """
+    split = np.flatnonzero(nodes.n_categories != -1)
+    if not len(split):
+        return Categories()
+    n_left, n_all = np.diff(nodes.first)[split], nodes.n_categories[split]
+    entry = np.repeat(np.arange(len(split)), n_left)
+    code = nodes.listed[ranges(nodes.first[split], n_left)]
+    known = (code == np.trunc(code)) & (code >= 0) & (code < n_all[entry])
+    if not known.all() or (n_all < 1).any():
+        raise damaged("A categorical split lists something that is none of its categories")
+    other_left = n_left > n_all // 2
+    rest, codes = _complement(entry, code.astype(np.int64), np.where(other_left, n_all, 0))
+    entry, codes = (
+        np.concatenate([entry[~other_left[entry]], rest]),
+        np.concatenate([code[~other_left[entry]].astype(np.int64), codes]),
+    )
+    order = np.lexsort((codes, entry))
+    entry, codes = entry[order], codes[order]
+    row = np.full(len(nodes.right), -1, np.int32)
+    row[split] = np.arange(len(split))
+    start = np.concatenate([[0], np.cumsum(np.bincount(entry, minlength=len(split)))]).astype(np.int64)
+    return Categories(row, start, codes.astype(np.int32), ~other_left[entry], other_left)
+
+
+def _complement(entry: Ints, code: Ints, size: Ints) -> tuple[Ints, Ints]:
+    """Return which categories below `size` are not listed: the entry and the code of each."""
+    first = np.concatenate([[0], np.cumsum(size)])
+    listed = np.zeros(first[-1], bool)
+    these = size[entry] > 0
+    listed[first[:-1][entry[these]] + code[these]] = True
+    free = np.flatnonzero(~listed)
+    owner = np.searchsorted(first, free, side="right") - 1
+    return owner, free - first[owner]
+
+
+def ranges(start: Ints, length: Ints) -> Ints:
+    """Return start[0], start[0] + 1, ... (length[0] numbers), start[1] and so on."""
+    before = np.cumsum(length) - length
+    result: Ints = np.arange(length.sum()) + np.repeat(start - before, length)
+    return result
+
+
+def check_features(forest: Forest, row: NDArray[np.int32]) -> None:
+    """Raise ValueError if a feature is a number at one split and a category at another."""
+    numeric = np.unique(forest.feature[forest.is_split & (row == -1)])
+    mixed = np.intersect1d(numeric, forest.feature[row != -1])
+    if len(mixed):
+        raise damaged(f"Feature {mixed[0]} is compared with a threshold at one split and with categories at another")

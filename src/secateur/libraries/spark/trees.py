@@ -1,0 +1,82 @@
+"""A saved Spark model as a Forest."""
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secateur.forest import Forest, check_forest
+from secateur.libraries.spark.arrow import Floats, Ints
+from secateur.libraries.spark.node_table import NodeTable, tree_columns
+from secateur.libraries.spark.saved_model import SavedModel, damaged
+from secateur.libraries.spark.splits import categories, check_features, thresholds
+
+
+def read_forest(saved: SavedModel, nodes: NodeTable) -> Forest:
+    """Return the mean of the trees, or with boosting their weighted sum."""
+    kind, shares = saved.kind, saved.keeps_shares
+    weight = total_of(nodes.stats) if shares else nodes.stats[:, 0]
+    if (weight < 0).any() or (shares and (nodes.stats < 0).any()):
+        raise damaged("A node has impurityStats below 0, which are no weights")
+    value = shares_of(nodes.stats) if shares else nodes.prediction[:, None]
+    forest = Forest(
+        tree_start=nodes.tree_start,
+        right=nodes.right,
+        feature=nodes.feature.astype(np.int32),
+        threshold=thresholds(nodes),
+        default_left=np.zeros(len(nodes.right), bool),
+        value=np.ascontiguousarray(value),
+        weight=weight,
+        tree_weight=_tree_weight(saved, nodes.tree_id),
+        tree_output=np.full(len(nodes.tree_id), -1, np.int32),
+        base=np.zeros(value.shape[1]),
+        link="probability" if shares else "logit:2" if kind.classes else "identity",
+        n_features=saved.metadata["numFeatures"],
+        n_classes=(saved.n_classes,) if kind.classes else (),
+        aggregation="sum" if kind.boosted else "mean",
+        addition="fours" if kind.boosted else "in_order",
+        divisor=1.0 if kind.boosted else float(len(nodes.tree_id)),
+    )
+    lists = categories(nodes)
+    if len(lists.row):
+        check_features(forest, lists.row)
+        default_left = (lists.row != -1) & np.append(lists.other_left, False)[lists.row]  # NaN is no category
+        forest = replace(forest, categories=lists, default_left=default_left)
+    check_forest(forest)
+    return forest
+
+
+def _tree_weight(saved: SavedModel, found: Ints) -> Floats:
+    """Return the weights of the trees, after a look at whether the tables fit together."""
+    if saved.trees is None:
+        if len(found) != 1:
+            raise damaged(f"The nodes are of {len(found)} trees, but the model is a single tree")
+        return np.ones(1)
+    tree, weight = tree_columns(saved.trees)
+    if not np.array_equal(np.sort(tree), found) or saved.metadata["numTrees"] != len(found):
+        raise damaged(
+            f"There are nodes of {len(found)} trees, {len(tree)} rows in treesMetadata, and numTrees is "
+            f"{saved.metadata['numTrees']}; these must be the same trees"
+        )
+    if not saved.kind.boosted and saved.param("numTrees") != len(found):
+        raise damaged(
+            f"The parameter numTrees is {saved.param('numTrees')}, but there are {len(found)} trees; Spark divides "
+            "the sum over trees by it"
+        )
+    if not np.isfinite(weight).all():
+        raise damaged("A tree has a weight that is not finite")
+    return weight[np.argsort(tree)] if saved.kind.boosted else np.ones(len(found))
+
+
+def total_of(stats: NDArray[np.floating]) -> Floats:
+    """Return the sums of rows, added one by one as Spark does."""
+    total = np.zeros(len(stats))
+    for column in stats.T:
+        total = total + column
+    return total
+
+
+def shares_of(stats: NDArray[np.floating]) -> Floats:
+    """Return each row divided by its sum; a row of zeros stays."""
+    total = total_of(stats)
+    return np.asarray(stats / np.where(total == 0, 1.0, total)[:, None], np.float64)

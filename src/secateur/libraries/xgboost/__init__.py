@@ -1,0 +1,90 @@
+"""XGBoost: Booster and the models with scikit-learn's methods; files in JSON and UBJSON."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import xgboost
+
+from secateur.libraries.adapter import Adapter
+from secateur.libraries.fork_safety import one_thread_in_a_fork
+from secateur.libraries.xgboost.adapter import BoosterAdapter
+from secateur.libraries.xgboost.file_checks import check_saved
+from secateur.libraries.xgboost.sklearn_wrappers import WrapperAdapter
+from secateur.libraries.xgboost.ubjson import decode, encode
+
+
+def adapt(model: Any) -> Adapter:
+    """Return the adapter of a Booster or of a fitted XGBModel.
+
+    Raises
+    ------
+    TypeError
+        If it is neither.
+    ValueError
+        If it is not fitted, or has no trees of the kind that can be pruned.
+    """
+    one_thread_in_a_fork()
+    if isinstance(model, xgboost.Booster):
+        return BoosterAdapter(model)
+    if isinstance(model, xgboost.XGBModel):
+        if not model.__sklearn_is_fitted__():
+            raise ValueError(f"This {type(model).__name__} is not fitted. Fit or load it before pruning.")
+        return WrapperAdapter(model)
+    raise TypeError(
+        f"Got xgboost.{type(model).__qualname__}, which is not a model. Pass a Booster, or a fitted XGBClassifier, "
+        "XGBRegressor, XGBRanker, XGBRFClassifier or XGBRFRegressor."
+    )
+
+
+def load(file: Path) -> Any:
+    """Return the Booster in a .json or .ubj file.
+
+    XGBoost never sees the file itself, which might be damaged, but what was read and checked here.
+
+    Raises
+    ------
+    ValueError
+        If the file is not a whole and sound model.
+    """
+    one_thread_in_a_fork()
+    data = file.read_bytes()
+    try:
+        saved = _parse(data)
+        booster = xgboost.Booster()
+        booster.load_model(encode(check_saved(saved)))
+        booster.num_boosted_rounds()  # makes XGBoost look at all of it now
+    except xgboost.core.XGBoostError as error:
+        reason = str(error).splitlines()[0]
+        raise ValueError(
+            f"XGBoost {xgboost.__version__} cannot load {file}: {reason} A model saved by this version or an older "
+            "one is needed; save it again, or upgrade XGBoost."
+        ) from error
+    except UnicodeError as error:  # of the file, or of what XGBoost says of it
+        raise ValueError(f"{file} cannot be read: a text in it is no UTF-8. Save the model again.") from error
+    except OverflowError as error:
+        raise ValueError(f"{file} cannot be read: a number in it is beyond all types. Save the model again.") from error
+    except ValueError as error:
+        raise ValueError(f"{file} cannot be read. {error}") from error
+    return booster
+
+
+def _parse(data: bytes) -> Any:
+    """Return what a file says, JSON or UBJSON; its second byte tells which."""
+    if data[:1] != b"{":
+        raise ValueError(
+            "It is neither JSON nor UBJSON, which XGBoost models are saved as. Load it with the XGBoost that wrote "
+            "it, and save it as .json or .ubj."
+        )
+    if data[1:2] in b"LiUIl":
+        return decode(data)
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"It is no JSON text ({error}). Copy or save it again.") from None
+
+
+def dump(model: Any, suffix: str) -> bytes:
+    """Return the bytes of a .json or .ubj file of the model."""
+    booster = model if isinstance(model, xgboost.Booster) else model.get_booster()
+    return bytes(booster.save_raw(suffix.lstrip(".")))

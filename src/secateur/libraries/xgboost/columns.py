@@ -1,0 +1,135 @@
+"""Tables and matrices as XGBoost's trees see them: float32, what is missing as NaN, categories as codes."""
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secateur.forest import Forest
+from secateur.libraries.adapter import as_matrix, check_feature_names
+from secateur.libraries.xgboost.saved_model import LARGEST_CATEGORY, Saved, damaged, whole_numbers
+
+Names = list[Any]
+
+
+def known_categories(model: Saved, n_features: int) -> list[Names | None]:
+    """Return for each feature the categories the model was trained with, None where it holds codes or numbers."""
+    encodings = model.get("cats", {}).get("enc", [])
+    if not len(encodings):
+        return [None] * n_features  # grown on plain numbers, or by a version that did not save names
+    if len(encodings) != n_features:
+        raise damaged(f"it has names of categories for {len(encodings)} features and {n_features} features")
+    return [_names(encoding) for encoding in encodings]
+
+
+def _names(encoding: Any) -> Names | None:
+    values = np.asarray(encoding["values"]) if isinstance(encoding, dict) and "values" in encoding else None
+    if values is None or values.ndim != 1 or (len(values) and values.dtype.kind not in "iu"):
+        raise damaged("the names of categories are not lists of numbers or texts")
+    if "offsets" not in encoding:
+        return values.tolist() if len(values) else None
+    offsets = whole_numbers(encoding["offsets"], "offsets", None, len(values) + 1)
+    if (np.diff(offsets) < 0).any():
+        raise damaged("the names of categories overlap")
+    text = values.astype(np.uint8).tobytes()
+    names = [text[a:b] for a, b in pairwise(offsets)]
+    return names if names else None
+
+
+def rows(X: Any, forest: Forest, known: list[Names | None], categorical: NDArray[np.int32], missing: float) -> Any:
+    """Return X as a matrix of float32.
+
+    Parameters
+    ----------
+    X : array, DataFrame, or sparse matrix, in which what is not stored is missing
+    forest : Forest
+    known : list
+        From `known_categories`.
+    categorical : array of int
+        The features with categorical splits.
+    missing : float
+        The value that stands for a missing one beside NaN.
+    """
+    if type(X).__name__ in ("DMatrix", "QuantileDMatrix"):
+        raise ValueError(
+            f"X is a {type(X).__name__}, from which rows cannot be read back; an array, a DataFrame or a sparse "
+            "matrix is needed. Pass the data it was made from."
+        )
+    if hasattr(X, "toarray"):
+        X = _dense(X)
+    elif hasattr(X, "to_pandas"):
+        X = X.to_pandas()
+    if hasattr(X, "dtypes") and hasattr(X, "columns"):
+        check_feature_names(X, forest.feature_names)
+        X = _matrix(X, known)
+    matrix = as_matrix(X, forest)
+    if matrix is X and (len(categorical) or not np.isnan(missing)):
+        matrix = matrix.copy()
+    if not np.isnan(missing):
+        matrix[matrix == np.float32(missing)] = np.nan
+    if len(categorical):
+        # What XGBoost takes for no category at all; truncated, a number above -1 would be the first one.
+        codes = matrix[:, categorical]
+        matrix[:, categorical] = np.where((codes < 0) | (codes >= LARGEST_CATEGORY), np.float32(-1), codes)
+    return matrix
+
+
+def _dense(X: Any) -> NDArray[np.float32]:
+    """Return a sparse matrix with NaN where nothing is stored."""
+    stored = X.tocsr().tocoo()
+    matrix = np.full(X.shape, np.nan, np.float32)
+    matrix[stored.row, stored.col] = stored.data
+    return matrix
+
+
+def _matrix(frame: Any, known: list[Names | None]) -> NDArray[np.float32]:
+    """Return a DataFrame with categories as the codes the model knows them by."""
+    matrix = np.empty(frame.shape, np.float32)
+    for j in range(frame.shape[1]):
+        column = frame.iloc[:, j]
+        if hasattr(column, "cat"):
+            names = known[j] if j < len(known) else None
+            matrix[:, j] = _codes(column.cat.categories, column.cat.codes.to_numpy(), names, frame.columns[j])
+            continue
+        try:
+            with np.errstate(over="ignore"):
+                matrix[:, j] = column.to_numpy(dtype=np.float32, na_value=np.nan)
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"The column {frame.columns[j]!r} of X cannot be read as numbers ({error}); this model needs numbers "
+                "or pandas categories. Encode the column as it was for training."
+            ) from error
+    return matrix
+
+
+def _codes(categories: Any, codes: NDArray[Any], known: Names | None, column: Any) -> NDArray[np.float32]:
+    """Return the model's code for each row of a categorical column, NaN where it is missing."""
+    names = _native_names(categories)
+    place = np.arange(len(names), dtype=np.float32)
+    if known is not None and names != known:
+        code_of = {name: code for code, name in enumerate(known)}
+        place = np.array([code_of.get(name, -1) for name in names], np.float32)
+        used = np.unique(codes[codes >= 0])
+        strange = [categories[i] for i in used if place[i] < 0]
+        if strange or any(isinstance(name, bytes) and not name.isascii() for name in known + names):
+            raise ValueError(
+                f"The categories of column {column!r} are not those the model was trained with"
+                f"{f' (new: {strange[:5]})' if strange else ''}; XGBoost has no code for a new one and mixes up names "
+                "beyond ASCII. Set the categories of the column to those of the training data, in their order."
+            )
+    return np.append(place, np.float32(np.nan))[codes]
+
+
+def _native_names(categories: Any) -> Names:
+    """Return the names of categories as XGBoost saves them.
+
+    It cuts the joined text where characters end but counts bytes, so names beyond ASCII come out maimed.
+    """
+    values = categories.tolist()
+    if all(isinstance(value, int) and not isinstance(value, bool) for value in values):
+        return values
+    texts = [str(value) for value in values]
+    text = "".join(texts).encode("utf-8")
+    ends = np.cumsum([0, *(len(value) for value in texts)])
+    return [text[a:b] for a, b in pairwise(ends)]

@@ -1,0 +1,105 @@
+"""A saved XGBoost model from a file, made fit for XGBoost's reader: checked, with arrays of the types it takes."""
+
+from typing import Any
+
+import numpy as np
+
+from secateur.libraries.xgboost.columns import known_categories
+from secateur.libraries.xgboost.objectives import objective_of
+from secateur.libraries.xgboost.saved_model import (
+    CATEGORY_ARRAYS,
+    NODE_ARRAYS,
+    Saved,
+    booster_part,
+    count,
+    damaged,
+    entry,
+    n_outputs,
+    whole_numbers,
+)
+from secateur.libraries.xgboost.trees import read_trees
+
+_TYPES = {"int", "float", "i", "q", "c"}
+"""What XGBoost calls the types of features."""
+
+
+def check_saved(saved: Any) -> Saved:
+    """Return a saved model that XGBoost can read safely.
+
+    Raises
+    ------
+    ValueError
+        If it is damaged, or of a kind that cannot be pruned.
+    """
+    learner = entry(saved, "learner")
+    whole_numbers(entry(saved, "version"), "version", 3, 1 << 20)
+    trees = read_trees(saved)
+    features = count(saved, "learner", "learner_model_param", "num_feature")
+    for name in ("feature_names", "feature_types"):
+        texts = learner.get(name, [])
+        if not isinstance(texts, list) or any(not isinstance(text, str) for text in texts):
+            raise damaged(f"{name} is not a list of texts")
+        if not all(map(_is_text, texts)):
+            raise damaged(f"{name} holds bytes that are no text")
+        if name == "feature_types" and not set(texts) <= _TYPES:
+            unknown = min(set(texts) - _TYPES)
+            raise damaged(f"a feature is of the type {unknown!r}; {', '.join(sorted(_TYPES))} are known")
+        if name == "feature_names" and len(set(texts)) != len(texts):
+            raise damaged("two features have the same name")
+        if name == "feature_names" and any(mark in text for text in texts for mark in "[]<"):
+            raise damaged("a feature's name has a [, ] or < in it, which XGBoost itself does not allow")
+        if len(texts) not in (0, features):
+            raise damaged(f"it has {len(texts)} {name} and {features} features")
+    attributes = learner.get("attributes", {})
+    if not isinstance(attributes, dict) or any(not isinstance(text, str) for text in attributes.values()):
+        raise damaged("its attributes are not texts")
+    objective_of(saved)
+    _check_base(entry(learner, "learner_model_param", "base_score"), n_outputs(saved))
+    model = booster_part(saved)["model"]
+    _check_cats(model, features)
+    for place, (tree, first, stop) in enumerate(zip(model["trees"], trees.start[:-1], trees.start[1:], strict=True)):
+        typed = {name: trees.node[name][first:stop] for name in NODE_ARRAYS if name in tree}
+        model["trees"][place] = tree | typed | _typed_lists(tree)
+    return dict(saved)
+
+
+def _is_text(text: str) -> bool:
+    """Return whether XGBoost can tell a name again: what is no UTF-8 in a file stands here as half a character."""
+    return not any("\ud800" <= letter <= "\udfff" for letter in text)
+
+
+def _typed_lists(tree: Saved) -> Saved:
+    return {
+        name: whole_numbers(tree[name], name, None, 1 << 31).astype(dtype)
+        for name, dtype in CATEGORY_ARRAYS.items()
+        if name in tree
+    }
+
+
+def _check_base(text: Any, outputs: int) -> None:
+    """Raise unless the base is a number, or a list of one number for each output."""
+    try:
+        base = np.array([float(number) for number in text.strip("[]").split(",")])
+    except (AttributeError, ValueError):
+        raise damaged(f"base_score is {text!r}, not a number") from None
+    if len(base) not in (1, outputs) or not np.isfinite(base).all():
+        raise damaged(f"base_score is {text!r}; 1 or {outputs} finite numbers are needed")
+
+
+def _check_cats(model: Saved, features: int) -> None:
+    """Raise unless the names of categories can be looked up."""
+    if "cats" not in model:
+        return
+    cats = model["cats"]
+    encodings = entry(cats, "enc")
+    if not isinstance(encodings, list):
+        raise damaged("the names of categories are not a list")
+    lengths = [0 if names is None else len(names) for names in known_categories(model, features)] if encodings else []
+    total = sum(lengths)
+    segments = whole_numbers(entry(cats, "feature_segments"), "feature_segments", None, total + 1)
+    if encodings and not np.array_equal(segments, np.cumsum([0, *lengths])):
+        raise damaged("feature_segments do not part the names of categories by features")
+    order = whole_numbers(entry(cats, "sorted_idx"), "sorted_idx", total, max(total, 1))
+    for first, length in zip(np.cumsum([0, *lengths]), lengths, strict=False):
+        if not np.array_equal(np.sort(order[first : first + length]), np.arange(length)):
+            raise damaged("sorted_idx does not sort the names of categories")

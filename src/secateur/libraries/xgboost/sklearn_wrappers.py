@@ -1,0 +1,96 @@
+"""XGBoost's models with scikit-learn's methods: a Booster inside, used up to its best round."""
+
+import copy
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
+from sklearn.base import clone, is_classifier
+from xgboost import XGBRanker
+
+from secateur.forest import Forest
+from secateur.forest.subforest import Decision
+from secateur.libraries.xgboost.adapter import BoosterAdapter, _as_margin
+
+
+class WrapperAdapter(BoosterAdapter):
+    """XGBClassifier, XGBRegressor, XGBRanker and the random forests of both."""
+
+    def __init__(self, model: Any) -> None:
+        super().__init__(model)
+        self.supervised = self.supervised and not callable(model.objective)
+        self.can_refit = self.supervised and not isinstance(model, XGBRanker) and not model.callbacks
+
+    def read(self) -> Forest:
+        """Return base + Σ trees, summed as XGBoost does where it makes no DMatrix."""
+        dart = self.saved["learner"]["gradient_booster"]["name"] == "dart"
+        return replace(super().read(), addition="around_base" if dart else "in_order")
+
+    @property
+    def booster(self) -> Any:
+        """The Booster in the model."""
+        return self.model.get_booster()
+
+    @property
+    def n_used(self) -> int:
+        """The number of trees up to the best round."""
+        rounds = self.trees.rounds
+        return int(rounds[-1] if self.best_iteration is None else rounds[: self.best_iteration + 2][-1])
+
+    @property
+    def classes(self) -> list[NDArray[Any]]:
+        """The labels of each target; empty unless the model is a classifier."""
+        if not is_classifier(self.model):
+            return []
+        known = super().classes
+        labels = np.asarray(self.model.classes_)
+        return [labels if len(labels) == len(own) else own for own in known]
+
+    @property
+    def missing(self) -> float:
+        """The value that stands for a missing one beside NaN."""
+        return float("nan") if self.model.missing is None else float(self.model.missing)
+
+    @cached_property
+    def teller(self) -> Any:
+        """The model with a Booster that has no trees."""
+        teller = copy.copy(self.model)
+        teller._Booster = self.empty
+        return teller
+
+    def predict(self, raw: NDArray[np.floating]) -> NDArray[np.generic]:
+        """Return what `predict` returns."""
+        return self._tell(self.teller.predict, raw)
+
+    def probabilities(self, raw: NDArray[np.floating]) -> Any:
+        """Return what `predict_proba` returns."""
+        return self._tell(self.teller.predict_proba, raw)
+
+    def _tell(self, method: Any, raw: NDArray[np.floating]) -> NDArray[Any]:
+        blank = csr_matrix((len(raw), self.n_features), dtype=np.float32)
+        told: NDArray[Any] = method(blank, base_margin=_as_margin(raw), validate_features=False)
+        return told
+
+    def decode(self, label: NDArray[np.generic]) -> NDArray[np.generic]:
+        """Return labels or values; a single target loses its axis."""
+        if self.classes:
+            label = np.column_stack([c.take(codes) for c, codes in zip(self.classes, label.T, strict=True)])
+        return super().decode(label)
+
+    def write(self, decision: Decision) -> Any:
+        """Return a deep copy of the model around a new Booster."""
+        return copy.deepcopy(self.model, {id(self.booster): super().write(decision)})
+
+    def refit(self, X: Any, y: Any, sample_weight: Any) -> Any:
+        """Return a clone fitted on other rows, for as many rounds as this model uses."""
+        if not self.can_refit:
+            return super().refit(X, y, sample_weight)
+        fresh = clone(self.model)
+        if self.best_iteration is not None:
+            fresh.set_params(n_estimators=self.best_iteration + 1)
+        if getattr(fresh, "early_stopping_rounds", None):
+            fresh.set_params(early_stopping_rounds=None)
+        return fresh.fit(X, y, sample_weight=sample_weight)

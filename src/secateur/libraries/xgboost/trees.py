@@ -1,0 +1,217 @@
+"""All trees of a saved XGBoost model end to end, in XGBoost's own order of nodes, checked.
+
+XGBoost reads a damaged model into memory it does not own, so everything it would use as an index is checked here
+before it sees the model.
+"""
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secateur import kernels
+from secateur.libraries.xgboost.saved_model import (
+    LARGEST_CATEGORY,
+    MAY_BE_ABSENT,
+    NODE_ARRAYS,
+    Saved,
+    booster_part,
+    count,
+    damaged,
+    entry,
+    n_outputs,
+    numbers,
+    weights_place,
+    whole_numbers,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Trees:
+    """All trees of a saved model.
+
+    Attributes
+    ----------
+    start : (n_trees + 1,) int64
+    node : dict of (n_nodes,) arrays
+        `NODE_ARRAYS`, joined; children and parents counted from the root of their tree.
+    category_node : (n_lists,) int64
+        The nodes with a list of categories, counted over all trees.
+    category_start, category : (n_lists + 1,) and (n_codes,) int64
+        List r is `category[category_start[r]:category_start[r + 1]]`, sorted.
+    output : (n_trees,) int32
+    weight : (n_trees,) float32
+    rounds : (n_rounds + 1,) int64
+        Round r grew the trees `rounds[r]:rounds[r + 1]`.
+    order : (n_reached,) int64
+        The nodes of all trees in preorder; nodes XGBoost has deleted are in no tree.
+    order_start : (n_trees + 1,) int64
+    """
+
+    start: NDArray[np.int64]
+    node: dict[str, NDArray[Any]]
+    category_node: NDArray[np.int64]
+    category_start: NDArray[np.int64]
+    category: NDArray[np.int64]
+    output: NDArray[np.int32]
+    weight: NDArray[np.float32]
+    rounds: NDArray[np.int64]
+    order: NDArray[np.int64]
+    order_start: NDArray[np.int64]
+
+
+def read_trees(saved: Saved) -> Trees:
+    """Return the trees of a saved model, every index checked."""
+    model = booster_part(saved)["model"]
+    trees = entry(model, "trees")
+    if not isinstance(trees, list) or any(not isinstance(tree, dict) for tree in trees):
+        raise damaged("its trees are not a list of tables")
+    if count(model, "gbtree_model_param", "num_trees") != len(trees):
+        raise damaged(f"it should have {model['gbtree_model_param']['num_trees']} trees and has {len(trees)}")
+    _check_ids(trees)
+    if any(count(tree, "tree_param", "size_leaf_vector") > 1 for tree in trees):
+        raise ValueError(
+            "This XGBoost model has trees whose leaves are vectors (multi_strategy multi_output_tree), which cannot "
+            "be pruned yet. Train it with multi_strategy='one_output_per_tree'."
+        )
+    sizes = np.array([count(tree, "tree_param", "num_nodes") for tree in trees], np.int64)
+    node = {name: _joined(trees, name, sizes) for name in NODE_ARRAYS}
+    start = np.concatenate([[0], np.cumsum(sizes)])
+    order, order_start = _preorder(start, node)
+    _check_nodes(saved, start, node, order)
+    outputs = n_outputs(saved)
+    output = whole_numbers(entry(model, "tree_info"), "tree_info", len(trees), outputs).astype(np.int32)
+    return Trees(
+        start,
+        node,
+        *_categories(trees, start, node),
+        output,
+        _weights(saved, len(trees)),
+        _rounds(model, len(trees), outputs),
+        order,
+        order_start,
+    )
+
+
+def _check_ids(trees: list[dict[str, Any]]) -> None:
+    ids = [entry(tree, "id") for tree in trees]
+    if ids != list(range(len(trees))):
+        raise damaged("its trees are not numbered in their order")
+
+
+def _joined(trees: list[dict[str, Any]], name: str, sizes: NDArray[np.int64]) -> NDArray[Any]:
+    """Return one array of all trees in the machine's order of bytes."""
+    dtype = np.dtype(NODE_ARRAYS[name]).newbyteorder("=")
+    if name in MAY_BE_ABSENT and not any(name in tree for tree in trees):
+        return np.zeros(int(sizes.sum()), dtype)
+    kinds = "iubf" if dtype.kind == "f" else "iub"
+    arrays = [numbers(entry(tree, name), name, kinds) for tree in trees]
+    if [len(array) for array in arrays] != sizes.tolist():
+        raise damaged(f"{name} and num_nodes of a tree do not agree")
+    return _cast(np.concatenate(arrays) if arrays else np.empty(0), name, dtype)
+
+
+def _cast(values: NDArray[Any], name: str, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Return the values in the type XGBoost holds them in."""
+    if dtype.kind == "f":
+        with np.errstate(over="ignore"):
+            return values.astype(dtype, copy=False)
+    limits = np.iinfo(dtype)
+    if len(values) and (values.min() < limits.min or values.max() > limits.max):
+        raise damaged(f"{name} has numbers outside {limits.min} to {limits.max}")
+    return values.astype(dtype, copy=False)
+
+
+def _preorder(start: NDArray[np.int64], node: dict[str, NDArray[Any]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the nodes that can be reached, tree by tree, left before right."""
+    left, right = node["left_children"].astype(np.int64), node["right_children"].astype(np.int64)
+    if ((left == -1) != (right == -1)).any():
+        raise damaged("a node has one child")
+    orders: list[NDArray[np.int64]] = []
+    for first, stop in pairwise(start.tolist()):
+        order = kernels.preorder(left[first:stop], right[first:stop]) if stop > first else np.empty(0, np.int64)
+        if not len(order):
+            raise damaged(f"tree {len(orders)} is no tree: a node is reached twice, or a child does not exist")
+        orders.append(order + first)
+    sizes = [len(order) for order in orders]
+    return np.concatenate(orders) if orders else np.empty(0, np.int64), np.concatenate([[0], np.cumsum(sizes)]).astype(
+        np.int64
+    )
+
+
+def _check_nodes(
+    saved: Saved, start: NDArray[np.int64], node: dict[str, NDArray[Any]], order: NDArray[np.int64]
+) -> None:
+    """Raise unless splits look at features there are and ask something, and leaves say a number."""
+    is_split = node["left_children"][order] != -1
+    split, leaf = order[is_split], order[~is_split]
+    features = count(saved, "learner", "learner_model_param", "num_feature")
+    looked_at = node["split_indices"][split]
+    if len(split) and (looked_at.min() < 0 or looked_at.max() >= features):
+        raise damaged(f"a split looks at a feature outside 0 to {features - 1}")
+    if not np.isfinite(node["split_conditions"][leaf]).all():
+        raise damaged("a leaf says something that is no finite number")
+    if np.isnan(node["split_conditions"][split][node["split_type"][split] == 0]).any():
+        raise damaged("a split has the threshold NaN, which no value can be compared with")
+    if (node["split_type"][split] > 1).any():
+        raise damaged("a split is neither numerical nor categorical")
+    first = np.repeat(start[:-1], np.diff(start))
+    for side in ("left_children", "right_children"):
+        if (node["parents"][first[split] + node[side][split]] != split - first[split]).any():
+            raise damaged("a node does not know its parent")
+
+
+def _categories(
+    trees: list[dict[str, Any]], start: NDArray[np.int64], node: dict[str, NDArray[Any]]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Return the nodes with lists of categories, where each list starts, and the lists."""
+    nodes, sizes, codes = [], [], []
+    for first, tree in zip(start[:-1], trees, strict=True):
+        here = whole_numbers(tree.get("categories_nodes", []), "categories_nodes", None, entry_size(tree))
+        if not len(here):
+            continue
+        code = whole_numbers(entry(tree, "categories"), "categories", None, LARGEST_CATEGORY)
+        size = whole_numbers(entry(tree, "categories_sizes"), "categories_sizes", len(here), len(code) + 1)
+        begin = whole_numbers(entry(tree, "categories_segments"), "categories_segments", len(here), len(code) + 1)
+        if (np.diff(here) <= 0).any() or not np.array_equal(begin, np.cumsum(size) - size) or size.sum() != len(code):
+            raise damaged("the lists of categories of a tree overlap or are out of order")
+        nodes.append(here + first)
+        sizes.append(size)
+        codes.append(code)
+    node_of = np.concatenate([np.empty(0, np.int64), *nodes])
+    begin = np.concatenate([[0], np.cumsum(np.concatenate([np.empty(0, np.int64), *sizes]))]).astype(np.int64)
+    if not np.array_equal(np.flatnonzero(node["split_type"] == 1), node_of):
+        raise damaged("the categorical splits are not those with lists of categories")
+    code = np.concatenate([np.empty(0, np.int64), *codes])
+    row = np.repeat(np.arange(len(node_of)), np.diff(begin))
+    return node_of, begin, code[np.lexsort((code, row))]
+
+
+def entry_size(tree: dict[str, Any]) -> int:
+    """Return the number of nodes of a tree, deleted ones included."""
+    return count(tree, "tree_param", "num_nodes")
+
+
+def _weights(saved: Saved, n_trees: int) -> NDArray[np.float32]:
+    place = weights_place(saved)
+    if place is None:
+        return np.ones(n_trees, np.float32)
+    weight = numbers(place["weight_drop"], "weight_drop", "iuf")
+    if len(weight) != n_trees or not np.isfinite(weight).all():
+        raise damaged(f"weight_drop must be {n_trees} finite numbers, one for each tree")
+    return weight.astype(np.float32)
+
+
+def _rounds(model: dict[str, Any], n_trees: int, outputs: int) -> NDArray[np.int64]:
+    """Return which trees each round of boosting grew; before version 2.1 all rounds were alike."""
+    if "iteration_indptr" in model:
+        rounds = whole_numbers(model["iteration_indptr"], "iteration_indptr", None, n_trees + 1)
+        if not len(rounds) or rounds[0] != 0 or rounds[-1] != n_trees or (np.diff(rounds) < 0).any():
+            raise damaged(f"iteration_indptr does not rise from 0 to {n_trees}, the number of trees")
+        return rounds
+    each = max(count(model, "gbtree_model_param", "num_parallel_tree"), 1) * outputs
+    if n_trees % each:
+        raise damaged(f"{n_trees} trees are no whole number of rounds of {each}")
+    return np.arange(0, n_trees + 1, each)

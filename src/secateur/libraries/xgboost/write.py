@@ -1,0 +1,230 @@
+"""Saved XGBoost trees to forest arrays, and a decision back to saved trees.
+
+A node that stays keeps its place in XGBoost's order, and a raised node gets the place of the one it stands in for:
+so a parent comes before its children and the right child directly after the left, as XGBoost itself lays them out.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secateur.forest import Categories, Forest
+from secateur.forest.subforest import Decision, apply_decision, check_keep, kept_splits, kept_trees
+from secateur.libraries.node_values import cover_mean
+from secateur.libraries.xgboost.saved_model import CATEGORY_ARRAYS, NO_PARENT, NODE_ARRAYS, Saved, damaged
+from secateur.libraries.xgboost.trees import Trees
+
+Bools = NDArray[np.bool_]
+Ints = NDArray[np.int64]
+_LINKS = {"left_children": -1, "right_children": -1, "parents": NO_PARENT}
+"""The arrays that lead from node to node, and what they hold where there is none."""
+
+
+def forest_arrays(trees: Trees, n_trees: int) -> dict[str, Any]:
+    """Return the fields of a Forest that the first `n_trees` trees fill."""
+    start = trees.order_start[: n_trees + 1]
+    order = trees.order[: start[-1]]
+    read = ("left_children", "split_indices", "split_conditions", "split_type", "default_left", "sum_hessian")
+    node = {name: trees.node[name][order] for name in read}
+    leaf = node["left_children"] == -1
+    right = _preorder_right(trees, order, start, leaf)
+    cover = node["sum_hessian"].astype(np.float64)
+    value = np.where(leaf, node["split_conditions"], 0.0).astype(np.float64)[:, None]
+    categorical = ~leaf & (node["split_type"] == 1)
+    return {
+        "tree_start": start,
+        "right": right,
+        "feature": np.where(leaf, -1, node["split_indices"]).astype(np.int32),
+        "threshold": np.where(categorical | leaf, 0.0, node["split_conditions"]).astype(np.float64),
+        "default_left": (node["default_left"] != 0) & ~leaf,
+        "value": _in_float32(cover_mean(right, value, np.where(np.isfinite(cover), cover, 0.0))),
+        "weight": cover,
+        "tree_weight": trees.weight[:n_trees].astype(np.float64),
+        "tree_output": trees.output[:n_trees],
+        "categories": _categories(trees, order, categorical),
+    }
+
+
+def _in_float32(value: NDArray[np.float64]) -> NDArray[np.float64]:
+    return value.astype(np.float32).astype(np.float64)
+
+
+def _preorder_right(trees: Trees, order: Ints, start: Ints, leaf: Bools) -> NDArray[np.int32]:
+    """Return the right child of each node in preorder, counted over all trees, -1 at a leaf."""
+    position = np.full(trees.start[-1], -1, np.int64)
+    position[order] = np.arange(len(order))
+    first = np.repeat(trees.start[: len(start) - 1], np.diff(start))
+    child = np.where(leaf, 0, trees.node["right_children"][order]) + first
+    return np.where(leaf, -1, position[child]).astype(np.int32)
+
+
+def _categories(trees: Trees, order: Ints, categorical: Bools) -> Categories:
+    """Return for every categorical split the categories that go right; all others go left."""
+    if not categorical.any():
+        return Categories()
+    list_of = np.full(trees.start[-1], -1, np.int64)
+    list_of[trees.category_node] = np.arange(len(trees.category_node))
+    lists = list_of[order[categorical]]
+    length = np.diff(trees.category_start)[lists]
+    start = np.concatenate([[0], np.cumsum(length)])
+    entries = np.arange(start[-1]) + np.repeat(trees.category_start[lists] - start[:-1], length)
+    row = np.full(len(order), -1, np.int32)
+    row[categorical] = np.arange(len(lists))
+    return Categories(
+        row=row,
+        start=start,
+        code=trees.category[entries].astype(np.int32),
+        left=np.zeros(len(entries), bool),
+        other_left=np.ones(len(lists), bool),
+    )
+
+
+def prune_model(model: Saved, trees: Trees, forest: Forest, decision: Decision) -> tuple[Saved, Ints]:
+    """Return the table of trees after a decision, and the old numbers of the trees in it.
+
+    A round in which nothing is left goes. In others every output keeps as many trees as the one that keeps most, for
+    other programs tell from its place in a round which output a tree feeds: there a dropped tree is a leaf that says 0.
+    So is one of each output if all are dropped, for without trees XGBoost takes the base score for a sum.
+    """
+    standing = kept_trees(forest, decision.keep)
+    filler = _fillers(trees, standing)
+    stays = np.flatnonzero(standing | filler)
+    arrays = _pruned_nodes(trees, forest, decision, filler)
+    n_stays = np.cumsum(np.concatenate([[0], standing | filler]))
+    rounds = np.unique(n_stays[trees.rounds[trees.rounds <= forest.n_trees]])
+    pruned = {
+        **model,
+        "gbtree_model_param": {**model["gbtree_model_param"], "num_trees": str(len(stays))},
+        "tree_info": trees.output[stays].tolist(),
+        "trees": [{**model["trees"][tree], **arrays[tree], "id": place} for place, tree in enumerate(stays.tolist())],
+    }
+    if "iteration_indptr" in model:
+        pruned["iteration_indptr"] = rounds.tolist()
+    for tree in pruned["trees"]:
+        size = str(len(tree["left_children"]))
+        tree["tree_param"] = {**tree["tree_param"], "num_nodes": size, "num_deleted": "0"}
+    return pruned, stays
+
+
+def _fillers(trees: Trees, standing: Bools) -> Bools:
+    """Return the dropped trees that become a leaf that says 0, so that all outputs of a round have as many trees."""
+    n_trees = len(standing)
+    filler = np.zeros(n_trees, bool)
+    outputs = int(trees.output[:n_trees].max(initial=0)) + 1
+    if not standing.any():
+        filler[np.unique(trees.output[:n_trees], return_index=True)[1]] = True
+        return filler
+    if outputs == 1 or standing.all():
+        return filler
+    rounds = np.searchsorted(trees.rounds, np.arange(n_trees), side="right") - 1
+    cell = rounds * outputs + trees.output[:n_trees]
+    n_rounds = int(rounds[-1]) + 1
+    kept = np.bincount(cell[standing], minlength=n_rounds * outputs).reshape(n_rounds, outputs)
+    gaps = (kept.max(axis=1, keepdims=True) - kept).ravel()
+    for tree in np.flatnonzero(~standing):
+        if gaps[cell[tree]]:
+            gaps[cell[tree]] -= 1
+            filler[tree] = True
+    return filler
+
+
+def _pruned_nodes(trees: Trees, forest: Forest, decision: Decision, filler: Bools) -> dict[int, Saved]:
+    """Return the arrays of each tree that stays."""
+    stand_in = check_keep(forest, decision.keep)
+    split = kept_splits(forest, decision.keep, stand_in)
+    source, new_id, start = _places(trees, forest, stand_in, split)
+    before = trees.order[source]
+    node = {name: array[before] for name, array in trees.node.items() if name not in _LINKS}
+    is_split, first = split[source], np.repeat(start[:-1], np.diff(start))
+    child = np.flatnonzero(is_split)
+    left, right = new_id[stand_in[source[child] + 1]], new_id[stand_in[forest.right[source[child]]]]
+    for name, nothing in _LINKS.items():
+        node[name] = np.full(len(source), nothing, np.int32)
+    node["left_children"][child], node["right_children"][child] = left - first[child], right - first[child]
+    node["parents"][left] = node["parents"][right] = child - first[child]
+    value = apply_decision(forest, decision).value[source, 0].astype(np.float32)
+    if not np.isfinite(value[~is_split]).all():
+        raise ValueError(
+            "The pruning gives a leaf a value beyond what float32 holds, which is how XGBoost saves leaves. Scale the "
+            "new values down."
+        )
+    for name in ("split_conditions", "base_weights"):
+        node[name] = np.where(is_split, node[name], value)
+    for name in ("split_indices", "split_type", "default_left", "loss_changes"):
+        node[name] = np.where(is_split, node[name], 0).astype(node[name].dtype)
+    node = {name: array.astype(NODE_ARRAYS[name]) for name, array in node.items()}
+    lists = _pruned_lists(trees, source, is_split, node["split_type"])
+    standing = np.flatnonzero(np.diff(start))
+    pruned = {int(t): _slices(node, lists, int(start[t]), int(start[t + 1])) for t in standing}
+    return pruned | {int(t): _says_0() for t in np.flatnonzero(filler)}
+
+
+def _places(trees: Trees, forest: Forest, stand_in: NDArray[np.int32], split: Bools) -> tuple[Ints, Ints, Ints]:
+    """Return the forest's node in each place, the place of each kept node, and where trees start."""
+    taken = np.full(trees.start[forest.n_trees], -1, np.int64)
+    above = np.flatnonzero(split)
+    for child in (above + 1, forest.right[above].astype(np.int64), forest.root[stand_in[forest.root] != -1]):
+        taken[trees.order[child]] = stand_in[child]
+    used = taken != -1
+    source = taken[used]
+    new_id = np.full(forest.n_nodes, -1, np.int64)
+    new_id[source] = np.arange(len(source))
+    start = np.concatenate([[0], np.cumsum(used)])[trees.start[: forest.n_trees + 1]]
+    return source, new_id, start
+
+
+def _pruned_lists(trees: Trees, source: Ints, is_split: Bools, split_type: NDArray[Any]) -> tuple[Ints, Ints, Ints]:
+    """Return the places with lists of categories, where lists start, and the lists."""
+    place = np.flatnonzero(is_split & (split_type == 1))
+    list_of = np.full(trees.start[-1], -1, np.int64)
+    list_of[trees.category_node] = np.arange(len(trees.category_node))
+    lists = list_of[trees.order[source[place]]]
+    length = np.diff(trees.category_start)[lists]
+    start = np.concatenate([[0], np.cumsum(length)]).astype(np.int64)
+    entries = np.arange(start[-1]) + np.repeat(trees.category_start[lists] - start[:-1], length)
+    return place, start, trees.category[entries]
+
+
+def _slices(node: Saved, lists: tuple[Ints, Ints, Ints], first: int, stop: int) -> Saved:
+    """Return the arrays of one tree out of those of all."""
+    tree = {name: array[first:stop] for name, array in node.items()}
+    place, start, code = lists
+    low, high = np.searchsorted(place, [first, stop]) if len(place) else (0, 0)
+    found = {
+        "categories": code[start[low] : start[high]],
+        "categories_nodes": place[low:high] - first,
+        "categories_segments": start[low:high] - start[low],
+        "categories_sizes": np.diff(start[low : high + 1]),
+    }
+    return tree | {name: array.astype(CATEGORY_ARRAYS[name]) for name, array in found.items()}
+
+
+def without_trees(model: Saved, trees: Trees) -> tuple[Saved, Ints]:
+    """Return the table of trees with a leaf that says 0 for each output, or none at all if there were none."""
+    outputs, first = np.unique(trees.output, return_index=True)
+    blank = [{**model["trees"][t], **_says_0(), "id": place} for place, t in enumerate(first.tolist())]
+    for tree in blank:
+        tree["tree_param"] = {**tree["tree_param"], "num_nodes": "1", "num_deleted": "0"}
+    rounds = {"iteration_indptr": [0, len(first)] if len(first) else [0]} if "iteration_indptr" in model else {}
+    counted = {**model["gbtree_model_param"], "num_trees": str(len(first)), "num_parallel_tree": "1"}
+    return {**model, **rounds, "gbtree_model_param": counted, "tree_info": outputs.tolist(), "trees": blank}, first
+
+
+def _says_0() -> Saved:
+    """Return the arrays of a tree of one leaf that says 0."""
+    tree = {name: np.zeros(1, dtype) for name, dtype in NODE_ARRAYS.items()}
+    for name, nothing in _LINKS.items():
+        tree[name] = np.full(1, nothing, NODE_ARRAYS[name])
+    return tree | {name: np.empty(0, dtype) for name, dtype in CATEGORY_ARRAYS.items()}
+
+
+def check_one_kind(forest: Forest) -> NDArray[np.int32]:
+    """Return the features with categorical splits; raise ValueError if one has splits by a threshold too."""
+    rows = forest.categories.row
+    if not len(rows):
+        return np.empty(0, np.int32)
+    by_list = np.unique(forest.feature[rows != -1])
+    if np.isin(by_list, forest.feature[forest.is_split & (rows == -1)]).any():
+        raise damaged("a feature is numerical in one split and categorical in another")
+    return by_list

@@ -1,0 +1,168 @@
+"""From a solver's decisions to a Path: the columns every path has."""
+
+import warnings
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secateur.costs import SharedCost
+from secateur.errors import InterruptedWarning
+from secateur.forest.masks import Masks, PackedMasks
+from secateur.forest.subforest import Decision, apply_decision, check_keep, kept_splits, kept_trees, raises
+from secateur.libraries.adapter import ForestAdapter
+from secateur.path import Path
+from secateur.path.evaluation import LossesAt
+from secateur.problem import Problem
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Point:
+    """What a solver found at one penalty.
+
+    Attributes
+    ----------
+    penalty : float
+    keep : (n_nodes,) bool
+    value : (n_nodes, width), or None
+        New values; None where the forest's own stay.
+    more : dict of float or str
+        Entries for columns of the solver's own.
+    risk : float
+        The mean loss, if the solver knows it; NaN to have it measured.
+    """
+
+    penalty: float
+    keep: NDArray[np.bool_]
+    value: Floats | None = None
+    more: Mapping[str, float | str] = field(default_factory=dict)
+    risk: float = np.nan
+
+
+def trace_points(problem: Problem, points: Iterable[Point], solver: str, *, ensemble: bool) -> Path:
+    """Return the path of the unpruned forest and some points, the largest first; at one size the smaller penalty first.
+
+    Where features are bought for rows the most expensive come first, whatever their size.
+
+    Values are taken over for kept nodes only, point by point, so that points may come from a generator that changes its
+    arrays. Ctrl-C ends the points, not the path: it has those found so far, and says so in its facts and a warning.
+    """
+    forest = problem.forest
+    found = [_Packed(np.nan, np.packbits(np.ones(forest.n_nodes, bool)), forest.n_nodes, forest.value, {}, np.nan)]
+    changed, interrupted = False, False
+    try:
+        for point in points:
+            value = forest.value if point.value is None else point.value
+            size = int(np.count_nonzero(point.keep))
+            bits, kept = np.packbits(point.keep), value[point.keep]
+            found.append(_Packed(point.penalty, bits, size, kept, point.more, point.risk))
+            changed |= point.value is not None
+    except KeyboardInterrupt:
+        interrupted = True
+        message = f"Interrupted: the path has the {len(found) - 1} points found so far. Run again for the others."
+        warnings.warn(message, InterruptedWarning, stacklevel=2)
+    if isinstance(problem.cost, SharedCost):
+        masks = PackedMasks(np.array([point.bits for point in found]), forest.n_nodes)
+        price = dict(zip(map(id, found), problem.costs(masks).tolist(), strict=True))
+        found[1:] = sorted(found[1:], key=lambda point: (-price[id(point)], -point.size, point.penalty))
+    else:
+        found[1:] = sorted(found[1:], key=lambda point: (-point.size, point.penalty))
+    usual = {name: "" if isinstance(entry, str) else 0.0 for point in found for name, entry in point.more.items()}
+    columns = {name: np.array([point.more.get(name, none) for point in found]) for name, none in usual.items()}
+    masks = PackedMasks(np.array([point.bits for point in found]), forest.n_nodes)
+    penalty = np.array([point.penalty for point in found])
+    changes: dict[str, Any] = {"values": [point.value for point in found]} if changed else {}
+    risk = np.array([point.risk for point in found])
+    path = trace_path(problem, masks, penalty, solver, more=columns, ensemble=ensemble, risk=risk, **changes)
+    return replace(path, facts={**path.facts, "interrupted": True}) if interrupted else path
+
+
+class _Packed(NamedTuple):
+    """A point as it is kept while a path is made."""
+
+    penalty: float
+    bits: NDArray[np.uint8]
+    size: int
+    value: Floats
+    more: Mapping[str, float | str]
+    risk: float
+
+
+def trace_path(
+    problem: Problem,
+    masks: Masks,
+    penalty: Floats,
+    solver: str,
+    *,
+    more: Mapping[str, NDArray[Any]] | None = None,
+    ensemble: bool = False,
+    risk: Floats | None = None,
+    cost: Floats | None = None,
+    **changes: Any,
+) -> Path:
+    """Return the path of a solver's decisions with the columns every path has.
+
+    Parameters
+    ----------
+    problem : Problem
+    masks : Masks
+        Point 0 keeps every node.
+    penalty : (n_points,)
+    solver : str
+        The solver with its settings, as its repr gives them.
+    more : dict of (n_points,) arrays, optional
+        Columns of the solver's own.
+    ensemble : bool
+        Whether the risk is the loss of the whole model, instead of the mean of the trees' own losses.
+    risk : (n_points,), optional
+        The risk where it is known, else NaN.
+    cost : (n_points,), optional
+        The cost, if it is known.
+    **changes
+        values, tree_weight and base, where the solver changes them.
+    """
+    forest = problem.forest
+    table: dict[str, NDArray[Any]] = {"penalty": penalty, **masks.sizes(forest)}
+    table["cost"] = problem.costs(masks) if cost is None else cost
+    facts = {
+        "loss": problem.loss.text,
+        "cost": problem.cost.name,
+        "unpruned_cost": float(table["cost"][0]),
+        "made_on_rows": len(problem.evidence),
+        "judges": "ensemble" if ensemble else "trees",
+    }
+    some = table["n_leaves"] > table["n_trees"]
+    if some.any():
+        facts["cheapest"] = float(table["cost"][some].min())  # of the points that have a split
+    path = Path(ForestAdapter(forest), masks, table, solver, facts, **changes)
+    table["risk"] = known = np.full(len(path), np.nan) if risk is None else risk.copy()
+    unknown = np.flatnonzero(np.isnan(known)).tolist()
+    if ensemble and unknown:
+        ask = LossesAt(path.decisions, tuple(unknown), problem.loss)
+        known[unknown] = problem.evidence.total(forest, ask) / problem.total_weight
+    elif ensemble or changes:
+        for point in unknown:
+            known[point] = _risk_of(problem, path.decision(point))
+    elif np.isnan(known).any():
+        totals = masks.totals(forest, problem.risk, np.zeros(forest.n_nodes)) / max(forest.n_trees, 1)
+        table["risk"] = np.where(np.isnan(known), totals, known)
+    for point in range(masks.n_points if isinstance(masks, PackedMasks) else 0):
+        if raises(forest, masks.keep(point)):  # rows go other ways, so their sums at the nodes must be taken again
+            alone = problem.pruned(Decision(masks.keep(point)))
+            split = alone.forest.is_split
+            table["cost"][point] = alone.unpruned_cost
+            table["risk"][point] = alone.risk[~split].sum() / alone.forest.n_trees
+    table.update(more or {})
+    return path
+
+
+def _risk_of(problem: Problem, decision: Decision) -> float:
+    """Return the mean over trees of the loss of what they predict with their new values."""
+    changed = apply_decision(problem.forest, decision)
+    losses = problem.loss.nodes(changed, problem.stats) / problem.total_weight
+    split = kept_splits(changed, decision.keep, check_keep(changed, decision.keep))
+    return float(losses[decision.keep & ~split].sum()) / max(int(kept_trees(changed, decision.keep).sum()), 1)

@@ -1,0 +1,110 @@
+"""One path with prunings of several models: the one given, and others trained like it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from os import PathLike
+from pathlib import Path as FilePath
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secateur.data.rows import Sample
+from secateur.forest.routing import route
+from secateur.forest.subforest import Decision
+from secateur.losses import Loss
+from secateur.path import Path, Pruned
+from secateur.path.rules import certificate
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class JoinedPath(Path):
+    """A path whose points are those of others, in the order of what they cost; point 0 is that of the first.
+
+    Attributes
+    ----------
+    parts : tuple of Path
+        All made by the same question; the first is of the model given.
+    place : (n_points, 2)
+        Which part a point is of, and which of its points.
+    routed : dict
+        The rows evaluated last, as each part sees them.
+    """
+
+    parts: tuple[Path, ...] = ()
+    place: NDArray[np.intp] = field(default_factory=lambda: np.empty((0, 2), np.intp))
+    routed: dict[int, tuple[Sample, Sample]] = field(default_factory=dict, repr=False)
+
+    def __len__(self) -> int:
+        return len(self.place)
+
+    def __getitem__(self, point: int) -> Pruned:
+        if not -len(self) <= point < len(self):
+            raise IndexError(f"Point {point} asked for; the path has points 0 to {len(self) - 1}.")
+        point = point % len(self)
+        part, own = self._of(point)
+        row = {name: column[point].item() for name, column in self.table.items()}
+        given = None if part is self.parts[0] else self.source
+        proof = certificate(self.table, point, None)
+        return replace(part[own], point=point, row=row, solver=self.solver, facts=self.facts, proof=proof, given=given)
+
+    def _of(self, point: int) -> tuple[Path, int]:
+        which, own = self.place[point].tolist()
+        return self.parts[which], own
+
+    def decision(self, point: int) -> Decision:
+        """Return what point `point` keeps and changes of the model it is of."""
+        part, own = self._of(point)
+        return part.decision(own)
+
+    def take(self, points: NDArray[np.intp]) -> "JoinedPath":
+        """Return the path of some points only, given in rising order; point 0, the unpruned model, always stays."""
+        points = np.union1d(points, 0)
+        table = {name: column[points] for name, column in self.table.items()}
+        return replace(self, table=table, place=self.place[points])
+
+    def row_losses(self, point: int, sample: Sample, loss: Loss) -> tuple[Floats, NDArray[Any]]:
+        """Return the loss of each row at a point, and what the model it is of says."""
+        part, own = self._of(point)
+        if part is self.parts[0]:
+            return part.row_losses(own, sample, loss)
+        if sample.rows is None:
+            raise ValueError("These rows are read a part at a time, and regrown models need them whole. Pass a matrix.")
+        which = int(self.place[point, 0])
+        known, routed = self.routed.get(which, (None, sample))
+        if known is not sample:
+            leaves, offset = route(part.forest, sample.rows), part.source.offset(sample.rows)
+            routed = replace(sample, leaves=leaves, offset=offset)
+            self.routed[which] = sample, routed
+        return part.row_losses(own, routed, loss)
+
+    def save(self, file: str | PathLike[str], *, force: bool = False) -> FilePath:
+        """Refuse: a saved path is of one forest.
+
+        Raises
+        ------
+        ValueError
+            Always.
+        """
+        raise ValueError(
+            f"This path has prunings of {len(self.parts)} models, and a file holds those of one. Save the model chosen "
+            "(`path.select(…).save`), or make the path without regrowing."
+        )
+
+
+def join_paths(parts: Sequence[Path], names: Sequence[str]) -> JoinedPath:
+    """Return one path of several, the most expensive points first; `names` go before their origin."""
+    place = np.array([(k, point) for k, path in enumerate(parts) for point in range(len(path))], np.intp)
+    cost = np.concatenate([path.table["cost"] for path in parts])
+    order = np.concatenate([[0], 1 + np.argsort(-cost[1:], kind="stable")])
+    place = place[order]
+    common = [name for name in parts[0].table if all(name in path.table for path in parts)]
+    table = {name: np.concatenate([path.table[name] for path in parts])[order] for name in common}
+    told = [parts[k].table["origin"][point] if "origin" in parts[k].table else "" for k, point in place]
+    table["origin"] = np.array([f"{names[k]} {part}".strip() for (k, _), part in zip(place, told, strict=True)])
+    first = parts[0]
+    cheapest = [path.facts["cheapest"] for path in parts if "cheapest" in path.facts]
+    facts = {**first.facts, "cheapest": min(cheapest)} if cheapest else first.facts
+    return JoinedPath(first.source, first.masks, table, first.solver, facts, parts=tuple(parts), place=place)

@@ -1,0 +1,129 @@
+"""The file a path is saved in: one `.npz` with a JSON header and plain arrays, no pickle. See docs/format.md."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from os import PathLike
+from pathlib import Path as FilePath
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secateur.files.archive import forest_from_arrays, forest_to_arrays, read_archive, same_forest, write_archive
+from secateur.files.atomic import replacing
+from secateur.forest import Forest
+from secateur.forest.masks import Masks, NestedMasks, PackedMasks
+from secateur.libraries import adapt
+from secateur.libraries.adapter import ForestAdapter
+from secateur.path.path_checks import check_path
+
+if TYPE_CHECKING:
+    from secateur.path import Path
+
+FORMAT, VERSION = "secateur path", 1
+_REMEDY = "Make one with `secateur path` or Path.save."
+
+
+def save_path(path: "Path", file: str | PathLike[str], *, force: bool = False) -> FilePath:
+    """Write `path` to `file`, which must end in .npz, and return where it is."""
+    target = FilePath(file)
+    if target.suffix != ".npz":
+        raise ValueError(f"A path is saved as .npz, but the name is {target.name}. Use {target.stem}.npz.")
+    forest_facts, arrays = forest_to_arrays(path.forest)
+    header = {
+        "format": FORMAT,
+        "version": VERSION,
+        "solver": path.solver,
+        "facts": path.facts,
+        "forest": forest_facts,
+        "columns": list(path.table),
+        "n_points": len(path),
+    }
+    arrays |= {f"table.{name}": column for name, column in path.table.items()}
+    arrays |= _mask_arrays(path.masks)
+    if path.values is not None:
+        arrays["values"] = np.concatenate(path.values)
+    for name in ("tree_weight", "base", "support"):
+        if getattr(path, name) is not None:
+            arrays[name] = getattr(path, name)
+    with replacing(target, force=force) as stream:
+        write_archive(stream, header, arrays)
+    return target
+
+
+def load_path(file: str | PathLike[str], model: Any = None) -> "Path":
+    """Read a saved path.
+
+    Raises
+    ------
+    ValueError
+        If the file is damaged, is of a newer version, or belongs to another model than the one given.
+    """
+    header, arrays = read_archive(FilePath(file), FORMAT, VERSION, _REMEDY)
+    try:
+        path = _assemble(header, arrays)
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
+        raise ValueError(f"{file} is damaged: {error}. Make the path again.") from error
+    if model is None:
+        return path
+    adapter = adapt(model)
+    if not same_forest(adapter.forest, path.forest):
+        raise ValueError(
+            f"{file} was made from another model than this {type(adapter.model).__name__}; its trees differ. "
+            "Pass the model the path was made from."
+        )
+    return replace(path, source=adapter)
+
+
+def _assemble(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> "Path":
+    from secateur.path import Path
+
+    forest = forest_from_arrays(header["forest"], arrays)
+    n_points = header["n_points"]
+    if not isinstance(n_points, int) or isinstance(n_points, bool) or n_points < 1:
+        raise ValueError(f"the number of points is {n_points!r:.60}")
+    table = {name: arrays[f"table.{name}"] for name in header["columns"]}
+    if any(column.shape != (n_points,) for column in table.values()):
+        raise ValueError("a column of the table has the wrong length")
+    masks = _read_masks(arrays, forest, n_points)
+    values = None
+    if "values" in arrays:
+        kept = np.cumsum([int(masks.keep(point).sum()) for point in range(n_points)])
+        if len(arrays["values"]) != kept[-1]:
+            raise ValueError(f"there are {len(arrays['values'])} values for {kept[-1]} nodes")
+        values = np.split(arrays["values"], kept[:-1])
+    path = Path(
+        ForestAdapter(forest),
+        masks,
+        table,
+        str(header["solver"]),
+        dict(header["facts"]),
+        values,
+        arrays.get("tree_weight"),
+        arrays.get("base"),
+        arrays.get("support"),
+    )
+    check_path(path)
+    return path
+
+
+def _read_masks(arrays: Mapping[str, NDArray[Any]], forest: Forest, n_points: int) -> Masks:
+    """Return the masks, of the type, shape and range they must have."""
+    if "masks.removed_at" in arrays:
+        removed_at = arrays["masks.removed_at"]
+        fits = removed_at.shape == (forest.n_nodes,) and removed_at.dtype == np.int32
+        if not fits or removed_at.min(initial=0) < 0 or removed_at.max(initial=0) > n_points:
+            raise ValueError("the points at which nodes are gone do not fit the forest and the number of points")
+        return NestedMasks(removed_at, n_points)
+    bits = arrays["masks.bits"]
+    if bits.shape != (n_points, -(-forest.n_nodes // 8)) or bits.dtype != np.uint8:
+        raise ValueError(f"the masks are {bits.dtype} of shape {bits.shape}, which does not fit forest and points")
+    return PackedMasks(bits, forest.n_nodes)
+
+
+def _mask_arrays(masks: Masks) -> dict[str, NDArray[Any]]:
+    if isinstance(masks, NestedMasks):
+        return {"masks.removed_at": masks.removed_at}
+    if isinstance(masks, PackedMasks):
+        return {"masks.bits": masks.bits}
+    raise TypeError(f"Masks of type {type(masks).__name__} have no written form.")

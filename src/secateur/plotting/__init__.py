@@ -1,0 +1,1 @@
+"""Draw paths, trees and features with matplotlib, and show them in notebooks."""

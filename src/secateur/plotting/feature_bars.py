@@ -1,0 +1,76 @@
+"""Which features a pruned model still looks at: bars of how many splits ask for each, before and after."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secateur._util.text import shortened
+from secateur.costs import FeatureCost
+from secateur.data.rows import Sample
+from secateur.forest import Forest
+from secateur.plotting._palette import GREY, LINES, new_axes
+from secateur.plotting.split_labels import feature_name
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from secateur.path.pruned import Pruned
+
+_MOST_BARS, _LETTERS = 25, 40
+
+
+def draw_features(pruned: "Pruned", ax: "Axes | None" = None, *, prices: Any = None) -> "Axes":
+    """Draw the features by how many splits use them: all of the model's as ghosts, those that stay before them."""
+    whole, forest = pruned.original.forest, pruned.forest
+    before, after = _splits(whole), _splits(forest)
+    price = None if prices is None else feature_prices(whole, prices)
+    used = np.flatnonzero(before | after)
+    order = used[np.lexsort((used, -before[used], -after[used]))][:_MOST_BARS]
+    place = np.arange(len(order))
+    ax = ax or new_axes(7.0, 1.1 + 0.27 * max(len(order), 4))
+    ax.barh(place, before[order], color=GREY, alpha=0.35, label="before", gid="before")
+    ax.barh(place, after[order], color=LINES[0], label="after pruning", gid="after")
+    ax.set_yticks(place, [shortened(feature_name(whole, int(k)), _LETTERS) for k in order], parse_math=False)
+    ax.invert_yaxis()
+    left_out = len(used) - len(order)
+    ax.set_xlabel("splits" + (f" ({left_out} more features not shown)" if left_out else ""))
+    words = f"{np.count_nonzero(after)} of {np.count_nonzero(before)} features still used"
+    if price is not None:
+        words += f", price {price[after > 0].sum():.4g} of {price[before > 0].sum():.4g}"
+        for y, k in zip(place, order, strict=True):
+            _write_price(ax, float(y), float(before[k]), float(price[k]), still_used=bool(after[k]))
+        ax.margins(x=0.12)
+    ax.set_title(words, fontsize="medium")
+    ax.legend(frameon=False, fontsize="small", loc="lower right")
+    ax.spines[["top", "right"]].set_visible(False)
+    return ax
+
+
+def feature_prices(forest: Forest, prices: Any) -> NDArray[np.float64]:
+    """Return what each feature costs when it alone is bought, what its group shares included, (n_features,)."""
+    cost = prices if isinstance(prices, FeatureCost) else FeatureCost(prices)
+    if cost.row_prices is not None:
+        return np.asarray(cost.row_prices, np.float64).mean(axis=0)
+    nobody = Sample(np.empty((forest.n_trees, 0), np.uint8), np.empty((0, 1)), np.empty(0))
+    bill = cost.bill(forest, nobody)
+    return np.append(bill.prices[0], 0.0)[bill.things].sum(axis=1)
+
+
+def _splits(forest: Forest) -> NDArray[np.int64]:
+    """Return how many splits look at each feature, (n_features,)."""
+    return np.bincount(forest.feature[forest.is_split], minlength=forest.n_features)
+
+
+def _write_price(ax: "Axes", y: float, x: float, price: float, *, still_used: bool) -> None:
+    """Write a price after a bar, grey where it is no longer paid."""
+    style = {"color": LINES[0], "gid": "price"} if still_used else {"color": GREY, "gid": "price saved"}
+    ax.annotate(
+        f"{price:g}" if still_used else f"saves {price:g}",
+        (x, y),
+        (4, 0),
+        textcoords="offset points",
+        va="center",
+        fontsize="small",
+        **style,  # type: ignore[arg-type]
+    )

@@ -1,0 +1,234 @@
+"""Pictures of a path with matplotlib: the trade-off here, trees and features in modules of their own."""
+
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secateur._util.text import printable, shortened
+from secateur.plotting._palette import CHOSEN, GREY, LINES, new_axes
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from secateur.path import Path, Pruned
+
+_WORDS = {
+    "n_nodes": "nodes",
+    "n_leaves": "leaves",
+    "n_trees": "trees",
+    "n_features": "features used",
+    "depth": "depth",
+    "bytes": "bytes of the saved model",
+    "penalty": "penalty",
+}
+_COSTS = {
+    "nodes": "nodes",
+    "leaves": "leaves",
+    "depth": "splits passed by a row, on average",
+    "features": "price of the features of a row, on average",
+}
+_LOSSES = {
+    "brier": "Brier score",
+    "zero_one": "share of wrong labels",
+    "log_loss": "log loss (nats)",
+    "squared_error": "squared error",
+}
+_LETTERS = 60
+_WIDE_STEP = 0.1  # of the unpruned cost: wider steps of the cost are shown as gaps
+
+Floats = NDArray[np.float64]
+
+
+def draw(path: "Path", kind: str, ax: "Axes | None", options: dict[str, Any]) -> "Axes":
+    """Draw one kind of picture and return its axes.
+
+    Raises
+    ------
+    ImportError
+        Without matplotlib.
+    ValueError
+        If there is no such kind.
+    """
+    if kind == "tradeoff":
+        return draw_tradeoff(path, ax, **options)
+    if kind == "tree":
+        from secateur.plotting.tree_plot import draw_tree
+
+        chosen = _chosen(path, options)
+        return draw_tree(chosen, ax, support=path.support if chosen.given is None else None, **options)
+    if kind == "features":
+        from secateur.plotting.feature_bars import draw_features
+
+        return draw_features(_chosen(path, options), ax, **options)
+    raise ValueError(f"There is no plot of kind {kind!r}. Use 'tradeoff', 'tree' or 'features'.")
+
+
+def _chosen(path: "Path", options: dict[str, Any]) -> "Pruned":
+    """Take the point meant from the options: a number or a `Pruned`, by default the one `select` takes."""
+    point = options.pop("point", None)
+    return path.select() if point is None else path[int(point)] if isinstance(point, int | np.integer) else point
+
+
+def draw_tradeoff(
+    path: "Path",
+    ax: "Axes | None" = None,
+    *,
+    x: str | None = None,
+    mark: "int | Pruned | None" = None,
+    baselines: Mapping[str, "Path"] | None = None,
+    label: str | None = None,
+) -> "Axes":
+    """Draw the loss against the size or the cost, from the unpruned model to the most pruned."""
+    x = x or size_column(path)
+    y = "loss" if "loss" in path.table else "risk"
+    others = {name: _with_column(other, x) for name, other in (baselines or {}).items()}
+    _check_comparable(path, others)
+    path = _with_column(path, x)
+    ax = ax or new_axes()
+    if x == "cost":
+        _shade_gaps(ax, path)
+    _draw_line(ax, path, x, y, _name(label) or (f"{y} of {_solver(path)}" if others else _what(path, y)), LINES[0])
+    if y == "loss" and _risk_is_comparable(path):
+        line = points_of_line(path, x, y)
+        ax.plot(path.table[x][line], path.table["risk"][line], color=LINES[0], lw=1, ls=":", label=_what(path, "risk"))
+    for (name, other), color in zip(others.items(), LINES[1:], strict=False):
+        _draw_line(ax, other, x, y, _name(name), color)
+    _mark_points(ax, path, x, y, mark)
+    _finish(ax, path, x, y)
+    return ax
+
+
+def size_column(path: "Path") -> str:
+    """Return the column of what the path is for: nodes, leaves, or another cost."""
+    return {"nodes": "n_nodes", "leaves": "n_leaves"}.get(path.facts["cost"], "cost")
+
+
+def _with_column(path: "Path", x: str) -> "Path":
+    """Return a path that has the column asked for."""
+    if x == "bytes":
+        return path.with_bytes()
+    numbers = [name for name, column in path.table.items() if column.dtype.kind in "if"]
+    if x not in numbers:
+        raise ValueError(f"The path has no column {x!r} to draw by. Use one of: {', '.join([*numbers, 'bytes'])}.")
+    return path
+
+
+def _check_comparable(path: "Path", others: Mapping[str, "Path"]) -> None:
+    """Raise ValueError unless the same thing was measured on all paths."""
+    for name, other in others.items():
+        if ("loss" in other.table) != ("loss" in path.table):
+            which = "has no" if "loss" in path.table else "has a"
+            raise ValueError(
+                f"Baseline {name!r} {which} measured loss, unlike the path. Call evaluate on both, same rows."
+            )
+        if other.facts["loss"] != path.facts["loss"]:
+            raise ValueError(
+                f"Baseline {name!r} was judged by {other.facts['loss']}, the path by {path.facts['loss']}. Make or "
+                "evaluate both with the same loss."
+            )
+    if len(others) >= len(LINES):
+        raise ValueError(f"There are {len(others)} baselines; at most {len(LINES) - 1} can be told apart. Draw fewer.")
+
+
+def _draw_line(ax: "Axes", path: "Path", x: str, y: str, label: str, color: str) -> None:
+    """Draw one path: a line with a band of one standard error, and as dots what the line leaves out."""
+    place, height = path.table[x].astype(np.float64), path.table[y].astype(np.float64)
+    line = points_of_line(path, x, y)
+    others = np.setdiff1d(np.arange(1, len(place)), line)
+    ax.plot(place[others], height[others], ".", color=color, alpha=0.35, ms=4, lw=0, gid="points")
+    ax.plot(place[line], height[line], color=color, marker="o", ms=3, lw=1.8, label=label, gid="line")
+    if y == "loss":
+        low, high = height[line] - path.table["loss_se"][line], height[line] + path.table["loss_se"][line]
+        ax.fill_between(place[line], low, high, color=color, alpha=0.18, lw=0, gid="band")
+
+
+def points_of_line(path: "Path", x: str, y: str) -> NDArray[np.intp]:
+    """Return the points a line goes through, from left to right.
+
+    Of one series all, or the lowest where several have the same size; where several series are on one path (of several
+    ridges, say) those that no other beats in both. The unpruned model is one of them unless the others have new values.
+    """
+    place, height = path.table[x], path.table[y]
+    shown = np.flatnonzero(np.isfinite(place) & np.isfinite(height))
+    if path.values is not None and len(shown) > 1:
+        shown = shown[shown > 0]
+    order = shown[np.lexsort((height[shown], place[shown]))]
+    order = order[np.append(True, np.diff(place[order]) > 0)]
+    series = [path.table[name] for name in ("ridge", "kept", "origin") if name in path.table]
+    if (np.diff(place[shown]) <= 0).all() and all(len(np.unique(column[1:])) < 2 for column in series):
+        return order
+    lowest = np.minimum.accumulate(np.append(np.inf, height[order]))
+    return order[height[order] < lowest[:-1]]
+
+
+def _risk_is_comparable(path: "Path") -> bool:
+    """Return whether risk and measured loss are the same quantity on different rows."""
+    facts, forest = path.facts, path.forest
+    whole = facts.get("judges") == "ensemble" or (forest.n_trees == 1 and forest.trees_predict_target)
+    return whole and facts.get("risk_loss", facts["loss"]) == facts["loss"]
+
+
+def _shade_gaps(ax: "Axes", path: "Path") -> None:
+    """Shade the ranges of cost that no point of the path comes to."""
+    cost = np.unique(path.table["cost"])
+    label: str | None = "no pruning found costs this"
+    for low, high in pairwise(cost.tolist()):
+        if high - low > _WIDE_STEP * path.table["cost"][0]:
+            ax.axvspan(low, high, color=GREY, alpha=0.13, lw=0, label=label, gid="gap")
+            label = None
+
+
+def _mark_points(ax: "Axes", path: "Path", x: str, y: str, mark: "int | Pruned | None") -> None:
+    """Mark the unpruned model, and the point chosen."""
+    was = path.table[y][0]
+    ax.axhline(was, color=GREY, lw=0.8, ls="--", zorder=1)
+    ax.plot(path.table[x][0], was, "D", color=GREY, ms=7, label="unpruned", gid="unpruned")
+    if mark is None:
+        return
+    if isinstance(mark, int | np.integer):
+        mark = path[int(mark)]
+    row = mark.row if {x, y} <= set(mark.row) else path[mark.point].row
+    words = f"chosen: {'cost ' if x == 'cost' else ''}{_number(row[x])} {_WORDS.get(x, '').split(' ')[0]}".strip()
+    ax.plot(row[x], row[y], "*", color=CHOSEN, ms=16, mec="white", mew=0.8, zorder=5, gid="chosen", label=words)
+
+
+def _finish(ax: "Axes", path: "Path", x: str, y: str) -> None:
+    """Write the words around the picture; counts that span more than a decade are on a logarithmic axis."""
+    cost = path.facts["cost"]
+    words = _WORDS.get(x, f"cost: {_COSTS.get(cost, cost)}" if x == "cost" else x.replace("_", " "))
+    column = path.table[x]
+    if x in ("n_nodes", "n_leaves", "bytes", "penalty") and column.min() > 0 and column.max() > 10 * column.min():
+        ax.set_xscale("log")
+        words += " (logarithmic)"
+    ax.set_xlabel(words, parse_math=False)
+    loss = _LOSSES.get(path.facts["loss"], path.facts["loss"].replace("_", " "))
+    loss = loss if y == "loss" or _risk_is_comparable(path) else f"{loss}, mean of single trees"
+    ax.set_ylabel(loss, parse_math=False)
+    for text in ax.legend(frameon=False, fontsize="small").get_texts():
+        text.set_parse_math(False)  # names are no formulas, whatever is in them
+    ax.spines[["top", "right"]].set_visible(False)
+
+
+def _what(path: "Path", column: str) -> str:
+    """Return what a column is, for the legend."""
+    if column == "loss":
+        return f"measured on {path.facts['evaluated_rows']:,} rows, ± 1 standard error"
+    whose = "" if _risk_is_comparable(path) else "mean of single trees, "
+    return f"{whose}on the {path.facts['made_on_rows']:,} rows pruned by"
+
+
+def _name(name: str | None) -> str:
+    """Return a name as a legend can show it: of what begins with an underscore matplotlib shows nothing."""
+    shown = shortened(printable(name or ""), _LETTERS)
+    return f" {shown}" if shown.startswith("_") else shown
+
+
+def _solver(path: "Path") -> str:
+    return path.solver.split("(")[0]
+
+
+def _number(value: float) -> str:
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.3g}"

@@ -1,0 +1,175 @@
+"""One tree of a pruned model from the top down: what stays with its questions and answers, what was cut as a ghost."""
+
+import textwrap
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secateur._util.text import shortened
+from secateur.libraries.adapter import Adapter
+from secateur.plotting._layout import Layout, lay_out
+from secateur.plotting._palette import GREY, LINES, new_axes
+from secateur.plotting.split_labels import class_names, feature_name, split_text
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.text import Text
+
+    from secateur.path.pruned import Pruned
+
+_LETTER = 0.062  # inches
+_LINE = 17  # letters
+_QUESTIONS_OF_GHOSTS = 12  # tips up to which the cut splits still tell what they asked
+_FONT_SIZES = (9.0, 8.5, 8.0, 7.5, 7.0, 6.5, 6.0, 5.5, 5.0, 4.5, 4.0)
+_SMALL = 7.0
+_DASHED = (0, (3, 2))
+
+Floats = NDArray[np.float64]
+
+
+def draw_tree(
+    pruned: "Pruned",
+    ax: "Axes | None" = None,
+    *,
+    tree: int = 0,
+    max_depth: int | None = None,
+    support: Floats | None = None,
+) -> "Axes":
+    """Draw tree `tree` of the unpruned model with what a pruning keeps of it.
+
+    Deeper than `max_depth` all is drawn as a triangle with the number of nodes in it; by default that is where more
+    than 32 nodes would stand side by side, what stays being drawn first.
+    """
+    layout = lay_out(pruned, tree, max_depth)
+    ax = ax or _axes_for(layout)
+    start, stop = layout.forest.tree_start[tree : tree + 2].tolist()
+    kept = int(layout.keep[start:stop].sum())
+    ax.set_title(f"tree {tree} of {layout.forest.n_trees}: {kept} of {stop - start} nodes kept", fontsize="medium")
+    ax.set_axis_off()
+    ax.set_xlim(-0.6, layout.width - 0.4)
+    below = 0.7 if any(map(layout.hidden_below, layout.place)) else 0.4
+    ax.set_ylim(-layout.height - below, 0.35)
+    labels = _Labels(layout, pruned.source, start, support, _inches(ax))
+    _draw_edges(ax, layout, labels)
+    texts = [text for node in layout.place for text in _draw_node(ax, layout, labels, node)]
+    _fit(ax, texts)
+    return ax
+
+
+def _axes_for(layout: Layout) -> "Axes":
+    """Return the axes of a new figure with room for all words."""
+    return new_axes(min(max(0.95 * layout.width + 0.4, 4.5), 18.0), min(max(1.05 * layout.height + 1.5, 3.0), 14.0))
+
+
+def _inches(ax: "Axes") -> float:
+    """Return the width of the axes, once the figure has laid them out."""
+    figure = ax.get_figure(root=True)
+    if figure is not None and figure.get_layout_engine() is not None:
+        figure.draw_without_rendering()
+    return float(ax.get_window_extent().width) / (figure.dpi if figure is not None else 100.0)
+
+
+class _Labels:
+    """What is written at nodes, and how strongly."""
+
+    def __init__(self, layout: Layout, adapter: Adapter, root: int, support: Floats | None, inches: float) -> None:
+        self.forest, self.root, self.support = layout.forest, root, support
+        self.classes = [f"class {name}" if name.isdecimal() else name for name in class_names(adapter)]
+        self.letters = int(np.clip(1.2 * inches / layout.width / _LETTER, 12, _LINE))
+        self.of_ghosts = layout.n_tips <= _QUESTIONS_OF_GHOSTS
+
+    def question(self, node: int) -> str:
+        """Return what a split asks, in short lines."""
+        name = feature_name(self.forest, int(self.forest.feature[node]))
+        words = split_text(self.forest, node).replace(name, shortened(name, 40), 1)
+        for sign in ("≤", "<", "in"):  # stay with what they compare to
+            words = words.replace(f" {sign} ", f" {sign}\xa0")
+        return "\n".join(textwrap.wrap(words, self.letters, break_on_hyphens=False))
+
+    def answer(self, node: int) -> tuple[str, str]:
+        """Return what a leaf says, with its share of the rows, and its colour."""
+        forest, value = self.forest, self.forest.value[node]
+        share = forest.weight[node] / forest.weight[self.root] if forest.weight[self.root] > 0 else np.nan
+        percent = f"{share:.0%}" if share >= 0.005 or share == 0 else "< 1%"
+        of_rows = "" if np.isnan(share) else f"\n{percent} of {'rows' if forest.trees_predict_target else 'weight'}"
+        if self.classes and len(value) == len(self.classes) and forest.trees_predict_target:
+            best = int(value.argmax())
+            sure = value[best] / value.sum() if value.sum() > 0 else 0.0
+            gap = "\n" if self.letters < _LINE else " "
+            return f"{shortened(self.classes[best], 24)}{gap}({sure:.2f}){of_rows}", LINES[best % len(LINES)]
+        tree = int(np.searchsorted(forest.tree_start, node, side="right")) - 1
+        scale, sign = (1.0, "") if forest.trees_predict_target else (float(forest.tree_weight[tree]), "+")
+        numbers = [f"{scale * number:{sign}.4g}" for number in value[:3]]
+        return ", ".join([*numbers, "…"] if len(value) > 3 else numbers) + of_rows, LINES[0]
+
+    def strength(self, node: int) -> float:
+        """Return how dark a node is drawn: the surer of it the solver is, the darker."""
+        return 1.0 if self.support is None else 0.2 + 0.8 * float(self.support[node])
+
+
+def _draw_edges(ax: "Axes", layout: Layout, labels: _Labels) -> None:
+    """Draw the lines from nodes to their parents, those to and from a cut node dashed."""
+    for node, (x, y) in layout.place.items():
+        parent = int(layout.forest.parent[node])
+        if parent not in layout.place:
+            continue
+        above = layout.place[parent]
+        stays = bool(layout.keep[node] and layout.keep[parent])
+        style: dict[str, Any] = {"color": GREY, "lw": 0.9, "ls": _DASHED, "gid": "ghost edge"}
+        if stays:
+            style = {"color": (LINES[0], labels.strength(node)), "lw": 1.4, "gid": "edge"}
+        ax.plot([above[0], x], [above[1], y], zorder=1, **style)
+        if parent == labels.root and stays:
+            word = "yes" if x < above[0] else "no"
+            _write(ax, 0.5 * (above[0] + x), 0.5 * (above[1] + y), word, gid="answer", color=GREY, va="center")
+
+
+def _draw_node(ax: "Axes", layout: Layout, labels: _Labels, node: int) -> list["Text"]:
+    """Draw one node, and what is hidden below it; return the texts that must not overlap."""
+    x, y = layout.place[node]
+    hidden = layout.hidden_below(node)
+    if hidden:
+        _draw_hidden(ax, x, y, int(layout.keep[hidden.start : hidden.stop].sum()), len(hidden))
+    if layout.keep[node]:
+        splits = bool(layout.split[node])
+        words, color = (labels.question(node), GREY) if splits else labels.answer(node)
+        ink = labels.strength(node)
+        box = {"boxstyle": "round,pad=0.25", "ec": (color, ink), "lw": 0.8 if splits else 1.6}
+        gid = "kept split" if splits else "kept leaf"
+        return [_write(ax, x, y, words, box, gid=gid, va="center", zorder=3, alpha=ink)]
+    ax.plot(x, y, "o", color=GREY, mfc=ax.get_facecolor(), ms=4, zorder=2, gid="ghost")
+    if not layout.forest.is_split[node] or hidden or not labels.of_ghosts:
+        return []
+    return [_write(ax, x, y + 0.08, labels.question(node), gid="ghost question", color=GREY, va="bottom", zorder=2)]
+
+
+def _draw_hidden(ax: "Axes", x: float, y: float, kept: int, n_nodes: int) -> None:
+    """Draw a triangle for what is below a node and not drawn, with the number of nodes, and how many stay."""
+    color, gid = (LINES[0], "hidden") if kept else (GREY, "hidden ghosts")
+    ax.plot([x, x], [y, y - 0.42], color=color, lw=0.9, ls="-" if kept else _DASHED, zorder=1)
+    ax.plot(x, y - 0.46, "^", color=color, ms=7, mfc=color if kept else ax.get_facecolor(), zorder=2, gid=gid)
+    words = f"{kept} of {n_nodes}" if 0 < kept < n_nodes else f"{n_nodes}"
+    _write(ax, x, y - 0.56, words, gid="number hidden", color=GREY, fontsize=7, va="top")
+
+
+def _write(ax: "Axes", x: float, y: float, words: str, box: dict[str, Any] | None = None, **style: Any) -> "Text":
+    """Write words on a background that hides lines; names are no formulas, whatever is in them."""
+    box = {"fc": ax.get_facecolor(), **(box or {"ec": "none", "pad": 0.6})}
+    return ax.text(x, y, words, ha="center", parse_math=False, bbox=box, **{"fontsize": _FONT_SIZES[0], **style})
+
+
+def _fit(ax: "Axes", texts: list["Text"]) -> None:
+    """Write as large as leaves all texts apart; where that is small, without the questions of ghosts."""
+    for size in _FONT_SIZES:
+        if size < _SMALL:
+            for text in [text for text in texts if text.get_gid() == "ghost question"]:
+                text.remove()
+                texts.remove(text)
+        for text in texts:
+            text.set_fontsize(size)
+        boxes = [text.get_window_extent().padded(0.5 * size) for text in texts]
+        if not any(one.overlaps(other) for i, one in enumerate(boxes) for other in boxes[:i]):
+            break
+    for text in ax.texts:
+        text.set_fontsize(min(text.get_fontsize(), size))

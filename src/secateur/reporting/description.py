@@ -1,0 +1,146 @@
+"""All there is to know of a path, as one dict of plain values: what the page, `--json` and the command line show."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secateur._util.text import fit_to_show
+from secateur.costs import Cost, SharedCost
+from secateur.data.rows import Sample, read_sample
+from secateur.forest.routing import route
+from secateur.path import Path, Pruned
+from secateur.path.combine import JoinedPath
+from secateur.path.rules import certificate
+from secateur.plotting.split_labels import class_names
+from secateur.reporting._json import plain
+from secateur.reporting.feature_table import describe_bills, describe_features
+from secateur.reporting.measure import calibration, microseconds, spread
+from secateur.reporting.model_summary import describe_model, versions
+from secateur.reporting.tree_shapes import describe_trees
+
+FORMAT, VERSION = "secateur report", 1
+MOST_MEASURED = 24
+MOST_TIMED = 8
+MOST_VALUED = 256
+_NOT_PLAIN = ("model_file", "model_sha256")
+
+
+def describe(
+    path: Path,
+    X: Any = None,
+    y: Any = None,
+    *,
+    sample_weight: Any = None,
+    cost: Cost | None = None,
+    baselines: Mapping[str, Path] | None = None,
+    point: int | None = None,
+    **limits: float | None,
+) -> dict[str, Any]:
+    """Return what `report` shows, with the same arguments: plain values that JSON can hold. See docs/report.md."""
+    sample = None if X is None else _rows(path, X, y, sample_weight)
+    judged = sample is not None and (y is not None or not path.source.supervised)
+    if sample is not None and judged and "loss" not in path.table:
+        path = path.evaluate_sample(sample, rows="the rows passed to the report")
+    chosen = _chosen(path, point, limits)
+    path = path.with_bytes()
+    valued = spread(len(path), MOST_VALUED, [chosen.point])
+    features = describe_features(path)
+    summary = chosen.summary()
+    path.table["bytes"][[0, chosen.point]] = summary["before"]["bytes"], summary["after"]["bytes"]
+    measured = None
+    if sample is not None:
+        measured = _measured(path, sample, X, chosen.point, cost, features["number"], judged)
+    facts = {
+        "format": FORMAT,
+        "version": VERSION,
+        "versions": versions(path.source),
+        "model": describe_model(path.source),
+        "classes": class_names(path.source),
+        "solver": path.solver,
+        "facts": {name: fact for name, fact in path.facts.items() if name not in _NOT_PLAIN},
+        "risk_is_loss": _risk_is_loss(path),
+        "table": path.table,
+        "point": chosen.point,
+        "summary": summary,
+        "sure": _how_sure(path),
+        "trees": [] if isinstance(path, JoinedPath) else describe_trees(path, chosen.point, valued),
+        "features": features,
+        "measured": measured,
+        "baselines": {fit_to_show(name): _baseline(name, other) for name, other in (baselines or {}).items()},
+        "code": {"python": "small = path[{point}].to_model()"},
+    }
+    described: dict[str, Any] = plain(facts)
+    return described
+
+
+def _rows(path: Path, X: Any, y: Any, sample_weight: Any) -> Sample:
+    """Return the rows routed; without targets they can be timed and billed, but not judged."""
+    if y is not None or not path.source.supervised:
+        return read_sample(path.source, X, y, sample_weight)
+    rows = path.source.rows(X)
+    weight = np.ones(len(rows)) if sample_weight is None else np.asarray(sample_weight, np.float64)
+    return Sample(route(path.forest, rows), np.zeros((len(rows), 1)), weight)
+
+
+def _chosen(path: Path, point: int | None, limits: Mapping[str, Any]) -> Pruned:
+    """Return the point a page opens at."""
+    if point is None:
+        free = all(limit is None for limit in limits.values())
+        return path.select(**limits, rule="one_percent" if free and "loss" in path.table else None)
+    return path[point]
+
+
+def _risk_is_loss(path: Path) -> bool:
+    """Return whether the risk, on the rows pruned by, is the same quantity as the loss on others."""
+    same_loss: bool = path.facts.get("risk_loss", path.facts["loss"]) == path.facts["loss"]
+    whole = path.facts.get("judges") == "ensemble"
+    return same_loss and (whole or (path.forest.n_trees == 1 and path.forest.trees_predict_target))
+
+
+def _how_sure(path: Path) -> dict[str, Any]:
+    """Return the points within one standard error of the best, and what is proved of each point."""
+    proofs = [certificate(path.table, point, None) for point in range(len(path))]
+    sure: dict[str, Any] = {"gap": None if proofs[0] is None else [proof and proof["gap"] for proof in proofs]}
+    if "loss" not in path.table:
+        return sure
+    loss = path.table["loss"]
+    best = int(loss.argmin())
+    bound = float(loss[best] + path.table["loss_se"][best])
+    within = np.flatnonzero(loss <= bound)
+    cheapest = int(within[path.table["cost"][within].argmin()])
+    return {**sure, "best": best, "one_se": bound, "within": len(within), "cheapest": cheapest}
+
+
+def _measured(
+    path: Path, sample: Sample, X: Any, chosen: int, cost: Cost | None, shown: list[int], judged: bool
+) -> dict[str, Any]:
+    """Return what the rows tell of some points; of fewer points how long a prediction takes, as that takes long."""
+    always = [0, chosen, len(path) - 1]
+    points, timed = spread(len(path), MOST_MEASURED, always), spread(len(path), MOST_TIMED, always)
+    times = [microseconds(path[int(point)], X) for point in timed]
+    told: dict[str, Any] = {
+        "rows": len(sample),
+        "timed": timed,
+        "microseconds": [taken for taken, _ in times],
+        "engine": sorted({engine for _, engine in times}),
+    }
+    if isinstance(path, JoinedPath):
+        return told
+    told["points"] = points
+    if judged:
+        told["calibration"] = [calibration(path, sample, int(point)) for point in points]
+    if isinstance(cost, SharedCost):
+        told["bills"] = describe_bills(path, sample, cost, points, shown)
+    return told
+
+
+def _baseline(name: str, path: Path) -> dict[str, NDArray[Any]]:
+    if "loss" not in path.table:
+        raise ValueError(
+            f"The baseline {name!r} has not been evaluated, so it has no loss to draw. Call path.evaluate(X, y) on the "
+            "rows of the other path first."
+        )
+    columns = ("n_nodes", "n_leaves", "n_trees", "n_features", "depth", "cost", "loss", "loss_se")
+    return {column: path.table[column] for column in columns}

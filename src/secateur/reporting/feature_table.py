@@ -1,0 +1,97 @@
+"""The features of a path as a page shows them: how many splits look at each, what is paid for it, what rows cost."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secateur.costs import Bill, SharedCost, needs
+from secateur.data.rows import Sample
+from secateur.forest.masks import NestedMasks
+from secateur.forest.subforest import check_keep, kept_splits
+from secateur.path import Path
+from secateur.path.combine import JoinedPath
+from secateur.plotting.split_labels import feature_name
+from secateur.reporting._json import rounded
+
+MOST_FEATURES = 60
+_BINS = 24
+
+
+def describe_features(path: Path) -> dict[str, Any]:
+    """Return how many splits look at each feature, as steps (point, count); the features most looked at come first."""
+    forest = path.forest
+    before = np.bincount(forest.feature[forest.is_split], minlength=forest.n_features)
+    order = np.argsort(-before, kind="stable")
+    used = order[before[order] > 0]
+    shown = used[:MOST_FEATURES]
+    counts = _splits_by_feature(path)[:, shown]
+    return {
+        "names": [feature_name(forest, int(k)) for k in shown],
+        "steps": [_steps(column) for column in counts.T],
+        "not_shown": len(used) - len(shown),
+        "number": [int(k) for k in shown],
+    }
+
+
+def _splits_by_feature(path: Path) -> NDArray[np.int64]:
+    """Return how many splits look at each feature at each point, (n_points, n_features)."""
+    forest = path.forest
+    counts = np.zeros((len(path), forest.n_features), np.int64)
+    if isinstance(path.masks, NestedMasks) and not isinstance(path, JoinedPath):
+        split = np.flatnonzero(forest.is_split)
+        gone = np.minimum(path.masks.removed_at[split + 1], len(path))
+        change = np.zeros((len(path) + 1, forest.n_features), np.int64)
+        np.add.at(change, (gone, forest.feature[split]), 1)
+        return np.cumsum(change[::-1], axis=0)[::-1][1:]
+    for point in range(len(path)):
+        if isinstance(path, JoinedPath):
+            asked = path[point].forest.feature
+            counts[point] = np.bincount(asked[asked >= 0], minlength=forest.n_features)
+            continue
+        keep = path.masks.keep(point)
+        split_now = kept_splits(forest, keep, check_keep(forest, keep))
+        counts[point] = np.bincount(forest.feature[split_now], minlength=forest.n_features)
+    return counts
+
+
+def _steps(column: NDArray[np.int64]) -> list[tuple[int, int]]:
+    points = np.flatnonzero(np.diff(column, prepend=-1))
+    return [(int(point), int(column[point])) for point in points]
+
+
+def describe_bills(
+    path: Path, sample: Sample, cost: SharedCost, points: NDArray[np.intp], shown: list[int]
+) -> dict[str, Any]:
+    """Return what the rows pay at some points: for each feature on average, and as a histogram of what a row pays."""
+    forest = path.forest
+    bill = cost.bill(forest, sample)
+    share = sample.weight / sample.total_weight
+    rows, things, low, high = [], [], np.inf, 0.0
+    for needed in needs(forest, sample, path.masks.take(points), bill):
+        price = (needed * bill.prices).sum(axis=1)
+        low, high = min(low, price.min()), max(high, price.max())
+        rows.append(price)
+        things.append(share @ (needed * bill.prices))
+    edges = np.linspace(min(low, high), high if high > low else low + 1.0, _BINS + 1)
+    mean = np.array([share @ price for price in rows])
+    spread = [np.quantile(price, [0.1, 0.5, 0.9]) for price in rows]
+    return {
+        "edges": rounded(edges, 6),
+        "rows": [np.histogram(price, edges)[0].tolist() for price in rows],
+        "mean": mean.tolist(),
+        "quantiles": [rounded(quantiles, 6) for quantiles in spread],
+        "paid": [rounded(_by_feature(bill, thing)[shown], 6) for thing in things],
+        "price": rounded(np.append(bill.prices.mean(axis=0), 0.0)[bill.things[shown, 0]], 6),
+        "groups": [rounded(thing[_shared(bill)], 6) for thing in things],
+    }
+
+
+def _by_feature(bill: Bill, paid: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return what is paid for each feature itself, (n_features,)."""
+    return np.append(paid, 0.0)[bill.things[:, 0]]
+
+
+def _shared(bill: Bill) -> NDArray[np.integer]:
+    """Return the things that features of a group share."""
+    return np.unique(bill.things[bill.things[:, 1] != -1, 1])

@@ -1,0 +1,48 @@
+"""What there is to know of a model before pruning it, and with which versions it was looked at."""
+
+import platform
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from secateur.libraries.adapter import Adapter
+
+_PACKAGE = {"sklearn": "scikit-learn", "spark": "pyspark"}
+
+
+def describe_model(adapter: Adapter) -> dict[str, Any]:
+    """Return what a model is made of, as plain values."""
+    forest = adapter.forest
+    kinds: list[str] = []
+    layer: Any = adapter
+    while layer is not None:
+        kinds.append(getattr(layer.model, "kind_name", type(layer.model).__name__))
+        layer = getattr(layer, "inner", None)
+    task = "classification" if forest.n_classes else "regression"
+    if not adapter.supervised:
+        task = "outlier detection" if forest.link == "anomaly" else "scores of its own"
+    return {
+        "type": kinds[0],
+        "inside": kinds[1:],
+        "library": adapter.library,
+        "task": task,
+        "classes": list(forest.n_classes),
+        "trees": forest.n_trees,
+        "nodes": forest.n_nodes,
+        "leaves": forest.n_leaves,
+        "depth": forest.max_depth,
+        "features_used": len(forest.features_used),
+        "features": forest.n_features,
+        "link": forest.link,
+        "bytes": adapter.n_bytes(adapter.model),
+    }
+
+
+def versions(adapter: Adapter) -> dict[str, str]:
+    """Return the versions of secateur, Python and the packages a pruning depends on."""
+    found = {"python": platform.python_version()}
+    for package in ("secateur", "numpy", "numba", _PACKAGE.get(adapter.library, adapter.library)):
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found

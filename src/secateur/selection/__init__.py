@@ -1,0 +1,1 @@
+"""Evaluate a path on held-out rows and choose a point: validation, cross-validation, ridge averaging."""

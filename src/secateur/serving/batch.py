@@ -1,0 +1,121 @@
+"""The rows of a batch on their way: what has been bought for each, what it paid, and where its trees stand."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secateur.costs import Bill
+from secateur.forest.routing import leaf_type, raw_scores
+from secateur.kernels.serving.lazy_routing import ASKED, NOTHING, THERE, TOO_DEAR, next_column, walk
+from secateur.serving.plan import Plan, Terms
+from secateur.serving.results import CAPPED, COMPLETE, DECIDED, FAILED, OPEN
+
+Places = NDArray[np.intp]
+
+
+class Basket:
+    """Some rows, each with its purchases. `wanted` says what to fetch, `put` takes it, until nothing is wanted."""
+
+    def __init__(self, plan: Plan, terms: Terms, bill: Bill, n_rows: int) -> None:
+        n_columns, forest = plan.columns.n_columns, plan.forest
+        self.plan, self.terms, self.bill = plan, terms, bill
+        self.X = np.full((n_rows, forest.n_features), np.nan, forest.input_dtype)
+        self.state = np.zeros((n_rows, n_columns), np.uint8)
+        start = plan.start(terms)
+        self.at, self.waits = np.tile(start.at, (n_rows, 1)), np.tile(start.waits, (n_rows, 1))
+        self.gain = np.tile(start.gain, (n_rows, 1))
+        self.least, self.most = np.tile(start.least, (n_rows, 1)), np.tile(start.most, (n_rows, 1))
+        self.owned = np.zeros((n_rows, bill.prices.shape[1]), bool)
+        self.paid = np.zeros(n_rows)
+        self.order = np.full((n_rows, n_columns), -1, np.int16)
+        self.count = np.zeros(n_rows, np.int16)
+        self.missing = np.zeros((n_rows, n_columns), bool)
+        self.stopped = np.full(n_rows, OPEN, np.int8)
+        self.reasons: dict[int, str] = {}
+
+    def wanted(self) -> Iterator[tuple[int, Places]]:
+        """Yield columns, each with the rows for which it is to be bought next; those of a row that waits are none."""
+        rows = np.flatnonzero(self.stopped == OPEN)
+        under_way = (self.X, self.state, self.at, self.waits, self.gain, self.least, self.most)
+        walk(rows, *under_way, *self.plan.walked(self.terms))
+        wanted = self._next(rows)
+        self.stopped[rows[wanted == NOTHING]] = COMPLETE
+        rows, wanted = rows[wanted != NOTHING], wanted[wanted != NOTHING]
+        if self.plan.bounds_matter(self.terms):
+            sure = self.plan.sure(self.terms, self.least[rows], self.most[rows])
+            self.stopped[rows[sure]] = DECIDED
+            rows, wanted = rows[~sure], wanted[~sure]
+        self.stopped[rows[wanted == TOO_DEAR]] = CAPPED
+        rows, wanted = rows[wanted >= 0], wanted[wanted >= 0]
+        order = np.argsort(wanted, kind="stable")
+        columns, first = np.unique(wanted[order], return_index=True)
+        for column, places in zip(columns.tolist(), np.split(rows[order], first)[1:], strict=True):
+            self.state[places, column] = ASKED
+            self._charge(column, places)
+            yield column, places
+
+    def _next(self, rows: Places) -> NDArray[np.int64]:
+        wanted = np.empty(len(rows), np.int64)
+        next_column(
+            rows,
+            self.state,
+            self.waits,
+            self.gain,
+            self.bill.things,
+            self.bill.prices,
+            self.owned,
+            self.paid,
+            np.inf if self.terms.max_cost is None else self.terms.max_cost,
+            wanted,
+        )
+        return wanted
+
+    def _charge(self, column: int, places: Places) -> None:
+        for thing in self.bill.things[column]:
+            if thing != -1:
+                new = places[~self.owned[places, thing]]
+                self.paid[new] += self.bill.prices[new if len(self.bill.prices) > 1 else 0, thing]
+                self.owned[new, thing] = True
+
+    def put(self, column: int, places: Places, missing: NDArray[np.bool_]) -> None:
+        """Note that a column has come for some rows, though its value may be missing."""
+        self.state[places, column] = THERE
+        self.order[places, column] = self.count[places]
+        self.count[places] += 1
+        self.missing[places, column] = missing
+
+    def give_back(self, column: int, places: Places) -> None:
+        """Note that a column could not be had: it counts as missing and is not paid for."""
+        self.state[places, column] = THERE
+        self.missing[places, column] = True
+        self.owned[places], self.paid[places] = False, 0.0
+        paid_for = (self.order[places] >= 0) | (self.state[places] == ASKED)
+        for other in np.flatnonzero(paid_for.any(axis=0)).tolist():
+            self._charge(other, places[paid_for[:, other]])
+
+    def fail(self, places: Places) -> None:
+        """Note that some rows get no answer."""
+        self.stopped[places] = FAILED
+
+    def raw(self) -> NDArray[np.floating]:
+        """Return the sums, of the trees as far as they came, (n_rows, n_outputs)."""
+        forest = self.plan.stand_in
+        leaves = np.ascontiguousarray((self.at - forest.root[None]).T, dtype=leaf_type(forest))
+        return raw_scores(forest, leaves)
+
+    def outcome(self) -> "Outcome":
+        """Return what is to be kept of the rows."""
+        return Outcome(self.raw(), self.paid, self.order, self.missing, self.stopped, self.reasons)
+
+
+class Outcome(NamedTuple):
+    """What has become of the rows of a basket: sums, prices, orders, missing values, and why they stopped."""
+
+    raw: NDArray[np.floating]
+    paid: NDArray[np.float64]
+    order: NDArray[np.int16]
+    missing: NDArray[np.bool_]
+    stopped: NDArray[np.int8]
+    reasons: dict[int, str]

@@ -1,0 +1,163 @@
+"""What can be bought: the user's columns, and which of them each feature of the trees is made from.
+
+Trees may look at something else than the user's columns: a Pipeline encodes them first, CatBoost makes statistics of
+categories. A tree can be walked step by step only if each feature it looks at comes from one column.
+"""
+
+import copy
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secateur._util.text import quoted
+from secateur.libraries.adapter import Adapter
+
+_ONE_TO_ONE = {
+    "Binarizer",
+    "MaxAbsScaler",
+    "MinMaxScaler",
+    "OrdinalEncoder",
+    "PowerTransformer",
+    "QuantileTransformer",
+    "RobustScaler",
+    "StandardScaler",
+}
+"""Steps of scikit-learn that make of each column one column."""
+
+
+@dataclass(frozen=True, eq=False)
+class Purchasable:
+    """The user's columns.
+
+    Attributes
+    ----------
+    names : tuple of str, or None
+    origin : (n_features,) int32
+        The column from which each feature of the forest is made.
+    n_columns : int
+    """
+
+    names: tuple[str, ...] | None
+    origin: NDArray[np.int32]
+    n_columns: int
+
+
+def purchasable(adapter: Adapter, example: Any = None) -> Purchasable:
+    """Return the columns behind the features of a model.
+
+    Raises
+    ------
+    ValueError
+        If a feature is made from several columns, or from nobody knows which.
+    """
+    if hasattr(adapter, "inner"):
+        names, n_columns = _names_of(adapter.model), int(adapter.model.n_features_in_)
+        origin = _behind(adapter)[np.arange(adapter.forest.n_features)]
+    elif adapter.library == "catboost":
+        names, n_columns, origin = _of_catboost(adapter)
+    else:
+        n_columns = adapter.forest.n_features
+        names, origin = adapter.forest.feature_names, np.arange(n_columns)
+    if len(getattr(example, "columns", ())) == n_columns:
+        names = tuple(str(name) for name in example.columns)
+    return Purchasable(names, origin.astype(np.int32), n_columns)
+
+
+def _names_of(model: Any) -> tuple[str, ...] | None:
+    names = getattr(model, "feature_names_in_", None)
+    return None if names is None else tuple(str(name) for name in names)
+
+
+def _behind(adapter: Adapter) -> NDArray[np.intp]:
+    """Return the column behind each feature of a model inside others."""
+    model, inner = adapter.model, getattr(adapter, "inner", None)
+    if inner is None:
+        return np.arange(adapter.forest.n_features)
+    if not hasattr(model, "steps"):  # a search passes rows on as they are
+        return _behind(inner)
+    return _through_steps([step for _, step in model.steps[:-1]], int(model.n_features_in_))[_behind(inner)]
+
+
+def _through_steps(steps: list[Any], n_columns: int) -> NDArray[np.intp]:
+    columns = np.arange(n_columns)
+    for step in steps:
+        columns = columns[_made_from(step, len(columns))]
+    return columns
+
+
+def _made_from(step: Any, n_columns: int) -> NDArray[np.intp]:
+    """Return for each column a fitted step makes the one it is made from."""
+    kind = type(step).__name__
+    if step is None or (isinstance(step, str) and step == "passthrough"):
+        return np.arange(n_columns)
+    if not type(step).__module__.startswith("sklearn."):
+        kind = ""
+    if kind in _ONE_TO_ONE or (kind == "FunctionTransformer" and step.func is None):
+        return np.arange(n_columns)
+    if kind == "SimpleImputer":
+        return _of_imputer(step)
+    if kind == "OneHotEncoder":
+        plain = copy.copy(step).set_params(feature_name_combiner="concat")
+        vars(plain).pop("feature_names_in_", None)
+        names = plain.get_feature_names_out([f"{k}|" for k in range(n_columns)])
+        return np.array([int(name.partition("|")[0]) for name in names], np.intp)
+    if kind == "ColumnTransformer":
+        return _of_column_transformer(step)
+    if kind == "Pipeline":
+        return _through_steps([inner for _, inner in step.steps], n_columns)
+    raise ValueError(
+        f"The Pipeline has the step {type(step).__name__}, of which it is not known that each column it makes comes "
+        "from one column; only such columns can be bought one by one. Serve the last step, model[-1], and let the "
+        "source give the columns it is trained on."
+    )
+
+
+def _of_imputer(step: Any) -> NDArray[np.intp]:
+    kept = np.arange(step.n_features_in_)
+    if not step.keep_empty_features:
+        kept = kept[[not (value is None or value != value) for value in step.statistics_]]
+    return np.concatenate([kept, step.indicator_.features_]) if step.add_indicator else kept
+
+
+def _of_column_transformer(step: Any) -> NDArray[np.intp]:
+    places = {name: place for name, place in step.output_indices_.items() if place.stop > place.start}
+    made = np.empty(max((place.stop for place in places.values()), default=0), np.intp)
+    everything = np.arange(step.n_features_in_)
+    names = list(getattr(step, "feature_names_in_", ()))
+    for name, inner, chosen in step.transformers_:
+        if name in places:
+            columns = everything[chosen if isinstance(chosen, slice) else _numbers(chosen, names)]
+            made[places[name]] = columns[_made_from(inner, len(columns))]
+    return made
+
+
+def _numbers(chosen: Any, names: list[str]) -> list[Any]:
+    """Return columns named, numbered or marked, as they can be picked from an array."""
+    return [names.index(c) if isinstance(c, str) else c for c in np.atleast_1d(chosen).tolist()]
+
+
+def _of_catboost(adapter: Any) -> tuple[tuple[str, ...] | None, int, NDArray[np.intp]]:
+    """Return names, their number, and the column behind each number or hidden feature."""
+    questions = adapter.native.questions
+    n_columns = questions.n_columns
+    names = questions.names[:n_columns]
+    origin = np.arange(len(questions.names))
+    used = set(adapter.forest.features_used.tolist())
+    for k in range(n_columns, len(questions.names)):
+        text = questions.names[k]
+        about = [c for c, name in enumerate(names) if text.startswith(_hidden(name))]
+        if k in used and (len(about) != 1 or any(mark in names[about[0]] for mark in (",", ">", "="))):
+            raise ValueError(
+                f"The model looks at {quoted([text])}, which is made from several columns; only what is made from one "
+                "can be bought. Train with max_ctr_complexity=1 and names without commas, > and =."
+            )
+        origin[k] = about[0] if about else 0
+    made_up = names == tuple(str(k) for k in range(n_columns))
+    return None if made_up else names, n_columns, origin
+
+
+def _hidden(name: str) -> tuple[str, ...]:
+    """Return how the names of what CatBoost makes of one column begin."""
+    return (f"{name} is category ", f"ctr({name}) ", f"text({name}) ", f"embedding({name}) ")

@@ -1,0 +1,161 @@
+"""ForestPrune's problem (1), a depth for every tree, solved on inner products alone: no rows are needed."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secateur import kernels
+from secateur.forest import Forest
+from secateur.path.build import Point
+from secateur.solvers.ensemble.additive_model import State, decide, n_targets, without_rows
+from secateur.solvers.ensemble.descent_path import FallingDescent, Settings, distinct, layer_prices
+from secateur.solvers.ensemble.gram import Gram, columns
+
+Floats = NDArray[np.float64]
+
+
+def gram_points(forest: Forest, prices: tuple[Floats, Floats], gram: Gram, settings: Settings) -> Iterator[Point]:
+    """Yield what a `GramDescent` with these arguments finds at each penalty, without repeating a shape."""
+    descent = GramDescent(forest, prices, gram, settings)
+    for penalty, state in distinct(descent.states()):
+        keep, value = decide(descent.ensemble, state)
+        yield Point(penalty, keep, value, {"ridge": 0.0, "kept": 1.0})
+
+
+@dataclass(frozen=True, eq=False)
+class Cut:
+    """An ensemble of trees cut at depths; the arrays change. See `secateur.kernels.ensemble.gram_descent`.
+
+    Attributes
+    ----------
+    depth : (n_trees,)
+        -1 for a dropped tree.
+    pull : (n_columns,)
+    """
+
+    depth: NDArray[np.int64]
+    pull: Floats
+
+    def copy(self) -> "Cut":
+        """Return a state of its own."""
+        return Cut(self.depth.copy(), self.pull.copy())
+
+
+class GramDescent(FallingDescent[Cut]):
+    """One sequence of descents over the depths of trees, as `Descent` does it with layers and kept values.
+
+    The intercept is solved for beforehand: inner products are those of what differs from the mean.
+
+    Parameters
+    ----------
+    forest : Forest
+    prices : (n_nodes,) and (n_nodes,)
+        What a node costs as a leaf and as a split.
+    gram : Gram
+    settings : Settings
+    """
+
+    def __init__(self, forest: Forest, prices: tuple[Floats, Floats], gram: Gram, settings: Settings) -> None:
+        unit = gram.weight * n_targets(forest)
+        self.ensemble, self.settings, self.gram = without_rows(forest, gram.reach / unit), settings, gram
+        self.as_leaf, self.as_split = layer_prices(forest) if settings.by_depth else prices
+        self.column_start = columns(forest)
+        self.price = _depth_prices(forest, self.column_start, self.as_leaf, self.as_split)
+        mean = gram.added / gram.weight
+        self.inner = (gram.inner - gram.added @ mean.T) / unit
+        self.match = (gram.match - mean @ gram.rest) / unit
+        self.scale = (gram.square - float(gram.rest @ gram.rest) / gram.weight) / unit
+        self.state = Cut(np.full(forest.n_trees, -1), self.match.copy())
+        self.rng = np.random.default_rng(settings.seed)
+        self.open = np.ones(forest.n_trees, bool)
+
+    def states(self) -> Iterator[tuple[float, State]]:
+        """Yield what `run` does, node by node."""
+        for penalty, cut in self.run():
+            yield penalty, self.spread(cut)
+
+    def spread(self, cut: Cut) -> State:
+        """Return the state of all nodes; there are no rows in it."""
+        ensemble, forest = self.ensemble, self.ensemble.forest
+        depth = np.repeat(cut.depth, np.diff(forest.tree_start))
+        keep = forest.depth <= depth
+        status = np.where(keep, np.where((forest.depth == depth) | ~forest.is_split, 2, 1), 0).astype(np.int8)
+        speaker = kernels.lift(forest.parent, keep)
+        silent = (speaker == -1) | (status == 1)
+        part = np.where(silent[:, None], 0.0, ensemble.own[speaker])
+        left = self.gram.rest - self.gram.added[self.inside(cut)].sum(axis=0)
+        return State(
+            np.empty((0, forest.n_outputs)),
+            np.empty((0, 0)),
+            self.gram.shift + left / self.gram.weight,
+            status,
+            part,
+            (cut.depth >= 0).astype(np.float64),
+        )
+
+    def inside(self, cut: Cut) -> NDArray[np.bool_]:
+        """Return which columns are in the sum, (n_columns,)."""
+        layer = np.arange(len(self.match)) - np.repeat(self.column_start[:-1], np.diff(self.column_start))
+        return layer < np.repeat(cut.depth, np.diff(self.column_start))
+
+    def sweep(self, penalty: float, trees: NDArray[np.bool_], first: int, frozen: bool) -> tuple[bool, float]:
+        """Give some trees their best depth; there is nothing else, so `frozen` leaves all as it is."""
+        if frozen:
+            return True, 0.0
+        changed, gain = kernels.sweep_layers(
+            self.inner,
+            self.column_start,
+            self.price,
+            trees,
+            self.state.depth,
+            self.state.pull,
+            penalty,
+            first,
+            1e-12 * self.scale,
+        )
+        return changed == 0, gain
+
+    def objective(self, penalty: float) -> float:
+        """Return what is being minimised."""
+        inside = self.inside(self.state)
+        loss = self.scale - float((self.match + self.state.pull)[inside].sum())
+        return loss + penalty * float(self.price[self.places()][self.used()].sum())
+
+    def used(self) -> NDArray[np.bool_]:
+        """Return which trees are there."""
+        return self.state.depth >= 0
+
+    def rises(self) -> Floats:
+        """Return by how much the loss rises when a tree is dropped, (n_trees,)."""
+        rise = np.zeros(len(self.open))
+        for tree in np.flatnonzero(self.used()):
+            kept = slice(self.column_start[tree], self.column_start[tree] + self.state.depth[tree])
+            rise[tree] = 2 * self.state.pull[kept].sum() + self.inner[kept, kept].sum()
+        return rise
+
+    def drop(self, tree: int) -> None:
+        """Take one tree out."""
+        self.move(tree, -1)
+
+    def move(self, tree: int, depth: int) -> None:
+        """Cut a tree at another depth."""
+        kernels.move_cut(tree, depth, self.inner, self.column_start, self.state.depth, self.state.pull)
+
+    def places(self) -> NDArray[np.int64]:
+        """Return where in `price` the depth of each tree is; for a dropped tree nowhere in particular."""
+        return self.column_start[:-1] + np.arange(len(self.state.depth)) + np.maximum(self.state.depth, 0)
+
+
+def _depth_prices(forest: Forest, column_start: NDArray[np.int64], as_leaf: Floats, as_split: Floats) -> Floats:
+    """Return what every tree costs at every depth from 0 to its own, one tree after another."""
+    tree = np.repeat(np.arange(forest.n_trees), np.diff(forest.tree_start))
+    first = column_start + np.arange(forest.n_trees + 1)
+    place = first[tree] + forest.depth
+    # As the cut goes down, a node comes as a leaf, and if it is a split turns into one when the cut passes it.
+    steps = np.bincount(place, as_leaf, first[-1])
+    split = forest.is_split
+    steps += np.bincount(place[split] + 1, (as_split - as_leaf)[split], first[-1])
+    return np.concatenate([np.empty(0), *(np.cumsum(steps[a:b]) for a, b in pairwise(first))])

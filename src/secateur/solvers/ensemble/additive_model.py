@@ -1,0 +1,324 @@
+"""An ensemble as a sum of trees, on the scale on which its loss is a function of the sum; and the way back.
+
+On this scale a tree adds `part` to a row, and one intercept per output holds everything else: the base, and what the
+roots of all trees say, so that a tree can go without taking the mean along.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secateur import kernels
+from secateur.data.rows import Sample
+from secateur.forest import Forest
+from secateur.forest.links import Logit, Softmax
+from secateur.forest.subforest import mean_over
+from secateur.problem import Problem
+
+Floats = NDArray[np.float64]
+MOST_PAIRED = 20_000
+"""How many trees may be compared with each other: 3 GB of inner products."""
+
+
+@dataclass(frozen=True, eq=False)
+class Additive:
+    """What does not change while an ensemble is being pruned.
+
+    Attributes
+    ----------
+    leaves : (n_trees, n_rows)
+    weight : (n_rows,)
+        Adds up to 1; to 1 / n_targets where the loss is a mean over targets.
+    target : (n_rows, n_outputs)
+        Numbers, or 1 for the class of the row and 0 for others.
+    start : (n_rows, n_outputs)
+        What a row gets besides trees and intercept.
+    slope : float
+        From the model's scale to this one.
+    logits : bool
+        Whether sums are logits, and the loss is the log loss, instead of squared error.
+    own : (n_nodes, width)
+        What each node adds as a leaf, less what its root does.
+    share : (n_nodes,)
+        Row weight at each node.
+    """
+
+    forest: Forest
+    leaves: NDArray[np.unsignedinteger]
+    weight: Floats
+    target: Floats
+    start: Floats
+    slope: float
+    logits: bool
+    own: Floats
+    share: Floats
+
+    @property
+    def weight_per_row(self) -> float:
+        """What a penalty counted against the sum over rows is to be multiplied by."""
+        return float(self.weight.sum()) / len(self.weight)
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """An ensemble in the course of being pruned; the arrays change. See `secateur.kernels.ensemble.block_descent`."""
+
+    pull: Floats
+    chance: Floats
+    intercept: Floats
+    status: NDArray[np.int8]
+    part: Floats
+    factor: Floats
+
+    def copy(self) -> "State":
+        """Return a state of its own."""
+        return State(*(getattr(self, name).copy() for name in self.__dataclass_fields__))
+
+
+def not_additive(forest: Forest) -> str | None:
+    """Return why the model is no sum whose loss we can follow, or None if it is."""
+    link = forest.response
+    if forest.aggregation == "median" or not (link.linear or link.logits):
+        return f"its trees are combined by {forest.aggregation} and {forest.link}, which this method cannot follow. "
+    if isinstance(link, Softmax) and (forest.tree_output < 0).any():
+        return "its trees feed all classes at once, and this method expects one tree per class. "
+    return None
+
+
+def too_many_pairs(forest: Forest) -> str | None:
+    """Return why there is no room for a number for each pair of trees, or None if there is."""
+    if forest.n_trees <= MOST_PAIRED:
+        return None
+    return (
+        f"it compares every tree with every other, which for {forest.n_trees} trees takes "
+        f"{8e-9 * forest.n_trees**2:.0f} GB; it is for at most {MOST_PAIRED}. "
+    )
+
+
+def additive(problem: Problem) -> Additive:
+    """Return the ensemble and its rows on the scale of the loss; rows without weight are left out."""
+    forest, sample = problem.forest, problem.sample
+    rows = np.flatnonzero(sample.weight)
+    if len(rows) < len(sample):
+        sample = sample.take(rows)
+    total = sample.total_weight * n_targets(forest)
+    return Additive(
+        forest,
+        sample.leaves,
+        sample.weight / total,
+        as_numbers(forest, sample.y),
+        starts(forest, sample),
+        _slope(forest),
+        forest.response.logits,
+        own_values(forest),
+        problem.weight / (problem.total_weight * n_targets(forest)),
+    )
+
+
+def without_rows(forest: Forest, share: Floats) -> Additive:
+    """Return the ensemble with no rows: what a state needs to become a decision."""
+    none = np.empty((0, forest.n_outputs))
+    leaves = np.empty((forest.n_trees, 0), np.uint16)
+    logits = forest.response.logits
+    return Additive(forest, leaves, np.empty(0), none, none, _slope(forest), logits, own_values(forest), share)
+
+
+def n_targets(forest: Forest) -> int:
+    """Return over how many targets the loss is a mean."""
+    return len(forest.n_classes) or forest.n_outputs
+
+
+def own_values(forest: Forest) -> Floats:
+    """Return what each node adds as a leaf, less what its root does, (n_nodes, width)."""
+    tree = np.repeat(np.arange(forest.n_trees), np.diff(forest.tree_start))
+    own = forest.value * (_slope(forest) / forest.divisor * forest.tree_weight[tree])[:, None]
+    return own - own[forest.root][tree]
+
+
+def starts(forest: Forest, sample: Sample) -> Floats:
+    """Return what each row gets besides trees and intercept, (n_rows, n_outputs)."""
+    if sample.offset is None:
+        return np.zeros((len(sample), forest.n_outputs))
+    return _slope(forest) * sample.offset / forest.divisor
+
+
+def as_numbers(forest: Forest, y: NDArray[np.generic]) -> Floats:
+    """Return the target as numbers, or as 1 for the class of the row and 0 for others, (n_rows, n_outputs)."""
+    if not forest.n_classes:
+        return y.astype(np.float64)
+    if forest.n_outputs == 1:
+        return (y[:, :1] == 1).astype(np.float64)
+    return np.hstack([np.eye(k)[y[:, target]] for target, k in enumerate(forest.n_classes)])
+
+
+def _slope(forest: Forest) -> float:
+    """Return the factor from the model's scale to this one."""
+    link = forest.response
+    return link.slope if isinstance(link, Logit) else 1.0
+
+
+def empty_state(ensemble: Additive) -> State:
+    """Return the ensemble without trees: the intercept that is best alone."""
+    forest = ensemble.forest
+    shape = ensemble.target.shape
+    if ensemble.logits:
+        intercept = log_odds(ensemble.weight @ ensemble.target / ensemble.weight.sum())
+    else:
+        intercept = (ensemble.weight @ (ensemble.target - ensemble.start)) / ensemble.weight.sum()
+    predicted = predict(ensemble, np.tile(intercept, (shape[0], 1)) + ensemble.start)
+    state = State(
+        ensemble.weight[:, None] * (ensemble.target - predicted),
+        predicted if ensemble.logits else np.empty((0, 0)),
+        intercept,
+        np.zeros(forest.n_nodes, np.int8),
+        np.zeros_like(ensemble.own),
+        np.zeros(forest.n_trees),
+    )
+    for _ in range(20 if ensemble.logits else 1):
+        if kernels.move_intercept(ensemble.weight, state.pull, state.chance, state.intercept) < 1e-15:
+            break
+    return state
+
+
+def log_odds(share: Floats) -> Floats:
+    """Return sums whose probabilities are these shares, or nearly so where a share is 0."""
+    tiny = 1e-9
+    logit = np.log(np.maximum(share, tiny))
+    return logit - np.log(np.maximum(1 - share, tiny)) if len(share) == 1 else logit
+
+
+def full_state(ensemble: Additive) -> State:
+    """Return the ensemble as it is; a tree that is nothing but a root is in the intercept."""
+    forest = ensemble.forest
+    at_root = forest.value[forest.root] * (ensemble.slope / forest.divisor * forest.tree_weight)[:, None]
+    intercept = ensemble.slope * forest.base / forest.divisor
+    for tree, output in enumerate(forest.tree_output):
+        intercept[slice(None) if output < 0 else slice(output, output + 1)] += at_root[tree]
+    score = ensemble.start + intercept
+    part = np.where(forest.is_split[:, None], 0.0, ensemble.own)
+    for tree, output in enumerate(forest.tree_output):
+        added = part[forest.root[tree] + ensemble.leaves[tree].astype(np.intp)]
+        score[:, slice(None) if output < 0 else slice(output, output + 1)] += added
+    predicted = predict(ensemble, score)
+    status = np.where(forest.is_split, 1, 2).astype(np.int8)
+    status[forest.root[~forest.is_split[forest.root]]] = 0
+    return State(
+        ensemble.weight[:, None] * (ensemble.target - predicted),
+        predicted if ensemble.logits else np.empty((0, 0)),
+        intercept,
+        status,
+        part,
+        np.ones(forest.n_trees),
+    )
+
+
+def predict(ensemble: Additive, score: Floats) -> Floats:
+    """Return what the sums mean: themselves, or probabilities."""
+    return chances(score) if ensemble.logits else score
+
+
+def chances(score: Floats) -> Floats:
+    """Return the probabilities of logits, (n_rows, n_outputs)."""
+    if score.shape[1] == 1:
+        return 1 / (1 + np.exp(-score))
+    power = np.exp(score - score.max(axis=1, keepdims=True))
+    return power / power.sum(axis=1, keepdims=True)
+
+
+def loss_of(ensemble: Additive, state: State) -> float:
+    """Return the loss that is being minimised, without penalty: squared error, or log loss."""
+    if ensemble.logits:
+        return log_loss(ensemble.weight, ensemble.target, state.chance)
+    residual = state.pull / ensemble.weight[:, None]
+    return float(ensemble.weight @ (residual**2).sum(axis=1))
+
+
+def log_loss(weight: Floats, target: Floats, chance: Floats) -> float:
+    """Return the log loss of some rows with their weights."""
+    if chance.shape[1] == 1:
+        chance = np.where(target == 1, chance, 1 - chance)
+    else:
+        chance = (chance * target).sum(axis=1, keepdims=True)
+    return float(-weight @ np.log(np.maximum(chance[:, 0], 1e-300)))
+
+
+def risk_of(ensemble: Additive, state: State, problem: Problem) -> float:
+    """Return the mean loss of the state, by whatever loss was asked for; NaN where its rows do not tell."""
+    if ensemble.logits:
+        return np.nan
+    raw = ensemble.target - state.pull / ensemble.weight[:, None]
+    some = problem.sample.weight > 0
+    y = problem.sample.y if some.all() else problem.sample.y[some]
+    return float(np.average(problem.loss.rows(ensemble.forest, raw, y), weights=ensemble.weight))
+
+
+def with_stand_ins(ensemble: Additive, state: State) -> NDArray[np.int8]:
+    """Return the status of all nodes with the roots a model cannot do without.
+
+    An output without trees keeps one root to hold its intercept, and where every output has its tree in every round, a
+    round keeps all of its roots or none.
+    """
+    forest, status = ensemble.forest, state.status.copy()
+    output = forest.tree_output
+    standing = status[forest.root] != 0
+    for k in range(forest.n_outputs):
+        trees = np.flatnonzero((output == k) | (output < 0))
+        if len(trees) and not standing[trees].any():
+            standing[trees[0]] = True
+    together = rounds(forest)
+    standing = (np.bincount(together, standing) > 0)[together]
+    alone = forest.root[standing & (status[forest.root] == 0)]
+    status[alone] = 2
+    return status
+
+
+def rounds(forest: Forest) -> NDArray[np.intp]:
+    """Return a number for each tree; equal ones stay or go together: the trees of a round with one for every output."""
+    trees = np.arange(forest.n_trees)
+    if forest.n_outputs > 1 and np.array_equal(forest.tree_output, trees % forest.n_outputs):
+        return trees // forest.n_outputs
+    return trees
+
+
+def decide(ensemble: Additive, state: State) -> tuple[NDArray[np.bool_], Floats]:
+    """Return what is kept and the value of every kept node, such that the model predicts what the state does.
+
+    The intercept is shared out among the trees of an output.
+    """
+    forest = ensemble.forest
+    status = with_stand_ins(ensemble, state)
+    trees_of = [np.flatnonzero((forest.tree_output == k) | (forest.tree_output < 0)) for k in range(forest.n_outputs)]
+    keep = status > 0
+    standing = keep[forest.root]
+    divisor = forest.divisor
+    if forest.aggregation == "mean":
+        divisor = mean_over(forest, forest.tree_weight, standing)
+    lift = np.zeros((forest.n_trees, state.part.shape[1]))
+    for k, trees in enumerate(trees_of):
+        own = trees[standing[trees]]
+        if len(own):
+            rest = state.intercept[k] / ensemble.slope - forest.base[k] / divisor
+            lift[own, k if state.part.shape[1] > 1 else 0] = rest / len(own)
+    tree = np.repeat(np.arange(forest.n_trees), np.diff(forest.tree_start))
+    added = fill_splits(ensemble, status, state.part) / ensemble.slope + lift[tree]
+    return keep, added * divisor / forest.tree_weight[tree, None]
+
+
+def fill_splits(ensemble: Additive, status: NDArray[np.int8], part: Floats) -> Floats:
+    """Return `part` with the mean of the kept leaves below, by their rows, at the splits that are kept."""
+    right = ensemble.forest.right
+    at_leaf = (status == 2)[:, None]
+    sums = np.hstack([np.where(at_leaf, ensemble.share[:, None], 0.0) * part, ensemble.share[:, None] * at_leaf])
+    kernels.roll_up(np.where(status == 1, right, -1), sums)
+    mean = sums[:, :-1] / np.maximum(sums[:, -1:], 1e-300)
+    return np.where((status == 1)[:, None], mean, part)
+
+
+def rescaled(ensemble: Additive, state: State, tree: int, times: float) -> State:
+    """Return the state with what one tree adds multiplied."""
+    forest = ensemble.forest
+    nodes = slice(forest.tree_start[tree], forest.tree_start[tree + 1])
+    part = state.part.copy()
+    part[nodes] *= times
+    return replace(state, part=part)

@@ -1,0 +1,163 @@
+"""Inner products of what the layers of all trees add to the rows: all that squared error ever asks of the rows.
+
+They are sums over rows, so those of parts of the rows can be added up, wherever the parts are. Column c is one layer of
+one tree, as in `secateur.kernels.ensemble.gram_descent`: what cutting below this layer, instead of above it, adds to
+a row.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secateur import kernels
+from secateur.data.rows import Sample
+from secateur.forest import Forest
+from secateur.forest.node_sums import node_weight
+from secateur.solvers.ensemble.additive_model import as_numbers, not_additive, own_values, starts
+
+Floats = NDArray[np.float64]
+_CHUNK = 2**22
+"""How many numbers a matrix of rows by columns may have."""
+
+
+@dataclass(frozen=True, eq=False)
+class Gram:
+    """Sums over rows, with their weights as they were given. Two of the same forest can be added.
+
+    Below, a and b are what two columns add to an output of a row, and the rest is target − start − shift.
+
+    Attributes
+    ----------
+    inner : (n_columns, n_columns)
+        Σ weight · a · b, over rows and outputs.
+    match : (n_columns,)
+        Σ weight · a · rest, over rows and outputs.
+    added : (n_columns, n_outputs)
+        Σ weight · a.
+    rest : (n_outputs,)
+        Σ weight · rest.
+    square : float
+        Σ weight · rest², over rows and outputs.
+    reach : (n_nodes,)
+        Row weight at each node.
+    weight : float
+        Of all rows.
+    shift : (n_outputs,)
+        What the roots of the forest say, taken off the target so that squares do not swamp differences.
+    """
+
+    inner: Floats
+    match: Floats
+    added: Floats
+    rest: Floats
+    square: float
+    reach: Floats
+    weight: float
+    shift: Floats
+
+    def __add__(self, other: "Gram") -> "Gram":
+        """Return the sums over the rows of both."""
+        if self.inner.shape != other.inner.shape or not np.array_equal(self.shift, other.shift):
+            raise ValueError(
+                f"Sums for {len(self.inner)} and {len(other.inner)} layers, with roots that say {self.shift} and "
+                f"{other.shift}; they must be of one forest. Add sums made with the same forest."
+            )
+        return Gram(
+            self.inner + other.inner,
+            self.match + other.match,
+            self.added + other.added,
+            self.rest + other.rest,
+            self.square + other.square,
+            self.reach + other.reach,
+            self.weight + other.weight,
+            self.shift,
+        )
+
+
+def no_gram(forest: Forest) -> str | None:
+    """Return why the loss of a model is no function of inner products, or None if it is."""
+    reason = not_additive(forest)
+    if reason:
+        return f"{reason}Use weakest_link."
+    if not forest.response.linear:
+        return "inner products hold squared error only, and this model sums log-odds. Use engine='rows'."
+    return None
+
+
+def gram_of(forest: Forest, sample: Sample) -> Gram:
+    """Return the sums over some rows, of which there may be none.
+
+    O(rows · columns²) for each output, in matrix products of at most 2²² numbers; columns² numbers of memory.
+
+    Raises
+    ------
+    ValueError
+        If the model is no sum, or its loss not squared error.
+    """
+    reason = no_gram(forest)
+    if reason:
+        raise ValueError(f"There are no inner products for this model: {reason}")
+    first_column = columns(forest)
+    n_columns, own, shift = int(first_column[-1]), own_values(forest), _said_by_roots(forest)
+    target = as_numbers(forest, sample.y) - starts(forest, sample) - shift
+    inner, match = np.zeros((n_columns, n_columns)), np.zeros((n_columns, forest.n_outputs))
+    added = np.zeros((n_columns, forest.n_outputs))
+    step = max(_CHUNK // max(n_columns, 1), 1)
+    for first in range(0, len(sample), step):
+        root_weight = np.sqrt(sample.weight[first : first + step, None])
+        weighted = root_weight * target[first : first + step]
+        steps = np.empty((len(weighted), n_columns))
+        for k in range(own.shape[1]):
+            fed = slice(None) if own.shape[1] == 1 else slice(k, k + 1)
+            kernels.layer_steps(
+                sample.leaves,
+                first,
+                forest.tree_start,
+                first_column,
+                forest.parent,
+                forest.depth,
+                np.ascontiguousarray(own[:, k]),
+                steps,
+            )
+            steps *= root_weight
+            inner += steps.T @ steps
+            match[:, fed] += steps.T @ weighted[:, fed]
+            added[:, fed] += steps.T @ root_weight
+    fed_by = _feeds(forest, first_column)
+    if own.shape[1] < forest.n_outputs:
+        inner *= fed_by @ fed_by.T
+    return Gram(
+        inner,
+        (match * fed_by).sum(axis=1),
+        added * fed_by,
+        sample.weight @ target,
+        float(sample.weight @ (target**2).sum(axis=1)),
+        node_weight(forest, sample.leaves, sample.weight),
+        float(sample.weight.sum()),
+        shift,
+    )
+
+
+def columns(forest: Forest) -> NDArray[np.int64]:
+    """Return the first column of each tree, and their number at the end, (n_trees + 1,)."""
+    deepest = np.maximum.reduceat(forest.depth, forest.root) if forest.n_trees else np.empty(0, np.int32)
+    return np.concatenate([[0], np.cumsum(deepest)]).astype(np.int64)
+
+
+def _feeds(forest: Forest, first_column: NDArray[np.int64]) -> Floats:
+    """Return 1 where a column feeds an output, else 0, (n_columns, n_outputs)."""
+    output = np.repeat(forest.tree_output, np.diff(first_column))[:, None]
+    return ((output < 0) | (output == np.arange(forest.n_outputs))).astype(np.float64)
+
+
+def _said_by_roots(forest: Forest) -> Floats:
+    """Return what the model says when every tree is cut to its root, (n_outputs,)."""
+    said = forest.base.copy()
+    for tree, output in enumerate(forest.tree_output.tolist()):
+        value = forest.tree_weight[tree] * forest.value[forest.root[tree]]
+        if output < 0:
+            said += value
+        else:
+            said[output] += value[0]
+    return said / forest.divisor

@@ -1,0 +1,1 @@
+"""Trade classification errors or loss against the cost of the features that rows need."""

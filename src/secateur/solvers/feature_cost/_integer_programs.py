@@ -1,0 +1,131 @@
+"""Pruning as integer programs, (IP0) to (IP3) of Nan, Wang and Saligrama 2016, as sparse matrices.
+
+z_h is 1 where node h is a leaf of the pruned tree, w_ki where thing k is bought for row i, w_ki^(t) where tree t needs
+that. p(h) are the nodes above h. A program is written for all trees at once; things without a price are left out.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from secateur.forest import Forest
+from secateur.solvers.feature_cost._decomposition import Question
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """min (errors + penalty · price) · x, lower ≤ matrix x ≤ upper, x in {0, 1}; relaxed: x ≥ 0, which implies x ≤ 1.
+
+    Attributes
+    ----------
+    errors, price : (n_columns,)
+    matrix : sparse, (n_rows, n_columns), in compressed rows
+        The first columns are z, one per node; then w^(t), one per need, where there are any; then w, one per item.
+    lower, upper : (n_rows,)
+    n_links : int
+        How many of the rows, the last, say w_ki^(t) ≤ w_ki.
+    """
+
+    errors: Floats
+    price: Floats
+    matrix: Any
+    lower: Floats
+    upper: Floats
+    n_links: int = 0
+
+    def objective(self, penalty: float) -> Floats:
+        """Return the coefficients to be minimised at a penalty, (n_columns,)."""
+        return self.errors + penalty * self.price
+
+
+def ancestry(forest: Forest) -> Any:
+    """Return the sparse matrix with a 1 for every node and each of the nodes above it, and itself: z_h + Σ_p(h) z."""
+    below, above = [np.arange(forest.n_nodes)], [np.arange(forest.n_nodes)]
+    while len(below[-1]):
+        up = forest.parent[above[-1]]
+        below.append(below[-1][up != -1])
+        above.append(up[up != -1])
+    places = (np.concatenate(below), np.concatenate(above))
+    return sparse.csr_array((np.ones(len(places[0])), places), (forest.n_nodes, forest.n_nodes))
+
+
+def ip0(question: Question) -> Program:
+    """Return (IP0): least errors, one leaf on the way to every leaf h of the unpruned trees: z_h + Σ_p(h) z = 1."""
+    forest = question.forest
+    rows = ancestry(forest)[~forest.is_split]
+    ones = np.ones(rows.shape[0])
+    return Program(question.errors, np.zeros(forest.n_nodes), rows, ones, ones)
+
+
+def ip1(question: Question) -> Program:
+    """Return (IP1): with w_ki ≥ z_h for the nodes h a row comes to after k. Its relaxation has fractional vertices."""
+    alone = ip0(question)
+    item, node = _later_nodes(question)
+    n_nodes, n_items, ones = question.forest.n_nodes, len(question.price), np.ones(len(item))
+    number = np.arange(len(item))
+    later = sparse.csr_array((-ones, (number, node)), (len(item), n_nodes))
+    bought = sparse.csr_array((ones, (number, item)), (len(item), n_items))
+    return Program(
+        np.concatenate([alone.errors, np.zeros(n_items)]),
+        np.concatenate([alone.price, question.price]),
+        sparse.block_array([[alone.matrix, None], [later, bought]], format="csr"),
+        np.concatenate([alone.lower, 0 * ones]),
+        np.concatenate([alone.upper, np.inf * ones]),
+    )
+
+
+def _later_nodes(question: Question) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return pairs of an item and a node the row comes to after the split that needs it first, in the same tree."""
+    forest, need = question.forest, question.node
+    tree = np.searchsorted(forest.tree_start, need, side="right") - 1
+    item, node = question.item, forest.tree_start[tree] + question.leaves[tree, question.row[question.item]]
+    items, nodes = [item[:0]], [node[:0]]
+    while len(item):  # from the leaf of the row upwards, as far as the split
+        below = node != need
+        item, node, need = item[below], node[below], need[below]
+        items.append(item)
+        nodes.append(node)
+        node = forest.parent[node]
+    return np.concatenate(items), np.concatenate(nodes)
+
+
+def ip2(question: Question) -> Program:
+    """Return (IP2): with w_ki + z_u + Σ_p(u) z = 1 for the first split u at which a row needs k, eq. (2).
+
+    It is meant for one tree, and for several if each pays for itself: every need must be an item of its own.
+    """
+    alone = ip0(question)
+    needs, n_needs = ancestry(question.forest)[question.node], len(question.item)
+    ones = np.ones(len(alone.lower) + n_needs)
+    return Program(
+        np.concatenate([alone.errors, np.zeros(n_needs)]),
+        np.concatenate([alone.price, question.price[question.item]]),
+        sparse.block_array([[alone.matrix, None], [needs, sparse.eye_array(n_needs)]], format="csr"),
+        ones,
+        ones,
+    )
+
+
+def ip3(question: Question) -> Program:
+    """Return (IP3): (IP2) for each tree, with w_ki^(t) ≤ w_ki, and the price on w_ki."""
+    trees = ip2(question)
+    n_nodes, n_needs, n_items = question.forest.n_nodes, len(question.item), len(question.price)
+    number, ones = np.arange(n_needs), np.ones(n_needs)
+    own = sparse.csr_array((ones, (number, n_nodes + number)), (n_needs, n_nodes + n_needs))
+    shared = sparse.csr_array((-ones, (number, question.item)), (n_needs, n_items))
+    return Program(
+        np.concatenate([trees.errors, np.zeros(n_items)]),
+        np.concatenate([np.zeros(n_nodes + n_needs), question.price]),
+        sparse.block_array([[trees.matrix, None], [own, shared]], format="csr"),
+        np.concatenate([trees.lower, np.full(n_needs, -np.inf)]),
+        np.concatenate([trees.upper, np.zeros(n_needs)]),
+        n_needs,
+    )
+
+
+PROGRAMS = {"ip0": ip0, "ip1": ip1, "ip2": ip2, "ip3": ip3}

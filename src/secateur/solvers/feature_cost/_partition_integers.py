@@ -1,0 +1,189 @@
+"""Errors and prices as whole numbers, the same whole numbers in all parts of the rows: see `closure`."""
+
+from dataclasses import dataclass
+from math import ceil, floor, log2
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secateur import kernels
+from secateur.costs import SharedCost
+from secateur.data.row_source import Evidence
+from secateur.data.rows import Sample
+from secateur.forest import Forest
+from secateur.problem import Problem
+from secateur.solvers.feature_cost._base import judged_by, weights_of_classes
+from secateur.solvers.feature_cost._integers import as_whole
+from secateur.solvers.feature_cost.closure import Closure, Counts, Reduced, own_items, reduce_splits, same, wrong_weight
+
+Floats = NDArray[np.float64]
+Whole = NDArray[np.int64]
+ClassWeight = Literal["balanced"] | tuple[float, ...] | None
+_MOST = 2.0**61
+_LARGEST_WEIGHT = 2**20
+_MANY_WEIGHTS = 10_000
+
+
+@dataclass(frozen=True)
+class Ruler:
+    """How values become whole: to the nearest multiple of a unit, or down where none was found that fits them all."""
+
+    unit: float
+    down: bool
+
+    def whole(self, values: Floats) -> Whole:
+        """Return values ≥ 0 in units."""
+        found = np.floor(values / self.unit * (1 - 1e-15)) if self.down else np.rint(values / self.unit)
+        return found.astype(np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Judge:
+    """By which label nodes are judged, and what an error counts.
+
+    Attributes
+    ----------
+    labels : (n_nodes,)
+    class_weight : (n_classes,)
+    ruler : Ruler
+    """
+
+    labels: NDArray[np.integer]
+    class_weight: Floats
+    ruler: Ruler
+
+    def loud(self, sample: Sample) -> Floats:
+        """Return what an error counts for each row."""
+        return sample.weight * self.class_weight[sample.y[:, 0]]
+
+    def errors(self, forest: Forest, sample: Sample) -> Whole:
+        """Return what each node adds as a leaf, in whole numbers, (n_nodes,)."""
+        whole = self.ruler.whole(self.loud(sample)).astype(np.float64)
+        return wrong_weight(forest, sample, self.labels, whole).astype(np.int64)
+
+    def wrong(self, forest: Forest, sample: Sample) -> Floats:
+        """Return the same as it is before rounding."""
+        return wrong_weight(forest, sample, self.labels, self.loud(sample))
+
+
+@dataclass(frozen=True, eq=False)
+class Counted:
+    """Errors of all rows together, in units of `judge.ruler.unit`, and the splits that matter.
+
+    Attributes
+    ----------
+    judge : Judge
+    cost : SharedCost
+    errors : (n_nodes,)
+    wrong : (n_nodes,)
+        The same as it was before rounding, in units of weight.
+    splits : Reduced
+    exact : bool
+        Whether nothing was rounded.
+    """
+
+    judge: Judge
+    cost: SharedCost
+    errors: Whole
+    wrong: Floats
+    splits: Reduced
+    exact: bool
+
+
+def count_in_parts(problem: Problem, evidence: Evidence, errors: str, class_weight: ClassWeight) -> Counted:
+    """Return what is known of all rows, from sums over the parts."""
+    forest, cost = problem.forest, problem.cost
+    if not isinstance(cost, SharedCost):
+        raise TypeError(f"The cost {cost.name} is paid node by node; nothing is bought for rows.")
+    judge, exact = judge_of(problem, evidence, errors, class_weight)
+    total = evidence.total(forest, judge.errors)
+    wrong = total.astype(np.float64) * judge.ruler.unit if exact else evidence.total(forest, judge.wrong)
+    splits, _ = reduce_splits(forest, total, lambda place, n: evidence.total(forest, NeedCount(cost, place.copy(), n)))
+    return Counted(judge, cost, total, wrong, splits, exact)
+
+
+def judge_of(problem: Problem, evidence: Evidence, errors: str, class_weight: ClassWeight) -> tuple[Judge, bool]:
+    """Return how errors are counted, the same in all parts, and whether that takes no rounding."""
+    forest = problem.forest
+    weights = weights_of_classes(problem, class_weight)
+    found = evidence.each(forest, weights_found)
+    loud = np.concatenate([weight * weights[classes] for classes, weight, _ in found])
+    ruler, exact = ruler_for(np.unique(loud), complete=all(complete for _, _, complete in found))
+    labels = judged_by(problem, errors).astype(np.min_scalar_type(forest.n_classes[0]))
+    return Judge(labels, weights, ruler), exact
+
+
+def pose_apart(problem: Problem, errors: str, class_weight: ClassWeight) -> tuple[Counts, Closure]:
+    """Return the closure in which each tree pays for itself, as `pose(apart=True)` does, from sums over rows alone."""
+    forest, evidence = problem.forest, problem.evidence
+    counted = count_in_parts(problem, evidence, errors, class_weight)
+    splits = counted.splits
+    no_rows = Sample(np.empty((forest.n_trees, 0), np.uint8), np.empty((0, 1), np.intp), np.empty(0))
+    at_most = float(counted.cost.bill(forest, no_rows).prices.sum()) * problem.total_weight * forest.n_trees
+    scale = 2.0 ** floor(log2(_MOST / 2 / at_most)) if at_most else 1.0
+    price = evidence.total(forest, NeedPrice(counted.cost, splits.place, len(splits.parent), scale))
+    common = int(np.gcd.reduce(price)) or 1
+    price //= common
+    most = float(counted.errors[forest.root].sum()) * float(price.sum())
+    shift = max(0, ceil(log2(max(most, 1.0) / _MOST)))
+    closure = Closure(splits.group, splits.parent, splits.profit, *own_items(price >> shift))
+    nothing = np.empty((forest.n_features, 0), np.int32), np.empty((1, 0), np.int64)
+    unit = common / scale * 2.0**shift
+    exact = counted.exact and shift == 0
+    return Counts(counted.errors, counted.wrong, counted.judge.ruler.unit, *nothing, unit, exact), closure
+
+
+def weights_found(forest: Forest, sample: Sample, number: int) -> tuple[NDArray[np.intp], Floats, bool]:
+    """Return the classes and weights of rows, each pair once, and whether these are all; if not, the largest."""
+    classes = sample.y[:, 0].astype(np.intp)
+    pairs = np.unique(np.stack([classes.astype(np.float64), sample.weight]), axis=1)
+    if pairs.shape[1] <= _MANY_WEIGHTS:
+        return pairs[0].astype(np.intp), pairs[1], True
+    largest = np.zeros(forest.n_classes[0])
+    np.maximum.at(largest, classes, sample.weight)
+    return np.arange(len(largest)), largest, False
+
+
+def ruler_for(values: Floats, *, complete: bool) -> tuple[Ruler, bool]:
+    """Return how to make values whole, and whether none is rounded; unless `complete` there are others, none larger."""
+    if complete:
+        whole, unit = as_whole(values, _LARGEST_WEIGHT)
+        nearest = Ruler(unit, down=False)
+        if np.array_equal(nearest.whole(values), whole):
+            return nearest, same(whole, unit, values)
+        return Ruler(unit, down=True), False
+    return Ruler(float(values.max()) / _LARGEST_WEIGHT, down=True), False
+
+
+@dataclass(frozen=True, eq=False)
+class NeedCount:
+    """Asks how many items the rows at each place need there first, as `place` (n_nodes,) numbers the splits."""
+
+    cost: SharedCost
+    place: NDArray[np.int32]
+    n: int
+
+    def __call__(self, forest: Forest, sample: Sample) -> Whole:
+        """Return the counts, (n,)."""
+        things, prices = self.cost.bill(forest, sample)
+        one_each = np.ones((1, prices.shape[1]), np.int64)
+        rows = (sample.leaves, forest.tree_start, forest.parent, forest.feature)
+        return kernels.price_needs(*rows, self.place, things, one_each, self.n)
+
+
+@dataclass(frozen=True, eq=False)
+class NeedPrice:
+    """Asks what the rows at each place buy there first, if no other tree did, in whole numbers: price · `scale`."""
+
+    cost: SharedCost
+    place: NDArray[np.int32]
+    n: int
+    scale: float
+
+    def __call__(self, forest: Forest, sample: Sample) -> Whole:
+        """Return the prices, (n,)."""
+        things, prices = self.cost.bill(forest, sample)
+        whole = np.floor(prices * sample.weight[:, None] * self.scale).astype(np.int64)
+        rows = (sample.leaves, forest.tree_start, forest.parent, forest.feature)
+        return kernels.price_needs(*rows, self.place, things, whole, self.n)

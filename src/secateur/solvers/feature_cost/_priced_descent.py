@@ -1,0 +1,260 @@
+"""Descents over the trees of an ensemble whose rows buy features: tree by tree, at rising penalties, to budgets."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secateur import kernels
+from secateur.problem import Problem
+from secateur.solvers.ensemble.additive_model import Additive, State, full_state, loss_of
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+Found = Iterator[tuple[str, float, State]]
+"""Where a state comes from, at which penalty, and the state."""
+
+
+class Shop(NamedTuple):
+    """What rows buy: see `secateur.kernels.feature_cost.cost_descent`."""
+
+    things: NDArray[np.int32]
+    prices: Floats
+    reach: Floats
+    begin: NDArray[np.int64]
+    listed: NDArray[np.int32]
+
+
+@dataclass(frozen=True, eq=False)
+class Bought:
+    """An ensemble in the course of being pruned, and what its rows need.
+
+    Attributes
+    ----------
+    state : State
+    counts : (n_rows, n_things) int16
+        In how many trees a row needs a thing.
+    spent : float
+        What a row pays on average.
+    banned : (n_features,) bool
+        Features no split may use.
+    """
+
+    state: State
+    counts: NDArray[np.int16]
+    spent: float
+    banned: Bools
+
+    def copy(self) -> "Bought":
+        """Return a state of its own."""
+        return Bought(self.state.copy(), self.counts.copy(), self.spent, self.banned.copy())
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to descend: `values`, `ridge`, `centre` and `per_split` as in CostDescent, `anneal` its stages."""
+
+    keep: bool
+    ridge: float
+    centre: float
+    per_split: float
+    anneal: tuple[float, ...]
+    sweeps: int
+
+
+class PricedDescent:
+    """Prunings of an ensemble whose rows buy features, from the whole ensemble downwards.
+
+    Attributes
+    ----------
+    now : Bought
+        Where the last descent ended.
+    scale : float
+        The loss of a constant, about: what differences of the objective are compared with.
+    tell : callable, optional
+        Called as `tell(done, total)` after every penalty, or every feature given up.
+    """
+
+    tell: Callable[[int, int], None] | None = None
+
+    def __init__(self, ensemble: Additive, problem: Problem, settings: Settings) -> None:
+        self.ensemble, self.settings = ensemble, settings
+        forest = self.forest = ensemble.forest
+        some = problem.sample.weight > 0
+        bill = problem.bill
+        prices = bill.prices if some.all() or len(bill.prices) == 1 else bill.prices[some]
+        n_things = bill.prices.shape[1]
+        begin, listed = kernels.list_rows(
+            ensemble.leaves, forest.tree_start, forest.parent, forest.feature, bill.things, n_things
+        )
+        reach = problem.sample.weight[some] / problem.total_weight
+        self.shop = Shop(bill.things, np.ascontiguousarray(prices), reach, begin, listed)
+        self.as_leaf, self.as_split = np.zeros(forest.n_nodes), np.zeros(forest.n_nodes)
+        self.as_leaf[forest.root] = np.inf
+        self.values = kernels.KEEP if settings.keep else kernels.REFIT
+        self.ridge = 0.0 if settings.keep else settings.ridge * ensemble.weight_per_row
+        largest = int(np.diff(forest.tree_start).max(initial=1))
+        width = ensemble.own.shape[1]
+        self.room = (np.empty((5, largest, width)), np.empty((3, largest)), np.empty(largest, np.int8))
+        mean = ensemble.weight @ ensemble.target / ensemble.weight.sum()
+        self.scale = float(ensemble.weight @ ((ensemble.target - mean) ** 2).sum(axis=1))
+        self.now = Bought(
+            full_state(ensemble),
+            np.zeros((len(ensemble.weight), n_things), np.int16),
+            0.0,
+            np.zeros(forest.n_features, bool),
+        )
+        self.now = replace(self.now, spent=self.count((0, forest.n_nodes), 1))
+
+    def ladder(self, theta: float | None) -> Floats:
+        """Return what a thing costs a tree, as a share of its price, when so many others need it; None is the truth."""
+        others = np.arange(self.forest.n_trees + 1.0)
+        return (others == 0).astype(np.float64) if theta is None else (1.0 + others) ** -theta
+
+    def count(self, nodes: tuple[int, int], step: int) -> float:
+        """Add what a tree needs to the counts, or take it away; return how the price changes."""
+        now = self.now
+        return float(kernels.count_tree(*nodes, step, self.forest.feature, *self.shop, now.state.status, now.counts))
+
+    def descend(self, penalty: float, *, anneal: bool = True, sweeps: int | None = None, budget: float = -1.0) -> None:
+        """Update trees at a penalty, stage by stage, until rounds gain next to nothing, or until a budget is met."""
+        for theta in (*self.settings.anneal, None) if anneal else (None,):
+            most = sweeps or (self.settings.sweeps if theta is None else max(1, self.settings.sweeps // 2 + 1))
+            for _ in range(most):
+                gain = self.sweep(penalty, self.ladder(theta), budget)
+                if self.now.spent <= budget:
+                    return
+                if gain <= 1e-4 * self.scale:
+                    break
+
+    def sweep(self, penalty: float, ladder: Floats, budget: float = -1.0) -> float:
+        """Update one tree after the other, then the intercept; return the gain. Ends where the budget is met."""
+        ensemble, forest, state = self.ensemble, self.forest, self.now.state
+        spent, gain = self.now.spent, 0.0
+        for tree in range(forest.n_trees):
+            nodes = int(forest.tree_start[tree]), int(forest.tree_start[tree + 1])
+            spent += self.count(nodes, -1)
+            self.set_prices(nodes, penalty, ladder)
+            gain += self.update(tree, nodes)
+            spent += self.count(nodes, 1)
+            if spent <= budget:
+                break
+        if not (state.status[forest.root] == 1).any():
+            spent = 0.0  # and not what rounding left
+        self.now = replace(self.now, spent=spent)
+        gain += kernels.move_intercept(ensemble.weight, state.pull, state.chance, state.intercept)
+        return gain
+
+    def set_prices(self, nodes: tuple[int, int], penalty: float, ladder: Floats) -> None:
+        """Set what the splits of a tree cost, whose own needs are not counted."""
+        kernels.price_tree(
+            *nodes,
+            penalty,
+            self.settings.per_split,
+            self.forest.right,
+            self.forest.feature,
+            self.now.banned,
+            *self.shop,
+            self.now.counts,
+            ladder,
+            self.as_split,
+        )
+
+    def update(self, tree: int, nodes: tuple[int, int], *, frozen: bool = False) -> float:
+        """Give one tree its best subtree at the prices of its splits, or new values; return the gain."""
+        ensemble, forest, state = self.ensemble, self.forest, self.now.state
+        return float(
+            kernels.update_tree(
+                tree,
+                ensemble.leaves[tree],
+                ensemble.weight,
+                state.pull,
+                state.chance,
+                state.intercept,
+                max(int(forest.tree_output[tree]), 0),
+                *nodes,
+                forest.right,
+                forest.depth,
+                ensemble.share,
+                ensemble.own,
+                self.as_leaf,
+                self.as_split,
+                state.status,
+                state.part,
+                state.factor,
+                1.0,
+                self.ridge,
+                self.settings.centre,
+                self.values,
+                False,
+                frozen,
+                1e-12 * self.scale,
+                *self.room,
+            )
+        )
+
+    def refit(self) -> None:
+        """Fit values anew, and change nothing of what is kept."""
+        if self.settings.keep:
+            return
+        ensemble, forest, state = self.ensemble, self.forest, self.now.state
+        self.as_split[:] = 0.0
+        for _ in range(self.settings.sweeps):
+            gain = 0.0
+            for tree in range(forest.n_trees):
+                gain += self.update(tree, (int(forest.tree_start[tree]), int(forest.tree_start[tree + 1])), frozen=True)
+            gain += kernels.move_intercept(ensemble.weight, state.pull, state.chance, state.intercept)
+            if gain <= 1e-4 * self.scale:
+                return
+
+    def anneal(self, penalties: Floats, budgets: tuple[float, ...]) -> Found:
+        """Yield what is found at rising penalties, each from where the last one ended, and what just meets budgets."""
+        last = 0.0
+        for place, penalty in enumerate(penalties):
+            if self.tell:
+                self.tell(place, len(penalties))
+            before = self.now.copy()
+            self.descend(penalty)
+            yield from self.between(before, budgets, np.sqrt(max(last, penalty / 100) * penalty))
+            yield "anneal", penalty, self.now.state
+            last = penalty
+            if not (self.now.state.status[self.forest.root] == 1).any():
+                return
+
+    def between(self, before: Bought, budgets: tuple[float, ...], penalty: float) -> Found:
+        """Yield what just meets the budgets passed on the way from a state to the one that is now."""
+        after = self.now
+        for budget in sorted(budgets, reverse=True):
+            if before.spent > budget >= after.spent:
+                self.now = before.copy()
+                penalty = self.meet(budget, penalty)
+                yield "budget", penalty, self.now.state
+        self.now = after
+
+    def meet(self, budget: float, penalty: float) -> float:
+        """Go on at rising penalties until no more than the budget is spent, and stop there; then fit the values.
+
+        Return the penalty at which that was.
+        """
+        just_below = budget * (1 - 1e-9)
+        for _ in range(200):
+            self.descend(penalty, budget=just_below)
+            if self.now.spent <= just_below:
+                break
+            penalty *= 1.5
+        self.refit()
+        return penalty
+
+    def objective(self, penalty: float, theta: float | None = None) -> float:
+        """Return what is being minimised in a stage."""
+        state, shop = self.now.state, self.shop
+        half = 0.5 if self.ensemble.logits else 1.0
+        at_leaf = state.status == 2
+        away = state.part[at_leaf] - self.settings.centre * self.ensemble.own[at_leaf]
+        cumulated = np.concatenate([[0.0], np.cumsum(self.ladder(theta))])
+        price = float((shop.reach[:, None] * shop.prices * cumulated[self.now.counts]).sum()) if penalty else 0.0
+        splits = self.settings.per_split * np.count_nonzero(state.status == 1)
+        ridge = half * self.ridge * float((away**2).sum())
+        return loss_of(self.ensemble, state) + ridge + penalty * price + splits

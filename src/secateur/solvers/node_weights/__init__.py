@@ -1,0 +1,1 @@
+"""Learn a weight for every node: max-heap regularisation and the rule lasso."""

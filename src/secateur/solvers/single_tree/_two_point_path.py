@@ -1,0 +1,27 @@
+"""What the classical one-answer methods share: a path of two points, the unpruned forest and the answer."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secateur.forest import Forest
+from secateur.path import PackedMasks, Path
+from secateur.path.build import trace_path
+from secateur.problem import Problem
+
+ONLY_OWN_PREDICTIONS = (
+    "its trees predict only a share of the target, and this method compares what each node predicts with the target. "
+    "Use weakest_link."
+)
+
+
+def cut_below(forest: Forest, cut: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return the mask that removes everything below the nodes in `cut`, (n_nodes,)."""
+    cuts, n = np.flatnonzero(cut & forest.is_split), forest.n_nodes
+    begin, end = np.bincount(cuts + 1, minlength=n + 1), np.bincount(forest.end[cuts], minlength=n + 1)
+    return np.cumsum(begin - end)[:n] == 0  # how many cuts a node is below
+
+
+def two_points(problem: Problem, keep: NDArray[np.bool_], solver: str) -> Path:
+    """Return the path from the unpruned forest to the one answer; there is no penalty, so that column is NaN."""
+    masks = PackedMasks.pack(np.array([np.ones_like(keep), keep]))
+    return trace_path(problem, masks, np.full(2, np.nan), solver)

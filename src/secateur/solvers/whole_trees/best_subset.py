@@ -1,0 +1,109 @@
+"""Best subset of whole trees within a node budget: eq. (9) of ForestPrune (Liu and Mazumder 2023)."""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import final
+
+import numpy as np
+
+from secateur.path import Path
+from secateur.path.build import Point, trace_points
+from secateur.problem import Problem
+from secateur.solvers.base import Solver
+from secateur.solvers.ensemble.additive_model import Additive, additive, decide, empty_state, loss_of
+from secateur.solvers.penalty_grid import falling
+from secateur.solvers.whole_trees._branch_and_bound import pose, search, solve
+from secateur.solvers.whole_trees.reweight import normal_equations, reweighed
+from secateur.solvers.whole_trees.tree_lasso import cannot_reweigh, largest_penalty, lasso_path, whole_trees
+
+_SHARES = (1 / 50, 1 / 20, 1 / 10, 1 / 5)
+
+
+@final
+@dataclass(frozen=True, repr=False)
+class BestSubset(Solver):
+    """Choose whole trees that fit a node budget, and their weights, with the least squared error.
+
+    It minimises over subsets S of the trees, weights β and one intercept b per output
+
+        1/n Σ_rows (y − b − Σ_{t in S} β_t tree_t(x))² + r · Σ β_t²     with   Σ_{t in S} nodes of t ≤ max_nodes
+
+    where tree_t is what tree t adds to the model, y a number, or 1 and 0 for the classes, and r is a millionth of the
+    trees' mean variance, for uniqueness. NP-hard.
+
+    Branch and bound from the best of the lasso's and greedy answers, until it is proved or the time is up. The
+    column `bound` is certified: no subset within the budget has an `objective` below it, however early the search
+    ended. `gap` is (objective − bound) / objective; proved means at most some 1e-9 of the squared error without trees,
+    which is the precision of the arithmetic. Where the time is up first, the answer depends on the computer's speed.
+
+    Parameters
+    ----------
+    max_nodes : int, optional
+        The budget; by default 1/50, 1/20, 1/10 and 1/5 of the model's nodes, a point each.
+    time_limit : float
+        Seconds for all budgets together. What comes before the search (the Gram matrix, first answers) is not counted.
+    """
+
+    max_nodes: int | None = None
+    time_limit: float = 10.0
+
+    name = "best_subset"
+
+    def __post_init__(self) -> None:
+        if self.max_nodes is not None and self.max_nodes < 1:
+            raise ValueError(f"max_nodes={self.max_nodes!r}; it must be at least 1. Raise it.")
+        if not self.time_limit >= 0:
+            raise ValueError(f"time_limit={self.time_limit!r}; it must be a number of seconds, at least 0. Correct it.")
+
+    @property
+    def changes(self) -> tuple[str, ...]:
+        """Values: weights and intercept are folded into them."""
+        return ("value",)
+
+    @property
+    def takes_levels(self) -> bool:
+        """Yes: whole trees go."""
+        return True
+
+    @property
+    def judges_ensemble(self) -> bool:
+        """Yes: trees are chosen together."""
+        return True
+
+    def aiming_at(
+        self, *, max_nodes: int | None = None, max_trees: int | None = None, max_cost: float | None = None
+    ) -> "BestSubset":
+        """Return the same with a budget, unless there is one."""
+        return replace(self, max_nodes=self.max_nodes or max_nodes)
+
+    def unsupported(self, problem: Problem) -> str | None:
+        """Return a reason for models that are no sums of numbers or of probabilities."""
+        return cannot_reweigh(problem)
+
+    def path(self, problem: Problem) -> Path:
+        """Return the unpruned forest and the best subset found for each budget, the largest first."""
+        path = trace_points(problem, self._points(additive(problem)), repr(self), ensemble=True)
+        for name in ("budget", "objective", "bound", "gap"):
+            path.table[name][0] = np.nan
+        return path
+
+    def _points(self, ensemble: Additive) -> Iterator[Point]:
+        """Yield the best subset found for each budget."""
+        whole, forest = whole_trees(ensemble), ensemble.forest
+        gram, match = normal_equations(ensemble, whole, np.arange(forest.n_trees))
+        square = loss_of(ensemble, empty_state(ensemble))
+        trees = pose(gram, match, square, np.diff(forest.tree_start))
+        penalties = falling(50, largest_penalty(match), 1e-4)
+        starts = [np.flatnonzero(beta) for _, beta, _ in lasso_path(gram, match, square, penalties, 1e-6)]
+        budgets = [self.max_nodes] if self.max_nodes else [max(round(share * forest.n_nodes), 1) for share in _SHARES]
+        end = time.monotonic() + self.time_limit
+        for place, budget in enumerate(budgets):
+            now = time.monotonic()
+            found = search(trees, budget, starts, now + (end - now) / (len(budgets) - place))
+            factor = np.zeros(forest.n_trees)
+            factor[found.chosen] = solve(trees, found.chosen)[1]
+            keep, value = decide(ensemble, reweighed(ensemble, whole, factor))
+            gap = (found.objective - found.bound) / max(found.objective, 1e-300)
+            facts = {"budget": budget, "objective": found.objective, "bound": found.bound, "gap": gap}
+            yield Point(np.nan, keep, value, facts)

@@ -1,0 +1,194 @@
+"""Fewer trees: whole trees are dropped, at random, from the end, or the least useful first (Caruana et al. 2004)."""
+
+from dataclasses import dataclass
+from typing import Literal, final, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secateur import kernels
+from secateur.forest import Forest
+from secateur.path import NestedMasks, Path
+from secateur.path.build import trace_path
+from secateur.problem import Problem
+from secateur.solvers.base import Solver
+from secateur.solvers.ensemble.additive_model import additive, too_many_pairs
+
+Floats = NDArray[np.float64]
+Order = Literal["auto", "random", "best_first", "tail"]
+_CHUNK = 2**22
+
+
+@final
+@dataclass(frozen=True, repr=False)
+class FewerTrees(Solver):
+    """Drop whole trees, one after the other; what is left keeps its shape and its values.
+
+    A mean is over the trees that stay, so a forest of k trees is what growing k trees would have given. The points are
+    all numbers of trees from all to 1; of boosted trees for several classes, all numbers of whole iterations.
+
+    "best_first" keeps, of every size, the trees chosen first by greedy forward selection: each time the tree with
+    which the mean of those chosen has the least squared error (Brier score for classes) on the rows given. A heuristic,
+    O(rows · trees²) once and O(trees²) for the whole order; the other orders do not look at the rows.
+
+    Parameters
+    ----------
+    order : "auto", "random", "best_first" or "tail"
+        Which trees stay longest: any, the ones chosen first, or those grown first. "auto" is "best_first" for means of
+        predictions, "random" for isolation forests and "tail" for boosting.
+    seed : int
+        For the random order.
+    """
+
+    order: Order = "auto"
+    seed: int = 0
+
+    name = "fewer_trees"
+
+    def __post_init__(self) -> None:
+        if self.order not in get_args(Order):
+            raise ValueError(
+                f"order={self.order!r} is unknown; known are {', '.join(get_args(Order))}. Use one of these."
+            )
+
+    @property
+    def takes_levels(self) -> bool:
+        """Yes: whole trees go."""
+        return True
+
+    @property
+    def judges_ensemble(self) -> bool:
+        """Yes: a tree is worth what it adds to the others."""
+        return True
+
+    def unsupported(self, problem: Problem) -> str | None:
+        """Return a reason where the order makes no sense."""
+        forest = problem.forest
+        if self.order == "best_first" and not _is_mean_of_predictions(problem):
+            return (
+                f"its trees are combined by {forest.aggregation} and {forest.link}, and best_first chooses trees by "
+                "the squared error of their mean. Use order='auto'."
+            )
+        if self.order == "random" and forest.aggregation == "sum":
+            return (
+                "each of its trees corrects those before it, so they cannot go at random. Use order='tail', or "
+                "tree_lasso, which gives those that stay new weights."
+            )
+        order = _usual_order(problem) if self.order == "auto" else self.order
+        reason = too_many_pairs(forest) if order == "best_first" else None
+        return reason and f"{reason}Use order='random', or block_descent."
+
+    def path(self, problem: Problem) -> Path:
+        """Return the unpruned forest, then fewer and fewer trees."""
+        forest = problem.forest
+        rank = self._rank(problem)
+        n_points = int(rank.max(initial=0)) + 1
+        removed_at = np.repeat(n_points - rank, np.diff(forest.tree_start)).astype(np.int32)
+        masks = NestedMasks(removed_at, n_points)
+        nothing = np.full(n_points, np.nan)
+        if forest.aggregation == "median":
+            return trace_path(problem, masks, nothing, repr(self), ensemble=True)
+        return trace_path(problem, masks, nothing, repr(self), ensemble=True, risk=_risks(problem, rank))
+
+    def _rank(self, problem: Problem) -> NDArray[np.int64]:
+        """Return how many other trees (iterations, from the tail) stay longer than each tree, (n_trees,)."""
+        forest = problem.forest
+        order = _usual_order(problem) if self.order == "auto" else self.order
+        if order == "tail":
+            return _iteration(forest)
+        if order == "random":
+            return np.random.default_rng(self.seed).permutation(forest.n_trees)
+        return np.argsort(choose_forward(error_products(problem), forest.tree_weight))
+
+
+def _is_mean_of_predictions(problem: Problem) -> bool:
+    """Return whether the model is a mean of trees that each predict the target, and nothing else."""
+    forest = problem.forest
+    plain = problem.sample.offset is None and not forest.base.any()
+    return forest.aggregation == "mean" and forest.trees_predict_target and plain
+
+
+def _usual_order(problem: Problem) -> Order:
+    if _is_mean_of_predictions(problem):
+        return "best_first"
+    return "random" if problem.forest.link == "anomaly" else "tail"
+
+
+def _iteration(forest: Forest) -> NDArray[np.int64]:
+    """Return for each tree how many before it feed the same output, (n_trees,)."""
+    iteration = np.empty(forest.n_trees, np.int64)
+    for output in np.unique(forest.tree_output):
+        same = forest.tree_output == output
+        iteration[same] = np.arange(same.sum())
+    return iteration
+
+
+def error_products(problem: Problem) -> Floats:
+    """Return Σ_rows weight · error_s · error_t for all pairs of trees, summed over outputs, (n_trees, n_trees).
+
+    The squared error of a mean with weights w is w'Pw / (Σ w)² for the P returned here.
+    """
+    forest, rows = problem.forest, additive(problem)
+    (n_rows, n_outputs), n_trees = rows.target.shape, forest.n_trees
+    products = np.zeros((n_trees, n_trees))
+    step = max(_CHUNK // max(n_trees * n_outputs, 1), 1)
+    for some in (slice(first, first + step) for first in range(0, n_rows, step)):
+        error = np.empty((n_trees, *rows.target[some].shape))
+        for tree in range(n_trees):
+            error[tree] = 0.0
+            _add_tree(forest, rows.leaves[tree, some], tree, 1 / forest.unit, error[tree])
+            error[tree] -= rows.target[some]
+        weighted = error * rows.weight[some, None]
+        products += weighted.reshape(n_trees, -1) @ error.reshape(n_trees, -1).T
+    return products
+
+
+def choose_forward(products: Floats, tree_weight: Floats) -> NDArray[np.intp]:
+    """Return the trees in the order of greedy forward selection, (n_trees,); of equals the first."""
+    left = np.ones(len(products), bool)
+    order = np.empty(len(products), np.intp)
+    along, square, total = np.zeros(len(products)), 0.0, 0.0  # for the weights w chosen so far: Pw, w'Pw and Σ w
+    for place in range(len(order)):
+        new = square + 2 * tree_weight * along + tree_weight**2 * np.diag(products)
+        loss = np.where(left, new / (total + tree_weight) ** 2, np.inf)
+        tree = int(loss.argmin())
+        order[place], left[tree] = tree, False
+        square, total = float(new[tree]), total + float(tree_weight[tree])
+        along = along + tree_weight[tree] * products[tree]
+    return order
+
+
+def _risks(problem: Problem, rank: NDArray[np.int64]) -> Floats:
+    """Return the loss of each point, the unpruned forest first, from sums to which trees are added one by one."""
+    forest, sample = problem.forest, problem.sample
+    sums = np.tile(forest.base, (len(sample), 1))
+    if sample.offset is not None:
+        sums += sample.offset
+    risks, total = [], 0.0
+    order = np.argsort(rank, kind="stable")
+    ends = np.cumsum(np.bincount(rank))[:-1]
+    for trees in np.split(order, ends):  # those of one rank go together
+        for tree in trees.tolist():
+            _add_tree(forest, sample.leaves[tree], tree, float(forest.tree_weight[tree]), sums)
+            total += forest.unit * float(forest.tree_weight[tree])
+        raw = sums
+        if forest.aggregation == "mean":
+            raw = sums / total if total else np.ones_like(sums)
+        risks.append(np.average(problem.loss.rows(forest, raw, sample.y), weights=sample.weight))
+    return np.array(risks[::-1])
+
+
+def _add_tree(forest: Forest, leaves: NDArray[np.unsignedinteger], tree: int, weight: float, out: Floats) -> None:
+    """Add to `out` what one tree says, times `weight`, to the rows that reach these of its leaves."""
+    nodes = slice(forest.tree_start[tree], forest.tree_start[tree + 1])
+    size = nodes.stop - nodes.start
+    kernels.add_trees(
+        np.ascontiguousarray(leaves[None]),
+        np.array([0, size]),
+        np.arange(size, dtype=np.int32),
+        forest.value[nodes],
+        np.array([weight]),
+        forest.tree_output[tree : tree + 1],
+        np.empty((0, 0), bool),
+        out,
+    )

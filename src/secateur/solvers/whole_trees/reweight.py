@@ -1,0 +1,106 @@
+"""Reweighing the trees of a pruned ensemble: ForestPrune's problem (2), by ridge or by best subset."""
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secateur.solvers.ensemble.additive_model import Additive, State
+
+Floats = NDArray[np.float64]
+_DUST = 1e-14
+"""What differs by less than this share of a tree's largest value is the work of rounding."""
+_CHUNK = 2**22
+"""How many numbers a matrix of rows by trees may have."""
+
+
+def polished(ensemble: Additive, state: State, how: str, penalty: float) -> State:
+    """Return a copy of the state with every kept tree multiplied by its weight β.
+
+    The weights solve
+
+        min_β,b  Σ_i (y_i − b − Σ_t β_t tree_t(x_i))² + penalty · ‖β‖²      (how = "ridge"), or
+                                                    … + penalty · #{β ≠ 0}   (how = "subset"),
+
+    rows counting by their weight.
+
+    The first is solved exactly; for the second trees are left out one after another, each time the one that costs the
+    least with all others solved for again, and the best of these subsets is taken. Squared error only.
+    """
+    forest = ensemble.forest
+    trees = np.flatnonzero(state.status[forest.root])
+    gram, match = normal_equations(ensemble, state, trees)
+    penalty *= ensemble.weight_per_row
+    beta = ridge_weights(gram, match, penalty) if how == "ridge" else subset_weights(gram, match, penalty)
+    factor = np.zeros(forest.n_trees)
+    factor[trees] = beta
+    return reweighed(ensemble, state, factor)
+
+
+def reweighed(ensemble: Additive, state: State, factor: Floats) -> State:
+    """Return a copy of the state with tree t multiplied by `factor[t]`; those of 0 are dropped. Squared error only."""
+    forest = ensemble.forest
+    tree = np.repeat(np.arange(forest.n_trees), np.diff(forest.tree_start))
+    part = state.part * factor[tree, None]
+    status = np.where(factor[tree] != 0, state.status, 0).astype(np.int8)
+    return _with_parts(ensemble, replace(state, status=status, part=part, factor=factor.copy()))
+
+
+def ridge_weights(gram: Floats, match: Floats, penalty: float) -> Floats:
+    """Return the β that minimises β'Gβ − 2β'm + penalty ‖β‖²."""
+    n = len(match)
+    return np.linalg.solve(gram + (penalty + 1e-12 * max(np.trace(gram), 1e-300)) * np.eye(n), match)
+
+
+def subset_weights(gram: Floats, match: Floats, penalty: float) -> Floats:
+    """Return a sparse β with a low β'Gβ − 2β'm + penalty · #{β ≠ 0}: leave out trees as long as that pays."""
+    n = len(match)
+    inside = np.ones(n, bool)
+    best, beta = 0.0, np.zeros(n)
+    while inside.any():
+        here = ridge_weights(gram[np.ix_(inside, inside)], match[inside], 0.0)
+        value = -here @ match[inside] + penalty * inside.sum()
+        if value < best:
+            best, beta = value, np.zeros(n)
+            beta[inside] = here
+        inverse = np.linalg.pinv(gram[np.ix_(inside, inside)], hermitian=True)
+        rise = here**2 / np.maximum(np.diag(inverse), 1e-300)  # what leaving one out costs, all others solved again
+        inside[np.flatnonzero(inside)[rise.argmin()]] = False
+    return beta
+
+
+def normal_equations(ensemble: Additive, state: State, trees: NDArray[np.intp]) -> tuple[Floats, Floats]:
+    """Return G and m of β'Gβ − 2β'm, the squared error of weights β up to a constant, intercept solved for.
+
+    Both are sums over rows, taken in chunks, and over outputs.
+    """
+    forest, (n_rows, n_outputs) = ensemble.forest, ensemble.target.shape
+    gram, match = np.zeros((len(trees), len(trees))), np.zeros(len(trees))
+    at_leaves = np.where(forest.is_split, 0.0, ensemble.share)[:, None] * state.part
+    mean = np.add.reduceat(at_leaves, forest.root)[trees] / ensemble.weight.sum()
+    dust = _DUST * np.maximum.reduceat(np.abs(state.part), forest.root)[trees]
+    output = forest.tree_output[trees]
+    step = max(_CHUNK // max(len(trees), 1), 1)
+    for rows in (slice(first, first + step) for first in range(0, n_rows, step)):
+        nodes = forest.root[trees, None] + ensemble.leaves[trees, rows].astype(np.intp)
+        for k in range(n_outputs):
+            some = np.flatnonzero((output == k) | (output < 0))
+            column = min(k, state.part.shape[1] - 1)
+            added = state.part[nodes[some], column] - mean[some, column, None]
+            added[np.abs(added) <= dust[some, column, None]] = 0.0  # a constant tree, whose mean was rounded
+            weighted = added * ensemble.weight[rows]
+            gram[np.ix_(some, some)] += weighted @ added.T
+            match[some] += weighted @ (ensemble.target[rows, k] - ensemble.start[rows, k])
+    return gram, match
+
+
+def _with_parts(ensemble: Additive, state: State) -> State:
+    """Return the state with intercept and rows brought up to date with what the trees add."""
+    forest = ensemble.forest
+    rest = ensemble.target - ensemble.start
+    for tree in np.flatnonzero(state.status[forest.root]):
+        output = forest.tree_output[tree]
+        fed = slice(None) if output < 0 else slice(output, output + 1)
+        rest[:, fed] -= state.part[forest.root[tree] + ensemble.leaves[tree].astype(np.intp)]
+    intercept = (ensemble.weight @ rest) / ensemble.weight.sum()
+    return replace(state, pull=ensemble.weight[:, None] * (rest - intercept), intercept=intercept)

@@ -1,0 +1,270 @@
+"""Rows in a Spark DataFrame: executors route them with our kernels, and only what was asked for comes here.
+
+Every question is one ordinary Spark job. A task reads its partition once, adds up its answers and says one thing; the
+driver adds these in the order of partition numbers. So the sum does not depend on which task ends first, is tried again
+or runs twice.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from secateur.data.row_source import A, Evidence, T
+from secateur.data.rows import Sample, joined
+from secateur.forest import Forest
+from secateur.forest.routing import leaf_type
+from secateur.libraries.adapter import Adapter
+from secateur.spark.broadcast import Post, portable
+from secateur.spark.frame_columns import Columns, MissingValuesError, select
+from secateur.spark.partition_results import MOST_ANSWERS, SAID, Said, added_up, collected, in_groups
+from secateur.spark.split import by_content
+from secateur.spark.tasks import BLOCKS, Count, Each, FromBlocks, FromRows, Route, Total, read_block
+
+
+@dataclass
+class Memory:
+    """What earlier passes over the rows have shown.
+
+    Attributes
+    ----------
+    n_rows : int or None
+    weight : float
+    parts : dict or None
+        The rows of each partition that has some, by its number.
+    """
+
+    n_rows: int | None = None
+    weight: float = 0.0
+    parts: dict[int, int] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class ClusterSample(Evidence):
+    """Rows in a Spark DataFrame.
+
+    The DataFrame is read again at every question, so it must give the same rows each time, in the same partitions. Of
+    rows that come out of a shuffle the order within a partition, and with it the last bits of sums, may differ.
+
+    Attributes
+    ----------
+    frame : pyspark.sql.DataFrame
+        The columns needed and no others, as `reading.select` gives them.
+    adapter : Adapter
+        The model, as it can be sent; see `portable`.
+    columns : Columns
+    post : Post
+        What has been sent to the executors.
+    driver_bytes : int
+        How much `here` may bring to the driver.
+    blocks : pyspark.sql.DataFrame, or None
+        The rows already routed.
+    """
+
+    frame: Any
+    adapter: Adapter
+    columns: Columns
+    post: Post
+    driver_bytes: int = 2**30
+    blocks: Any = None
+    memory: Memory = field(default_factory=Memory, repr=False)
+
+    @classmethod
+    def of(cls, frame: Any, adapter: Adapter, columns: Columns, *, driver_bytes: int = 2**30) -> "ClusterSample":
+        """Return the rows of any DataFrame as evidence, without looking at one of them.
+
+        Raises
+        ------
+        ValueError
+            If a column is not there or cannot be what it is said to be, or if the model cannot be sent to executors.
+        """
+        sample = cls(select(frame, columns), portable(adapter), columns, Post(frame), driver_bytes)
+        sample.post.send(sample.adapter)
+        return sample
+
+    def __len__(self) -> int:
+        self._count()
+        return self.memory.n_rows or 0
+
+    @property
+    def total_weight(self) -> float:
+        """What the weights of all rows add up to."""
+        self._count()
+        return self.memory.weight
+
+    def total(self, forest: Forest, ask: Callable[[Forest, Sample], A]) -> A:
+        """Return the sum of what is said of parts of the partitions, in one pass over the rows."""
+        task = Total(self._source, self.post.send(self.adapter), self._other(forest), ask)
+        answer: A = self._said(self._data.mapInArrow(task, SAID)).answer
+        return answer
+
+    def each(self, forest: Forest, ask: Callable[[Forest, Sample, int], T]) -> list[T]:
+        """Return what is said of each partition that has rows; they are numbered from 0 in their order."""
+        parts = self._parts()
+        numbers = {part: number for number, part in enumerate(sorted(parts))}
+        task = Each(self._source, self.post.send(self.adapter), self._other(forest), ask, numbers)
+        found = collected(self._data.mapInArrow(task, SAID))
+        for said in found:
+            self._check(said)
+        if {part: n for said in found for part, n in said.counts.items()} != parts:
+            raise _changed(sum(parts.values()), sum(sum(said.counts.values()) for said in found))
+        return [said.answer for said in found]
+
+    def split(self, share: float, rng: np.random.Generator) -> tuple["ClusterSample", "ClusterSample"]:
+        """Return the rows without a random share of them, and that share, neither routed yet.
+
+        A row goes where a hash of its columns sends it: the same way in any partitioning and at every attempt. Rows
+        that are equal in every column stay together.
+        """
+        rest, chosen = by_content(self.frame, self.frame.columns, share, int(rng.integers(2**31)))
+        return self._with(rest), self._with(chosen)
+
+    @property
+    def too_far(self) -> str | None:
+        """Why the rows would not fit into the driver's memory, None if they do."""
+        forest = self.adapter.forest
+        n_numbers = 1 + max(len(forest.n_classes), 1) + forest.n_outputs
+        size = forest.n_trees * leaf_type(forest).itemsize + 8 * n_numbers
+        if len(self) * size <= self.driver_bytes:
+            return None
+        return (
+            f"the DataFrame has {len(self)} rows with {size} bytes each for {forest.n_trees} trees, "
+            f"{len(self) * size / 2**20:.0f} MB in all; this method needs them on one machine, where "
+            f"{self.driver_bytes / 2**20:.0f} MB are allowed. Use a method that needs sums only, pass fewer rows, or "
+            "raise driver_bytes."
+        )
+
+    def here(self) -> Sample:
+        """Return all rows on the driver, partition by partition."""
+        if reason := self.too_far:
+            raise ValueError(f"The rows cannot be brought here: {reason}")
+        if self.blocks is None:
+            with self.routed() as near:
+                return near.here()
+        self.total(self.adapter.forest, _nothing)  # routes all partitions side by side, and finds what is wrong
+        rows = self.blocks.toLocalIterator(prefetchPartitions=True)
+        return joined([read_block(bytes(row[0])) for row in rows])
+
+    def routed(self) -> "ClusterSample":
+        """Return the same rows for many questions: routed once, and kept by the executors until `unpersist`.
+
+        What is lost with an executor is routed again from the DataFrame.
+        """
+        if self.blocks is not None:
+            return self
+        task = Route(FromRows(self.post.send(self.adapter), self.columns))
+        blocks = self.frame.mapInArrow(task, BLOCKS).persist()  # in memory, and on disk what does not fit
+        return replace(self, blocks=blocks, memory=replace(self.memory))
+
+    @contextmanager
+    def kept(self) -> Iterator["ClusterSample"]:
+        """Give the rows routed, until the end."""
+        with self.routed() as rows:
+            yield rows
+
+    def unpersist(self) -> None:
+        """Let the executors forget what was routed."""
+        if self.blocks is not None:
+            self.blocks.unpersist()
+
+    def __enter__(self) -> "ClusterSample":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.unpersist()
+
+    @property
+    def _source(self) -> FromRows | FromBlocks:
+        return FromBlocks() if self.blocks is not None else FromRows(self.post.send(self.adapter), self.columns)
+
+    @property
+    def _data(self) -> Any:
+        return self.frame if self.blocks is None else self.blocks
+
+    def _other(self, forest: Forest) -> Any:
+        """Return a forest to be sent, None if it is the one executors have."""
+        return None if forest is self.adapter.forest else self.post.send(forest)
+
+    def _with(self, frame: Any) -> "ClusterSample":
+        return replace(self, frame=frame, blocks=None, memory=Memory())
+
+    def _count(self) -> None:
+        """See to it that the number of rows and their weight are known."""
+        from pyspark.sql import functions as F  # noqa: N812
+
+        if self.memory.n_rows is not None:
+            return
+        if self.blocks is not None:
+            self.total(self.adapter.forest, _nothing)
+            return
+        if self.columns.weight is None:  # Spark counts by itself, and asks no Python of its executors
+            self._remember(n_rows := self.frame.count(), float(n_rows))
+            return
+        weight = F.col(self.columns.place(self.columns.weight))
+        self._said(self.frame.select(weight).mapInArrow(Count(self.columns), SAID), whole=False)
+
+    def _parts(self) -> dict[int, int]:
+        """Return the number of rows of each partition that has some."""
+        if self.memory.parts is None:
+            if self.blocks is not None:
+                self.total(self.adapter.forest, _nothing)
+            else:
+                self._said(self.frame.mapInArrow(Count(self.columns), SAID))
+        return self.memory.parts or {}
+
+    def _said(self, frame: Any, whole: bool = True) -> Said:
+        """Return what is said of all partitions together, and remember how many rows there are."""
+        if self.memory.parts is None or len(self.memory.parts) > MOST_ANSWERS:
+            frame = in_groups(frame)
+        said = added_up(frame) or Said({}, 0.0)
+        self._check(said)
+        n_rows = sum(said.counts.values())
+        if self.memory.n_rows is None:
+            self._remember(n_rows, said.weight)
+        elif n_rows != self.memory.n_rows:
+            raise _changed(self.memory.n_rows, n_rows)
+        if whole:
+            self.memory.parts = said.counts
+        return said
+
+    def _check(self, said: Said) -> None:
+        """Raise what a task found wrong with the rows."""
+        from pyspark.sql import functions as F  # noqa: N812
+
+        if isinstance(said.error, MissingValuesError):
+            name = said.error.column
+            n_nulls = self.frame.filter(F.col(self.columns.place(name)).isNull()).count()
+            raise ValueError(
+                f"The column {name!r} has {n_nulls} null(s); every row needs a value there. "
+                f"Drop those rows, as by frame.dropna(subset=[{name!r}])."
+            )
+        if said.error is not None:
+            raise said.error
+
+    def _remember(self, n_rows: int, weight: float) -> None:
+        """Keep what the first pass has shown, unless there are no rows, or none that count."""
+        if not n_rows:
+            raise ValueError(
+                "The DataFrame has no rows; pruning needs data to judge by. Pass at least one row, and see whether a "
+                "filter has dropped them all."
+            )
+        if not weight:
+            raise ValueError(
+                f"The weight column {self.columns.weight!r} is zero in all {n_rows} rows; some must count. "
+                "Name another column, or none."
+            )
+        self.memory.n_rows, self.memory.weight = n_rows, weight
+
+
+def _nothing(forest: Forest, sample: Sample) -> int:
+    """Ask nothing of the rows but what is told anyway."""
+    return 0
+
+
+def _changed(before: int, now: int) -> ValueError:
+    return ValueError(
+        f"The DataFrame had {before} rows before and has {now} now, or has them in other partitions; every pass must "
+        "find the same. Write it to a table, or persist it, and pass that."
+    )

@@ -1,0 +1,40 @@
+"""What models of Spark ML say of their rows: the names of columns, and the stages that go before."""
+
+from typing import Any
+
+from secateur.libraries.adapter import Adapter
+from secateur.libraries.spark.adapter import SparkAdapter
+from secateur.libraries.spark.saved_model import KINDS
+from secateur.spark.frame_columns import Columns
+
+
+def own_columns(adapter: Adapter) -> Columns:
+    """Return the columns a model was trained on; Spark's usual ones if it is not of Spark."""
+    if not isinstance(adapter, SparkAdapter):
+        return Columns("features", "label")
+    said = {name: adapter.saved.param(f"{name}Col") for name in ("features", "label", "weight")}
+    return Columns(said["features"] or "features", said["label"] or "label", said["weight"] or None)
+
+
+def tree_model(model: Any) -> Any:
+    """Return the tree model of Spark ML that a model is or holds; None if there is none."""
+    if type(model).__name__ in KINDS:
+        return model
+    for inner in (getattr(model, "bestModel", None), getattr(model, "model", None), *getattr(model, "stages", ())):
+        found = None if inner is None else tree_model(inner)
+        if found is not None:
+            return found
+    return None
+
+
+def stages_before(model: Any) -> list[Any]:
+    """Return the fitted stages of a pipeline that come before its tree model, which make its features."""
+    best = getattr(model, "bestModel", None)
+    if best is not None:
+        return stages_before(best)
+    before: list[Any] = []
+    for stage in getattr(model, "stages", ()):
+        if tree_model(stage) is not None:
+            return before + stages_before(stage)
+        before.append(stage)
+    return []

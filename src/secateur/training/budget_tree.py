@@ -1,0 +1,135 @@
+"""One tree of a budget forest: rows drawn by its seed, a kernel that grows it, a scikit-learn tree that holds it."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.tree import DecisionTreeClassifier
+from sklearn.tree._tree import Tree
+
+from secateur.costs.base import Bill
+from secateur.kernels.training.budget_tree import drawn_in_order, grow_budget_tree
+from secateur.libraries.sklearn.trees import build_tree
+
+Floats = NDArray[np.float64]
+_LEAF, _UNDEFINED = -1, -2
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingRows:
+    """What all trees are grown on.
+
+    Attributes
+    ----------
+    columns : (n_features, n_rows) float32
+    order : (n_features, n_rows) int32
+        The rows sorted by each feature, missing values last.
+    label : (n_rows,) int32
+        Class codes.
+    weight : (n_rows,)
+    n_classes : int
+    bill : Bill
+        What a feature needs, and the prices.
+    """
+
+    columns: NDArray[np.float32]
+    order: NDArray[np.int32]
+    label: NDArray[np.int32]
+    weight: Floats
+    n_classes: int
+    bill: Bill
+
+
+def sort_rows(X: NDArray[np.float32], label: NDArray[Any], weight: Floats, n_classes: int, bill: Bill) -> TrainingRows:
+    """Return the rows with every column sorted, which is done once for all trees."""
+    columns = np.ascontiguousarray(X.T)
+    order = np.empty(columns.shape, np.int32)
+    for k, column in enumerate(columns):
+        order[k] = np.argsort(column, kind="stable")
+    return TrainingRows(columns, order, label.astype(np.int32), weight, n_classes, bill)
+
+
+@dataclass(frozen=True, eq=False)
+class Draws:
+    """How the rows of a tree are drawn from those that may be.
+
+    Attributes
+    ----------
+    drawable : (n_drawable,)
+    n_drawn : int
+    replace : bool
+    """
+
+    drawable: NDArray[np.intp]
+    n_drawn: int
+    replace: bool
+
+    def rows(self, seed: int) -> NDArray[np.intp]:
+        """Return the rows of the tree with this seed."""
+        n = len(self.drawable)
+        if not self.replace and self.n_drawn == n:
+            return self.drawable
+        rng = np.random.RandomState(seed)
+        if self.replace:
+            return self.drawable[rng.randint(0, n, self.n_drawn)]
+        return np.sort(self.drawable[rng.permutation(n)[: self.n_drawn]])
+
+
+def grow_tree(
+    template: DecisionTreeClassifier,
+    rows: TrainingRows,
+    drawn: NDArray[np.intp],
+    *,
+    alpha: float,
+    reuse: float,
+    n_candidates: int,
+) -> DecisionTreeClassifier:
+    """Return the template, an unfitted tree with its own seed, fitted to the rows drawn."""
+    times = np.bincount(drawn, minlength=len(rows.label))
+    weight = rows.weight * times
+    order, values = drawn_in_order(rows.columns, rows.order, weight)
+    tree = grow_budget_tree(
+        values,
+        order,
+        rows.label,
+        weight,
+        rows.n_classes,
+        rows.bill.things,
+        rows.bill.prices[0],
+        float(reuse),
+        float(alpha),
+        np.iinfo(np.int32).max if template.max_depth is None else template.max_depth,
+        template.min_samples_leaf,
+        n_candidates,
+        template.random_state,
+    )
+    template.tree_ = as_sklearn_tree(len(rows.columns), *tree)
+    template.n_features_in_, template.n_outputs_ = len(rows.columns), 1
+    template.n_classes_, template.classes_ = rows.n_classes, np.arange(rows.n_classes, dtype=np.float64)
+    template.max_features_ = n_candidates
+    return template
+
+
+def as_sklearn_tree(
+    n_features: int,
+    right: NDArray[np.int32],
+    feature: NDArray[np.int32],
+    threshold: Floats,
+    missing_left: NDArray[np.uint8],
+    n_rows: NDArray[np.int64],
+    counts: Floats,
+) -> Any:
+    """Return a grown tree as a scikit-learn one; the impurities it holds are Gini's, as in any random forest."""
+    empty = Tree(n_features, np.array([counts.shape[1]], dtype=np.intp), 1)
+    nodes = np.zeros(len(right), empty.__getstate__()["nodes"].dtype)
+    leaf, weight = right == -1, counts.sum(axis=1)
+    share = counts / weight[:, None]
+    nodes["left_child"] = np.where(leaf, _LEAF, np.arange(1, len(right) + 1))
+    nodes["right_child"] = np.where(leaf, _LEAF, right)
+    nodes["feature"] = np.where(leaf, _UNDEFINED, feature)
+    nodes["threshold"] = np.where(leaf, _UNDEFINED, threshold)
+    nodes["impurity"] = np.maximum(1.0 - (share**2).sum(axis=1), 0.0)
+    nodes["n_node_samples"], nodes["weighted_n_node_samples"] = n_rows, weight
+    nodes["missing_go_to_left"] = missing_left
+    return build_tree(empty, nodes, np.ascontiguousarray(share[:, None, :]))

@@ -1,0 +1,51 @@
+"""What libraries read and write only as files needs a folder for temporary ones; without it the error says so."""
+
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.cases import case
+
+from secateur.files.archive import same_forest
+from secateur.files.models import load_model, save_model
+from secateur.libraries import adapt
+
+
+@pytest.fixture
+def no_room(monkeypatch, tmp_path):
+    """Take away the folder for temporary files when called."""
+    return lambda: monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
+
+
+def test_lightgbm_models_are_read_all_the_same(no_room):
+    pytest.importorskip("lightgbm")
+    model = case("lightgbm booster, binary").model
+    forest = adapt(model).forest
+    no_room()
+    assert same_forest(adapt(model).forest, forest)
+
+
+def test_catboost_json_says_which_folder_has_no_room(no_room, tmp_path, monkeypatch):
+    catboost = pytest.importorskip("catboost")
+    X = np.arange(40.0).reshape(20, 2)
+    model = catboost.CatBoostRegressor(iterations=2, verbose=False, allow_writing_files=False).fit(X, X[:, 0])
+    file = save_model(model, tmp_path / "m.json")
+    no_room()
+    told = r"folder for temporary ones.*Make room in .*gone, or set TMPDIR"
+    with pytest.raises(OSError, match=told):
+        save_model(model, tmp_path / "n.json")
+    with pytest.raises(OSError, match=told):
+        load_model(file)
+    monkeypatch.undo()
+
+    def full(*_, **__):
+        raise catboost.CatBoostError("(Error 28: No space left on device) file.cpp:1080")
+
+    monkeypatch.setattr(model, "save_model", full)
+    with pytest.raises(OSError, match=r"Error 28: No space left.*set TMPDIR"):
+        save_model(model, tmp_path / "n.json")
+    monkeypatch.setattr(model, "save_model", lambda file, **_: Path(file).write_text('{"oblivious_trees": ['))
+    with pytest.raises(OSError, match=r"CatBoost wrote 21 bytes of it.*set TMPDIR"):  # which it does without a word
+        save_model(model, tmp_path / "n.json")
+    assert [path.name for path in tmp_path.iterdir()] == ["m.json"]

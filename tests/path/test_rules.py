@@ -1,0 +1,100 @@
+import numpy as np
+import pytest
+from sklearn.tree import DecisionTreeRegressor
+
+from secateur import prune_path
+from secateur.path.rules import certificate, choose
+
+TABLE = {
+    "n_nodes": np.array([9, 7, 5, 3, 1]),
+    "n_leaves": np.array([5, 4, 3, 2, 1]),
+    "n_trees": np.array([1, 1, 1, 1, 1]),
+    "depth": np.array([4, 3, 2, 1, 0]),
+    "n_features": np.array([3, 3, 2, 1, 0]),
+    "cost": np.array([9.0, 7.0, 5.0, 3.0, 1.0]),
+    "risk": np.array([0.1, 0.1, 0.2, 0.3, 0.9]),
+}
+LOSSES = {"loss": np.array([1.0, 0.8, 0.85, 1.01, 3.0]), "loss_se": np.full(5, 0.06)}
+EVALUATED = {**TABLE, **LOSSES}
+
+
+def test_without_limits_the_lowest_loss_wins():
+    assert choose(EVALUATED, {}, None, None) == 1
+
+
+def test_without_evaluation_the_risk_decides_and_ties_go_to_the_smaller():
+    assert choose(TABLE, {}, None, None) == 1
+
+
+def test_limits_filter_before_the_lowest_loss_wins():
+    assert choose(EVALUATED, {"max_nodes": 6}, None, None) == 2
+    assert choose(EVALUATED, {"max_depth": 1, "max_features": 1}, None, None) == 3
+
+
+def test_with_a_loss_increase_the_smallest_wins():
+    assert choose(EVALUATED, {}, 0.01, None) == 3
+    assert choose(EVALUATED, {}, 0.0, None) == 2
+    assert choose(EVALUATED, {}, 5.0, None) == 4
+
+
+def test_one_standard_error_is_counted_from_the_lowest_loss():
+    assert choose(EVALUATED, {}, None, "one_se") == 2
+
+
+def test_one_per_cent_is_counted_from_the_lowest_loss():
+    assert choose(EVALUATED, {}, None, "one_percent") == 1
+    near = {**EVALUATED, "loss": np.array([1.0, 0.8, 0.807, 0.9, 3.0])}
+    assert choose(near, {}, None, "one_percent") == 2
+
+
+def test_a_limit_nothing_satisfies_names_the_nearest_point():
+    with pytest.raises(ValueError, match=r"max_nodes=0.*nearest, point 4, has n_nodes = 1"):
+        choose(EVALUATED, {"max_nodes": 0}, None, None)
+    with pytest.raises(ValueError, match=r"nearest, point 4, has loss 3 and 1 nodes"):
+        choose(EVALUATED, {"max_nodes": 1}, 0.01, None)
+
+
+def test_a_loss_increase_needs_an_evaluated_path():
+    with pytest.raises(ValueError, match=r"Call path\.evaluate"):
+        choose(TABLE, {}, 0.01, None)
+    with pytest.raises(ValueError, match=r"Call path\.evaluate"):
+        choose(TABLE, {}, None, "one_se")
+
+
+def test_an_unknown_rule_names_the_known_ones():
+    with pytest.raises(ValueError, match="one_se"):
+        choose(EVALUATED, {}, None, "guess")
+
+
+def test_fullest_takes_the_largest_of_each_ridge_and_of_these_the_best():
+    table = {
+        "n_nodes": np.array([90, 48, 47, 30, 20, 50]),
+        "ridge": np.array([0.0, 5.0, 25.0, 25.0, 5.0, 0.0]),
+        "kept": np.array([0.0, 0.0, 0.0, 0.0, 0.0, 1.0]),
+        "cost": np.arange(6.0),
+        "loss": np.array([0.0, 0.4, 0.3, 0.1, 0.05, 0.5]),
+    }
+    assert choose(table, {"max_nodes": 50}, None) == 4
+    assert choose(table, {"max_nodes": 50}, None, "fullest") == 2
+    assert choose(table, {"max_nodes": 40}, None, "fullest") == 4
+    del table["kept"]
+    assert choose(table, {"max_nodes": 50}, None, "fullest") == 2
+
+
+def test_a_certificate_holds_for_all_of_the_budget_not_only_for_what_was_spent():
+    cost, risk = np.array([2.0, 0.0, 1.0]), np.array([0.0, 1.0, 0.6])  # of all prunings; the path misses the last
+    penalty = np.array([0.0, 0.5])
+    bound = (risk + penalty[:, None] * cost).min(axis=1)
+    proof = certificate({"cost": cost[:2], "risk": risk[:2], "penalty": penalty, "bound": bound}, 1, max_cost=1.0)
+    assert proof["max_cost"] == 1.0
+    assert proof["least_risk"] <= risk[cost <= 1.0].min()
+    assert proof["gap"] >= 1.0 - risk[cost <= 1.0].min()
+
+
+def test_the_smallest_point_within_a_risk_is_the_same_after_evaluating_on_other_rows():
+    X, y = np.arange(4.0)[:, None], np.array([0.0, 1.0, 2.0, 4.0])
+    path = prune_path(DecisionTreeRegressor(random_state=0).fit(X, y), X, y)
+    judged = path.evaluate(X, y + 100)
+    for risk in path.table["risk"]:
+        within = path.table["risk"] <= risk
+        assert judged.smallest(risk).row["n_nodes"] == path.table["n_nodes"][within].min()

@@ -1,0 +1,149 @@
+"""The dict of a report holds the numbers of the path, and what it measures is what the model does."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+from sklearn.ensemble import RandomForestRegressor
+
+import secateur as sc
+from secateur.path.rules import certificate
+from secateur.reporting import describe
+
+
+def test_the_table_is_that_of_the_path(single):
+    told = describe(single.path)
+    for name, column in single.path.table.items():
+        assert told["table"][name] == [None if x != x else x for x in column.tolist()]
+    assert told["summary"] == single.path[told["point"]].summary()
+
+
+def test_it_is_plain_json(single, ensemble, priced):
+    for made in (single, ensemble, priced):
+        told = describe(made.path, *made.choose, cost=getattr(made, "cost", None))
+        assert json.loads(json.dumps(told, allow_nan=False)) == told
+
+
+def test_limits_choose_as_select_does(ensemble):
+    assert describe(ensemble.path, max_nodes=60)["point"] == ensemble.path.select(max_nodes=60).point
+    assert describe(ensemble.path)["point"] == ensemble.path.select(rule="one_percent").point
+    assert describe(ensemble.path, point=-1)["point"] == len(ensemble.path) - 1
+    with pytest.raises(ValueError, match="No point of the path satisfies"):
+        describe(ensemble.path, max_nodes=0)
+
+
+def test_a_path_that_was_not_evaluated_is_evaluated_on_the_rows_passed(single):
+    path = sc.prune_path(single.model, *single.prune)
+    assert "loss" not in describe(path)["table"]
+    told = describe(path, *single.choose)
+    assert told["table"]["loss"] == path.evaluate(*single.choose).table["loss"].tolist()
+
+
+def test_bytes_of_the_chosen_and_of_the_unpruned_model_are_measured(ensemble):
+    told = describe(ensemble.path, max_nodes=100)
+    chosen = ensemble.path.source.n_bytes(ensemble.path[told["point"]].to_model())
+    assert told["table"]["bytes"][0] == ensemble.path.source.n_bytes(ensemble.model)
+    assert told["table"]["bytes"][told["point"]] == chosen
+
+
+def test_points_within_one_standard_error_are_counted(ensemble):
+    table, sure = ensemble.path.table, describe(ensemble.path)["sure"]
+    best = min(range(len(ensemble.path)), key=lambda k: table["loss"][k])
+    bound = table["loss"][best] + table["loss_se"][best]
+    within = [k for k in range(len(ensemble.path)) if table["loss"][k] <= bound]
+    assert (sure["best"], sure["within"]) == (best, len(within))
+    assert table["cost"][sure["cheapest"]] == min(table["cost"][k] for k in within)
+
+
+def test_the_gap_of_every_point_is_the_certified_one(priced):
+    gaps = describe(priced.path)["sure"]["gap"]
+    for point, gap in enumerate(gaps):
+        assert gap == certificate(priced.path.table, point, None)["gap"]
+
+
+def test_calibration_is_the_gap_between_told_and_true(ensemble):
+    X, y = ensemble.choose
+    weight = np.random.default_rng(0).uniform(0.5, 2, len(y))
+    told = describe(ensemble.path, X, y, sample_weight=weight)["measured"]
+    for point, found in zip(told["points"], told["calibration"], strict=True):
+        told_for = ensemble.path[point].predict_proba(X)
+        gaps = np.zeros(10)
+        for row, label, w in zip(told_for, y, weight, strict=True):
+            gaps[max(min(math.floor(row.max() * 10), 9), 0)] += w * ((row.argmax() == label) - row.max())
+        assert found == pytest.approx(np.abs(gaps).sum() / weight.sum(), abs=1e-12)
+
+
+def test_models_without_probabilities_have_no_calibration():
+    X = np.random.default_rng(0).normal(size=(80, 3))
+    model = RandomForestRegressor(3, random_state=0).fit(X[:40], X[:40, 0])
+    told = describe(sc.prune_path(model, X[40:], X[40:, 0]), X[40:], X[40:, 0])
+    assert set(told["measured"]["calibration"]) == {None}
+    assert all(time > 0 for time in told["measured"]["microseconds"])
+
+
+def test_the_chosen_the_first_and_the_last_point_are_always_measured(ensemble, monkeypatch):
+    monkeypatch.setattr("secateur.reporting.description.MOST_MEASURED", 4)
+    monkeypatch.setattr("secateur.reporting.description.MOST_TIMED", 4)
+    told = describe(ensemble.path, *ensemble.choose, point=5)["measured"]
+    last = len(ensemble.path) - 1
+    for points in (told["points"], told["timed"]):
+        assert {0, 5, last} <= set(points)
+        assert len(points) <= 4
+
+
+def test_a_model_whose_library_wants_other_rows_is_timed_by_secateur(single):
+    path = sc.prune_path(sc.as_forest(single.model), single.prune[0].to_numpy(), _codes(single.prune[1]))
+    told = describe(path, single.choose[0].to_numpy(), _codes(single.choose[1]))
+    assert told["measured"]["engine"] == ["secateur"]
+
+
+def test_rows_without_targets_are_timed_and_billed_but_not_judged(priced):
+    X, y = priced.choose
+    told = describe(priced.path, X, cost=priced.cost)["measured"]
+    whole = describe(priced.path, X, y, cost=priced.cost)["measured"]
+    assert "calibration" not in told
+    assert told["bills"] == whole["bills"]
+    assert "loss" not in describe(sc.prune_path(priced.model, *priced.prune), X)["table"]
+
+
+def test_risk_is_called_a_loss_only_where_it_is_one(single, ensemble, priced):
+    assert describe(single.path)["risk_is_loss"]  # one tree: its own loss is the model's
+    assert describe(ensemble.path)["risk_is_loss"]
+    assert not describe(priced.path)["risk_is_loss"]  # the mean of the trees' losses
+    other = single.path.evaluate(*single.choose, loss=sc.losses.LogLoss())
+    assert not describe(other)["risk_is_loss"]
+
+
+def test_baselines_must_be_evaluated(ensemble):
+    other = sc.prune_path(ensemble.model, *ensemble.prune, solver="fewer_trees")
+    with pytest.raises(ValueError, match="baseline 'fewer' has not been evaluated"):
+        describe(ensemble.path, baselines={"fewer": other})
+    other = other.evaluate(*ensemble.choose)
+    told = describe(ensemble.path, baselines={"fewer": other})["baselines"]["fewer"]
+    assert told["loss"] == other.table["loss"].tolist()
+
+
+def test_prunings_of_clones_are_told_but_not_drawn():
+    from sklearn.datasets import load_iris
+    from sklearn.ensemble import RandomForestClassifier
+
+    X, y = load_iris(return_X_y=True)
+    model = RandomForestClassifier(4, random_state=0).fit(X[::2], y[::2])
+    path = sc.prune_path(model, X[1::2], y[1::2], cost=sc.costs.FeatureCost([1, 2, 3, 4]), regrow=True)
+    told = describe(path, X[1::2], y[1::2])
+    assert told["trees"] == []
+    for point in range(0, len(path), 5):
+        feature = path[point].forest.feature
+        for number, steps in zip(told["features"]["number"], told["features"]["steps"], strict=True):
+            assert [count for start, count in steps if start <= point][-1] == (feature == number).sum()
+
+
+def _codes(names):
+    return np.unique(names, return_inverse=True)[1]
+
+
+def test_what_a_library_says_of_the_form_of_rows_is_not_passed_on(single, recwarn):
+    X, y = single.choose  # the model knows the names of columns, and is timed on rows without
+    describe(single.path, X.to_numpy(), y)
+    assert not [str(one.message) for one in recwarn if "feature names" in str(one.message)]
