@@ -78,7 +78,7 @@ class Contest:
         Methods that can aim at a number of nodes make an offer for each budget, others one for all.
         """
         for name, solver in self.solvers.items():
-            aims = isinstance(solver, str) or solver.aiming_at(max_nodes=1) != solver
+            aims = isinstance(solver, str) or solver.with_budget(max_nodes=1) != solver
             made: dict[int | None, Offer] = {}
             for budget in budgets:
                 aim = budget if aims else None

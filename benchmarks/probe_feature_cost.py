@@ -86,13 +86,13 @@ def read_problem(model: Any, X: Any, y: Any) -> Problem:
 
 def count_edges(problem: Problem) -> int:
     """Return how many features rows meet in trees, each once for a row and a tree."""
-    forest, (things, prices) = problem.forest, problem.bill
+    forest, (resources, prices) = problem.forest, problem.price_table
     split = np.flatnonzero(forest.is_split)
     place = np.full(forest.n_nodes, -1, np.int32)
     place[split] = np.arange(len(split))
     rows = (problem.sample.leaves, forest.tree_start, forest.parent, forest.feature)
     one_each = np.ones((1, prices.shape[1]), np.int64)
-    return int(kernels.price_needs(*rows, place, things, one_each, len(split)).sum())
+    return int(kernels.price_needs(*rows, place, resources, one_each, len(split)).sum())
 
 
 if __name__ == "__main__":

@@ -36,7 +36,7 @@ class Result:
     rows : list of dict
         Flat, JSON values.
     repeats : int
-        How many times each thing was measured; the median counts, unless a note says otherwise.
+        How many times each resource was measured; the median counts, unless a note says otherwise.
     notes : list of str
         What exactly is compared.
     targets : list of Target

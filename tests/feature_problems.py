@@ -6,7 +6,7 @@ import numpy as np
 from tests.strategies import all_prunings, random_forest, random_rows, walk
 
 from secateur.costs import FeatureCost
-from secateur.data.rows import Sample
+from secateur.data.rows import LocalRows
 from secateur.forest import Forest, check_forest
 from secateur.forest.routing import route
 from secateur.losses import ZeroOne
@@ -25,7 +25,7 @@ def random_problem(rng, n_trees=2, max_splits=3, n_rows=8, **facts):
         groups = {"lab": (float(rng.integers(0, 4)), list(range(int(rng.integers(1, forest.n_features + 1)))))}
     prices = rng.integers(0, 4, forest.n_features).astype(float)
     weight = rng.integers(1, 4, n_rows).astype(float) if rng.random() < 0.5 else np.ones(n_rows)
-    sample = Sample(route(forest, X), rng.integers(0, 2, (n_rows, 1)), weight)
+    sample = LocalRows(route(forest, X), rng.integers(0, 2, (n_rows, 1)), weight)
     return Problem(forest, sample, ZeroOne(), FeatureCost(prices, groups)), X
 
 
@@ -90,7 +90,7 @@ def first_tree_of_figure_1():
         n_classes=(2,),
     )
     check_forest(forest)
-    sample = Sample(route(forest, np.array([[1.0, -1.0]])), np.array([[0]]), np.ones(1))
+    sample = LocalRows(route(forest, np.array([[1.0, -1.0]])), np.array([[0]]), np.ones(1))
     return Problem(forest, sample, ZeroOne(), FeatureCost([1.0, 1.0]))
 
 

@@ -64,7 +64,7 @@ def study(data: Data, n_trees: int, depth: int, limits: tuple[int, ...]) -> tupl
     for name, solver in _SOLVERS.items():
         before = 0
         for limit in limits:
-            path = sc.prune_path(forest, X, y, solver=solver.aiming_at(max_trees=limit)).evaluate(X_val, y_val)
+            path = sc.prune_path(forest, X, y, solver=solver.with_budget(max_trees=limit)).evaluate(X_val, y_val)
             model = path.select(max_trees=limit).to_model()
             row = {**describe(data.name, name, model, X_test, y_test), "at_most": limit}
             rows += [row] if row["trees"] > before else []

@@ -83,9 +83,14 @@ def count_edges(problem: Problem) -> int:
     """Return how many features rows meet in trees, each counted once for a row and a tree."""
     from secateur import kernels
 
-    forest, bill = problem.forest, problem.bill
+    forest, price_table = problem.forest, problem.price_table
     _, listed = kernels.list_rows(
-        problem.sample.leaves, forest.tree_start, forest.parent, forest.feature, bill.things, bill.prices.shape[1]
+        problem.sample.leaves,
+        forest.tree_start,
+        forest.parent,
+        forest.feature,
+        price_table.resources,
+        price_table.prices.shape[1],
     )
     return len(listed)
 

@@ -166,7 +166,7 @@ def _read_prices(name: str, skipped: list[str]) -> PriceList | None:
 
 
 def _invented() -> PriceList:
-    """Return prices of 30 features to try things with: 1, 2 or 3, and 5 for any of the first three."""
+    """Return prices of 30 features to try resources with: 1, 2 or 3, and 5 for any of the first three."""
     return PriceList(np.arange(30), np.arange(30.0) % 3 + 1, {"first": (5.0, [0, 1, 2])})
 
 

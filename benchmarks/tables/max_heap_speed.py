@@ -154,7 +154,7 @@ def measure_paths(n_rows: int, copies: tuple[int, ...], n_leaves: int, subsample
     forest, sample = adapter.forest, read_sample(adapter, data.X, data.y)
     once = Problem(forest, sample, default_loss(forest), NodeCost())
     penalties = np.sort(MaxHeap().path(once).table["penalty"][1:])[::-1]
-    problems = {count: replace(once, evidence=sample.take(np.tile(np.arange(n_rows), count))) for count in copies}
+    problems = {count: replace(once, row_source=sample.take(np.tile(np.arange(n_rows), count))) for count in copies}
     steps = {
         "descent": {count: partial(descend, make_block(problem), penalties) for count, problem in problems.items()},
         "sums": {count: partial(make_block, problem) for count, problem in problems.items()},

@@ -11,8 +11,8 @@ import numpy as np
 
 from secateur._util.blas import one_blas_thread
 from secateur.costs import COSTS, Cost, NodeCost, SharedCost
-from secateur.data.row_source import Evidence
-from secateur.data.rows import Sample
+from secateur.data.row_source import RowSource
+from secateur.data.rows import LocalRows
 from secateur.errors import TrainingRowsWarning
 from secateur.forest import Forest
 from secateur.libraries import adapt
@@ -22,9 +22,9 @@ from secateur.path import Path, Progress, Pruned
 from secateur.path.rules import LIMITS
 from secateur.problem import Problem
 from secateur.selection.choice import choose_point
-from secateur.selection.cross_validation import Trial
+from secateur.selection.cross_validation import Fold
 from secateur.selection.regrow import regrow as regrow_on
-from secateur.selection.ridge_averaging import settle
+from secateur.selection.ridge_averaging import average_ridges
 from secateur.selection.validation import Make, Rows, Source, Validation, make_and_evaluate
 from secateur.solvers import SOLVERS, BlockDescent, Solver
 from secateur.solvers.auto import automatic
@@ -226,7 +226,7 @@ def evaluated_path(
         solver = "weakest_link"  # single trees are to speak for a row
     chosen = _solver_for(solver, adapter, cost)
     budget = _node_budget(adapter, limits.get("max_nodes"), limits.pop("max_bytes", None), saved_as)
-    chosen = chosen.aiming_at(max_nodes=budget, max_trees=max_trees, max_cost=limits.get("max_cost"))
+    chosen = chosen.with_budget(max_nodes=budget, max_trees=max_trees, max_cost=limits.get("max_cost"))
 
     rows = _source(X, y, sample_weight)
     question = _Question(chosen, cost, loss, progress, rows if regrow else None)
@@ -242,20 +242,20 @@ def evaluated_path(
         shorten,
         validation,
         remake=_settling(question, budget),
-        sums=chosen.judges_ensemble,
-        by_size=budget is not None,
+        trees_interact=chosen.uses_ensemble_loss,
+        match_by_size=budget is not None,
         rng=rng,
         progress=progress,
     )
     return path if saved_as is None else path.saved_as(saved_as)
 
 
-def _settling(question: "_Question", budget: int | None) -> Callable[[list[Trial]], Make] | None:
+def _settling(question: "_Question", budget: int | None) -> Callable[[list[Fold]], Make] | None:
     """Return how to go on when several ridges were tried within a number of nodes; None if there are not several."""
     solver = question.solver
     if budget is None or not isinstance(solver, BlockDescent) or not solver.several_ridges:
         return None
-    return lambda trials: replace(question, solver=solver.settled_on(settle(trials, budget))).ask
+    return lambda folds: replace(question, solver=solver.with_ridge(average_ridges(folds, budget))).ask
 
 
 def _source(X: Any, y: Any, sample_weight: Any) -> Source:
@@ -280,7 +280,7 @@ def _solver_for(choice: Solver | str, adapter: Adapter, cost: Cost | str | None)
     """Return the solver meant, by name or by what suits the model."""
     if isinstance(choice, str) and choice == "auto":
         return automatic(
-            adapter.forest, _from_table(cost, COSTS, "cost"), new_values=adapter.cannot_change("value") is None
+            adapter.forest, _from_table(cost, COSTS, "cost"), new_values=adapter.why_immutable("value") is None
         )
     solver: Solver = _from_table(choice, SOLVERS, "solver")
     return solver
@@ -296,53 +296,53 @@ class _Question:
     progress: Progress | None
     to_train_on: Source | None
 
-    def ask(self, adapter: Adapter, evidence: Evidence) -> Path:
+    def ask(self, adapter: Adapter, row_source: RowSource) -> Path:
         """Return the path of a model by some rows; of the rows to train on, clones see those that are among these."""
         rows = self.to_train_on
         if rows is None:
-            return self._path(adapter, evidence)
-        if not isinstance(rows, Rows) or not isinstance(evidence, Sample):
+            return self._path(adapter, row_source)
+        if not isinstance(rows, Rows) or not isinstance(row_source, LocalRows):
             raise ValueError(
                 "regrow=True trains clones of the model here, but the rows are elsewhere. Leave regrow out, or pass a "
                 "sample of the rows as arrays."
             )
-        if evidence.place is not None:
-            rows = rows.take(evidence.place)
+        if row_source.place is not None:
+            rows = rows.take(row_source.place)
         cost = _from_table(self.cost, COSTS, "cost") or self.solver.default_cost()
         if not isinstance(cost, SharedCost):
             raise ValueError(
                 "regrow=True trains clones on fewer features, which only a cost of features asks for. Pass "
                 "cost=FeatureCost(prices), or leave regrow out."
             )
-        bill = cost.bill(adapter.forest, evidence)
-        prices = np.append(bill.prices.mean(axis=0), 0.0)[bill.things].sum(axis=1)
-        return regrow_on(adapter, rows, evidence, self._path, prices)
+        price_table = cost.price_table(adapter.forest, row_source)
+        prices = np.append(price_table.prices.mean(axis=0), 0.0)[price_table.resources].sum(axis=1)
+        return regrow_on(adapter, rows, row_source, self._path, prices)
 
-    def _path(self, adapter: Adapter, evidence: Evidence) -> Path:
-        with evidence.kept() if self.solver.asks_often else nullcontext(evidence) as rows:
+    def _path(self, adapter: Adapter, row_source: RowSource) -> Path:
+        with row_source.persisted() if self.solver.many_passes else nullcontext(row_source) as rows:
             return self._path_of(adapter, rows)
 
-    def _path_of(self, adapter: Adapter, evidence: Evidence) -> Path:
+    def _path_of(self, adapter: Adapter, row_source: RowSource) -> Path:
         chosen, forest = self.solver, adapter.forest
         problem = Problem(
             forest,
-            evidence,
+            row_source,
             _loss_for(self.loss, chosen, adapter),
             _from_table(self.cost, COSTS, "cost") or chosen.default_cost() or NodeCost(),
             self.progress,
         )
-        reasons = [chosen.unsupported(problem), *(adapter.cannot_change(what) for what in chosen.changes)]
-        if forest.symmetric and not chosen.takes_levels:
+        reasons = [chosen.unsupported(problem), *(adapter.why_immutable(what) for what in chosen.changes)]
+        if forest.symmetric and not chosen.supports_symmetric:
             reasons.append(
                 "all splits of a level ask the same question in these trees, so levels stay or go as a whole. "
                 "Use weakest_link, BlockDescent(granularity='layer') or fewer_trees."
             )
-        if chosen.needs_rows and problem.no_sample:
-            reasons.append(f"it looks at rows one by one, and {problem.no_sample}")
+        if chosen.needs_rows and problem.why_no_rows:
+            reasons.append(f"it looks at rows one by one, and {problem.why_no_rows}")
         for reason in reasons:
             if reason:
                 raise ValueError(f"{type(chosen).__name__} cannot prune this: {reason}")
-        if chosen.needs_unseen_rows and isinstance(evidence, Sample) and adapter.grown_on(evidence.leaves):
+        if chosen.needs_unseen_rows and isinstance(row_source, LocalRows) and adapter.grown_on(row_source.leaves):
             warnings.warn(
                 f"{type(chosen).__name__} was given the rows the model was trained on, where it finds next to no "
                 "errors and so prunes next to nothing. Pass rows the model has not seen.",

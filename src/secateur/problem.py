@@ -7,9 +7,9 @@ from functools import cached_property, partial
 import numpy as np
 from numpy.typing import NDArray
 
-from secateur.costs import AdditiveCost, Bill, Cost, SharedCost
-from secateur.data.row_source import Evidence
-from secateur.data.rows import Sample, weight_at_nodes
+from secateur.costs import AdditiveCost, Cost, PriceTable, SharedCost
+from secateur.data.row_source import RowSource
+from secateur.data.rows import LocalRows, weight_at_nodes
 from secateur.data.targets import LARGEST
 from secateur.forest import Forest
 from secateur.forest.masks import Masks, NestedMasks
@@ -30,7 +30,7 @@ class Problem:
     Attributes
     ----------
     forest : Forest
-    evidence : Evidence
+    row_source : RowSource
         The rows; most methods ask for nothing but sums over them, which is possible wherever they are.
     loss : Loss
     cost : Cost
@@ -39,7 +39,7 @@ class Problem:
     """
 
     forest: Forest
-    evidence: Evidence
+    row_source: RowSource
     loss: Loss
     cost: Cost
     progress: Progress | None = None
@@ -51,26 +51,26 @@ class Problem:
         _check_size(self.forest)
 
     @property
-    def no_sample(self) -> str | None:
+    def why_no_rows(self) -> str | None:
         """Why rows cannot be looked at one by one, None if they can."""
-        return self.evidence.too_far
+        return self.row_source.why_not_local
 
     @cached_property
-    def sample(self) -> Sample:
-        """The rows themselves, brought here if they were elsewhere; ask for `no_sample` first."""
-        return self.evidence.here()
+    def sample(self) -> LocalRows:
+        """The rows themselves, brought here if they were elsewhere; ask for `why_no_rows` first."""
+        return self.row_source.collect()
 
     @property
     def total_weight(self) -> float:
         """What the weights of all rows add up to."""
-        return self.evidence.total_weight
+        return self.row_source.total_weight
 
     def pruned(self, decision: Decision) -> "Problem":
         """Return the same question about the pruned forest, with the rows sent through it."""
         if self.sample.rows is None:
             raise ValueError("Only the leaves of the rows are known. Pass the rows too to send them other ways.")
         forest = subforest(self.forest, decision)
-        return replace(self, forest=forest, evidence=replace(self.sample, leaves=route(forest, self.sample.rows)))
+        return replace(self, forest=forest, row_source=replace(self.sample, leaves=route(forest, self.sample.rows)))
 
     def watch(self, what: str, run: int = 0, n_runs: int = 1) -> Callable[[int, int], None] | None:
         """Return what to call as `tell(done, total)` in the course of one of several runs; None if nobody listens."""
@@ -81,22 +81,22 @@ class Problem:
 
     def weighted(self, weight: Floats) -> "Problem":
         """Return the same question with other row weights, (n_rows,)."""
-        return replace(self, evidence=replace(self.sample, weight=weight))
+        return replace(self, row_source=replace(self.sample, weight=weight))
 
     @cached_property
     def stats(self) -> NodeStats:
         """Sums of the targets over the rows at each node."""
         if self.forest.n_classes:
-            return self.evidence.total(self.forest, _class_stats)
-        shift = _said_by_roots(self.forest) if self.evidence.distant else None
-        return self.evidence.total(self.forest, partial(_value_stats, shift=shift))
+            return self.row_source.total(self.forest, _class_stats)
+        shift = _said_by_roots(self.forest) if self.row_source.is_remote else None
+        return self.row_source.total(self.forest, partial(_value_stats, shift=shift))
 
     @cached_property
     def weight(self) -> Floats:
         """Row weight that reaches each node, (n_nodes,)."""
         if self.forest.trees_predict_target:
             return self.stats.weight  # needed for the risk anyway, and one pass over the rows is cheaper than two
-        return self.evidence.total(self.forest, weight_at_nodes)
+        return self.row_source.total(self.forest, weight_at_nodes)
 
     @cached_property
     def risk(self) -> Floats:
@@ -112,7 +112,7 @@ class Problem:
         return total / self.total_weight
 
     @property
-    def no_prices(self) -> str | None:
+    def why_no_node_prices(self) -> str | None:
         """Why single nodes have no price, None if they have one."""
         if isinstance(self.cost, AdditiveCost):
             return None
@@ -124,21 +124,21 @@ class Problem:
     def prices(self) -> tuple[Floats, Floats]:
         """What each node costs as a leaf and what it costs as a split, both (n_nodes,); only of additive costs."""
         if not isinstance(self.cost, AdditiveCost):
-            raise TypeError(f"The cost {self.cost.name} is shared between nodes; ask for `no_prices` first.")
+            raise TypeError(f"The cost {self.cost.name} is shared between nodes; ask for `why_no_node_prices` first.")
         return self.cost.prices(self.forest, self.weight / self.total_weight)
 
     @cached_property
-    def bill(self) -> Bill:
+    def price_table(self) -> PriceTable:
         """What can be bought for a row, and for how much; only of shared costs."""
         if not isinstance(self.cost, SharedCost):
             raise TypeError(f"The cost {self.cost.name} is paid node by node; nothing is bought for rows.")
-        return self.cost.bill(self.forest, self.sample)
+        return self.cost.price_table(self.forest, self.sample)
 
     def costs(self, masks: Masks) -> Floats:
         """Return the cost of every point, (n_points,)."""
         if isinstance(self.cost, AdditiveCost):
             return masks.totals(self.forest, *self.prices)  # from sums that are there anyway
-        return self.cost.totals(self.forest, self.evidence, masks)
+        return self.cost.totals(self.forest, self.row_source, masks)
 
     @cached_property
     def unpruned_cost(self) -> float:
@@ -159,11 +159,11 @@ def _check_size(forest: Forest) -> None:
     )
 
 
-def _class_stats(forest: Forest, sample: Sample) -> NodeStats:
+def _class_stats(forest: Forest, sample: LocalRows) -> NodeStats:
     return class_stats(forest, sample.leaves, sample.y, sample.weight)
 
 
-def _value_stats(forest: Forest, sample: Sample, shift: Floats | None) -> NodeStats:
+def _value_stats(forest: Forest, sample: LocalRows, shift: Floats | None) -> NodeStats:
     return value_stats(forest, sample.leaves, sample.y, sample.weight, shift)
 
 

@@ -17,7 +17,7 @@ def reason_to_refuse(solver: Solver, adapter: Adapter) -> str | None:
     if reason:
         return reason
     held = {"value": "no place for the others|keeps class weights"}
-    return next((held[what] for what in solver.changes if adapter.cannot_change(what)), None)
+    return next((held[what] for what in solver.changes if adapter.why_immutable(what)), None)
 
 
 def _reason_of_the_solver(solver: Solver, forest: Forest) -> str | None:
@@ -41,5 +41,5 @@ def _reason_of_the_solver(solver: Solver, forest: Forest) -> str | None:
     elif solver.name in LEARNS_NODE_WEIGHTS:
         reasons = [(log_odds or not additive, "least squares"), (several, "one target")]
         reasons += [(solver.name == "max_heap" and not getattr(solver, "joint", False) and not bagged, "joint=True")]
-    reasons += [(forest.symmetric and not solver.takes_levels, "levels stay or go as a whole")]
+    reasons += [(forest.symmetric and not solver.supports_symmetric, "levels stay or go as a whole")]
     return next((words for found, words in reasons if found), None)

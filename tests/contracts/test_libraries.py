@@ -165,11 +165,11 @@ def test_new_values_tree_weights_and_base_are_written_or_refused(name):
         "base": adapter.forest.base + rng.uniform(0.1, 0.9, adapter.forest.n_outputs),
     }
     keep = random_keep(rng, adapter.forest)
-    holds = {what: numbers for what, numbers in new.items() if adapter.cannot_change(what) is None}
+    holds = {what: numbers for what, numbers in new.items() if adapter.why_immutable(what) is None}
     for what in set(new) - set(holds):
         with pytest.raises(ValueError, match=r"what this model cannot hold|no class fractions") as refused:
             adapter.write(Decision(keep, **{what: new[what]}))
-        assert adapter.cannot_change(what) in str(refused.value)
+        assert adapter.why_immutable(what) in str(refused.value)
     if holds:
         ours = pruned_by(adapter, Decision(keep, **holds))
         check_answers(name, ours, ours.to_model())

@@ -10,7 +10,7 @@ from tests.strategies import LINK_OUTPUTS, forests, generators, random_forest, r
 
 from secateur import Decision, subforest
 from secateur.costs import COSTS, AdditiveCost
-from secateur.data.rows import Sample
+from secateur.data.rows import LocalRows
 from secateur.forest.masks import NestedMasks, PackedMasks
 from secateur.forest.routing import raw_scores, route
 from secateur.losses import LOSSES, ClassLoss, default_loss, loss_named
@@ -32,7 +32,7 @@ def sample_for(forest, rng, n_rows):
     X = random_rows(rng, n_rows, forest.n_features)
     weight = rng.integers(0, 4, n_rows).astype(float)
     weight[0] = 1.0
-    return Sample(route(forest, X), random_target(rng, forest, n_rows), weight)
+    return LocalRows(route(forest, X), random_target(rng, forest, n_rows), weight)
 
 
 @losses
@@ -160,8 +160,8 @@ def test_a_large_mean_does_not_swamp_the_squared_error():
     leaves = route(forest, random_rows(rng, 40, forest.n_features))
     y = rng.normal(size=(40, 1))
     shifted = replace(forest, value=forest.value + 1e9)
-    small = Problem(forest, Sample(leaves, y, np.ones(40)), LOSSES["squared_error"](), COSTS["nodes"]())
-    large = Problem(shifted, Sample(leaves, y + 1e9, np.ones(40)), LOSSES["squared_error"](), COSTS["nodes"]())
+    small = Problem(forest, LocalRows(leaves, y, np.ones(40)), LOSSES["squared_error"](), COSTS["nodes"]())
+    large = Problem(shifted, LocalRows(leaves, y + 1e9, np.ones(40)), LOSSES["squared_error"](), COSTS["nodes"]())
     np.testing.assert_allclose(large.risk, small.risk, rtol=1e-6, atol=1e-6)
 
 
@@ -169,7 +169,7 @@ def test_a_large_mean_does_not_swamp_the_squared_error():
 @given(forest=forests(), rng=generators)
 def test_a_pruning_costs_the_same_in_any_kind_of_masks_and_cutting_never_costs_more(cost, forest, rng):
     X = random_rows(rng, 5, forest.n_features)
-    sample = Sample(route(forest, X), np.zeros((5, 1)), rng.uniform(0.5, 2, 5))
+    sample = LocalRows(route(forest, X), np.zeros((5, 1)), rng.uniform(0.5, 2, 5))
     removed_at = np.full(forest.n_nodes, 3, np.int32)
     for v in range(forest.n_nodes):
         if forest.parent[v] != -1:
@@ -210,7 +210,7 @@ def test_costs_count_what_their_names_say(forest, rng, n_rows):
                 met.add((row, pruned.feature[v]))
                 v = pruned.parent[v]
     expected = {"nodes": pruned.n_nodes, "leaves": pruned.n_leaves, "depth": depth, "features": len(met) / n_rows}
-    sample = Sample(leaves, np.zeros((n_rows, 1)), np.ones(n_rows))
+    sample = LocalRows(leaves, np.zeros((n_rows, 1)), np.ones(n_rows))
     whole = NestedMasks(np.ones(pruned.n_nodes, np.int32), 1)
     for name, cost in COSTS.items():
         assert cost().totals(pruned, sample, whole)[0] == pytest.approx(expected[name])

@@ -143,7 +143,7 @@ def check_cost_and_risk(solver, path, c, costs):
         for cost, column in zip(costs, columns, strict=True):
             alone = Problem(pruned, own_rows, loss, COSTS[cost]())
             assert column[point] == pytest.approx(alone.unpruned_cost), cost
-        if solver.judges_ensemble:
+        if solver.uses_ensemble_loss:
             losses = loss.rows(pruned, own_rows.scores(pruned), sample.y)
             assert path.table["risk"][point] == pytest.approx(np.average(losses, weights=sample.weight))
         elif pruned.trees_predict_target and pruned.n_trees == path.forest.n_trees:

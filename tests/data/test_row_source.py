@@ -72,7 +72,7 @@ def assert_same_path(found, expected, rtol=1e-9):
 def test_classes_in_parts_give_the_same_path(solver, how):
     problem = problem_of("classes")
     assert not solver.needs_rows
-    parts = replace(problem, evidence=parts_of(problem.sample, how))
+    parts = replace(problem, row_source=parts_of(problem.sample, how))
     assert_same_path(solver.path(parts), solver.path(problem), rtol=1e-7 if isinstance(solver, MaxHeap) else 0)
 
 
@@ -81,7 +81,7 @@ def test_classes_in_parts_give_the_same_path(solver, how):
 @pytest.mark.parametrize("kind", ["numbers", "boosted"])
 def test_numbers_in_parts_give_the_same_path(solver, how, kind):
     problem = problem_of(kind, weighted=True)
-    parts = replace(problem, evidence=parts_of(problem.sample, how))
+    parts = replace(problem, row_source=parts_of(problem.sample, how))
     reason = solver.unsupported(problem)
     assert solver.unsupported(parts) == reason
     if reason is None:
@@ -93,7 +93,7 @@ def test_numbers_in_parts_give_the_same_path(solver, how, kind):
 def test_a_cost_in_parts_is_the_same(cost, how):
     problem = replace(problem_of("classes"), cost=cost)
     masks = WeakestLink().path(problem_of("classes")).masks
-    parts = replace(problem, evidence=parts_of(problem.sample, how))
+    parts = replace(problem, row_source=parts_of(problem.sample, how))
     np.testing.assert_allclose(parts.costs(masks), problem.costs(masks), rtol=1e-12)
 
 
@@ -127,7 +127,7 @@ def test_rows_split_in_parts_are_complementary(how):
     problem = problem_of("classes")
     sample = replace(problem.sample, place=np.arange(len(problem.sample)))
     rest, share = parts_of(sample, how).split(0.25, np.random.default_rng(3))
-    assert sorted([*rest.here().place, *share.here().place]) == list(range(len(sample)))
+    assert sorted([*rest.collect().place, *share.collect().place]) == list(range(len(sample)))
     assert len(share) == round(0.25 * len(sample))
 
 
@@ -150,7 +150,7 @@ def test_questions_can_be_sent_elsewhere(tmp_path):
     prices.write_text("feature,cost\n0,1\n1,2\n2,3\n3,4\n")
     cost = pickle.dumps(FeatureCost(str(prices)))
     prices.unlink()
-    assert pickle.loads(cost).bill(problem.forest, problem.sample).prices.tolist() == [[1.0, 2.0, 3.0, 4.0]]
+    assert pickle.loads(cost).price_table(problem.forest, problem.sample).prices.tolist() == [[1.0, 2.0, 3.0, 4.0]]
 
 
 def test_a_solver_that_looks_at_rows_says_so():

@@ -151,7 +151,7 @@ def test_class_values_that_are_no_fractions_are_refused():
     for value in (adapter.forest.value * 2, adapter.forest.value + np.array([0.5, 0.25, -0.75])):
         with pytest.raises(ValueError, match="no class fractions"):
             adapter.write(Decision(keep, value=value))
-    assert "divides by their sum" in adapter.cannot_change("value")
+    assert "divides by their sum" in adapter.why_immutable("value")
 
 
 def test_new_weights_and_values_of_boosted_trees_are_stored(spark):
@@ -174,9 +174,9 @@ def test_without_any_boosted_tree_one_leaf_says_0(spark):
 
 def test_what_a_model_has_no_place_for_is_refused():
     forest, boosted = adapt(saved("forest_regression")), adapt(saved("boosted_regression"))
-    assert "no place for a tree weight" in forest.cannot_change("tree_weight")
-    assert "no place for a base" in boosted.cannot_change("base")
-    assert boosted.cannot_change("tree_weight") is None
+    assert "no place for a tree weight" in forest.why_immutable("tree_weight")
+    assert "no place for a base" in boosted.why_immutable("base")
+    assert boosted.why_immutable("tree_weight") is None
 
 
 def test_rows_may_come_in_any_order_and_in_several_files(tmp_path):

@@ -12,7 +12,7 @@ from tests.strategies import damaged, random_forest, random_rows, slow_scores
 import secateur as sc
 from secateur import Decision, subforest
 from secateur.costs import NodeCost
-from secateur.data.rows import Sample
+from secateur.data.rows import LocalRows
 from secateur.forest.routing import route
 from secateur.losses import SquaredError
 from secateur.path import PackedMasks, Path
@@ -134,7 +134,7 @@ def test_changed_values_weights_and_base_survive_saving(tmp_path):
     rng = np.random.default_rng(0)
     forest = random_forest(rng, n_trees=3)
     X = random_rows(rng, 20, forest.n_features)
-    sample = Sample(route(forest, X), rng.normal(size=(20, 1)), np.ones(20))
+    sample = LocalRows(route(forest, X), rng.normal(size=(20, 1)), np.ones(20))
     keeps = np.ones((2, forest.n_nodes), bool)
     keeps[1, : forest.tree_start[1]] = False
     values = [rng.normal(size=(int(k.sum()), 1)) for k in keeps]

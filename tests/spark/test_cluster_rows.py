@@ -118,12 +118,12 @@ def test_sums_do_not_depend_on_the_partitions(spark, how):
     assert len(there) == len(X)
     assert there.total_weight == pytest.approx(WEIGHT.sum(), rel=1e-14)
     if how == "skewed":
-        counts = sorted(there.memory.parts.values())
+        counts = sorted(there.row_counts.parts.values())
         assert len(counts) < 6
         assert counts[0] <= 4
         assert counts[-1] >= 146
     if how == 20:
-        assert len(there.memory.parts) > answers.MOST_ANSWERS
+        assert len(there.row_counts.parts) > answers.MOST_ANSWERS
 
 
 def test_more_answers_than_the_driver_adds_up_are_added_in_groups(spark, monkeypatch):
@@ -272,7 +272,7 @@ def each_number(forest, sample, number):
 
 
 def parts_of(there):
-    return [there.memory.parts[part] for part in sorted(there.memory.parts)]
+    return [there.row_counts.parts[part] for part in sorted(there.row_counts.parts)]
 
 
 def itself(forest, sample, number):
@@ -285,7 +285,7 @@ def test_parts_have_the_same_rows_and_numbers_at_every_call(spark):
     first = there.each(adapter.forest, each_number)
     assert [number for _, number in first] == list(range(len(first)))
     assert sum(n for n, _ in first) == len(X)
-    assert max(there.memory.parts) >= len(first)  # some partition before the last is empty
+    assert max(there.row_counts.parts) >= len(first)  # some partition before the last is empty
     again = there.each(adapter.forest, itself)
     assert [len(part) for part in again] == [n for n, _ in first]
     here = read_sample(adapter, X, Y, WEIGHT)
@@ -302,9 +302,9 @@ def test_another_forest_may_be_asked_about(spark):
 def test_rows_brought_here_are_those_of_the_local_sample(spark):
     adapter = classifier()
     there = ClusterSample.of(frame(spark).repartition(3), adapter, WEIGHTED)
-    assert there.distant
-    assert there.too_far is None
-    found, here = there.here(), read_sample(adapter, X, Y, WEIGHT)
+    assert there.is_remote
+    assert there.why_not_local is None
+    found, here = there.collect(), read_sample(adapter, X, Y, WEIGHT)
     assert found.rows is None
     assert found.leaves.dtype == here.leaves.dtype
     assert np.array_equal(in_order(found), in_order(here))
@@ -313,11 +313,11 @@ def test_rows_brought_here_are_those_of_the_local_sample(spark):
 def test_more_rows_than_the_driver_may_hold_are_too_far(spark):
     adapter = classifier()
     there = ClusterSample.of(frame(spark), adapter, WEIGHTED, driver_bytes=1000)
-    assert there.memory.parts is None
-    assert "150 rows with 45 bytes each for 5 trees" in there.too_far  # 5 leaves, code, weight and 3 sums
-    assert there.memory.parts is None  # known without a look at the features
+    assert there.row_counts.parts is None
+    assert "150 rows with 45 bytes each for 5 trees" in there.why_not_local  # 5 leaves, code, weight and 3 sums
+    assert there.row_counts.parts is None  # known without a look at the features
     with pytest.raises(ValueError, match="cannot be brought here: the DataFrame has 150 rows"):
-        there.here()
+        there.collect()
 
 
 def test_a_share_is_drawn_by_content_and_complementary(spark):
@@ -437,7 +437,7 @@ def test_rows_that_change_between_passes_are_noticed(spark, tmp_path):
     assert there.total(adapter.forest, n_rows) == 20
     frame(spark, X[:5], Y[:5], WEIGHT[:5]).coalesce(1).write.mode("append").parquet(where)
     moved = ClusterSample.of(spark.read.parquet(where), adapter, WEIGHTED)
-    moved.memory.n_rows = there.memory.n_rows
+    moved.row_counts.n_rows = there.row_counts.n_rows
     with pytest.raises(ValueError, match="had 20 rows before and has 25 now"):
         moved.total(adapter.forest, n_rows)
 

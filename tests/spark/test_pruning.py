@@ -11,7 +11,7 @@ from tests.models.make_spark import data
 
 import secateur as sc
 from secateur.costs import FeatureCost
-from secateur.data.rows import Sample
+from secateur.data.rows import LocalRows
 from secateur.libraries import adapt
 from secateur.libraries.spark import SavedModel
 from secateur.solvers import (
@@ -302,9 +302,9 @@ def test_rows_brought_here_are_a_sample(spark, classifier, flowers):
     from secateur.spark.pruning import SparkRows
 
     frame, names = frame_of(spark, *flowers)
-    assert isinstance(SparkRows(frame, names, near=True).sample(adapt(classifier)), Sample)
+    assert isinstance(SparkRows(frame, names, near=True).sample(adapt(classifier)), LocalRows)
     far = SparkRows(frame, names, near=True, driver_bytes=10).sample(adapt(classifier))
-    assert far.too_far is not None
+    assert far.why_not_local is not None
 
 
 def test_prices_by_row_are_for_rows_in_memory(spark, classifier, flowers):

@@ -11,7 +11,7 @@ NO_LIMIT = np.iinfo(np.int32).max
 
 
 class Node:
-    """A small random problem: values with ties and gaps, weights, prices with groups, some things bought."""
+    """A small random problem: values with ties and gaps, weights, prices with groups, some resources bought."""
 
     def __init__(self, seed):
         rng = np.random.default_rng(seed)
@@ -21,7 +21,7 @@ class Node:
             self.X[rng.random(self.X.shape) < 0.2] = np.nan
         self.label = rng.integers(0, self.n_classes, n).astype(np.int32)
         self.weight = rng.integers(1, 4, n).astype(np.float64)
-        self.things = np.column_stack(
+        self.resources = np.column_stack(
             [np.arange(n_features), np.where(rng.random(n_features) < 0.5, n_features, -1)]
         ).astype(np.int32)
         self.prices = rng.integers(0, 4, n_features + 1).astype(np.float64)
@@ -47,8 +47,8 @@ def class_counts(node, rows):
 
 
 def price_of(node, k, bought):
-    needs = [thing for thing in node.things[k] if thing != -1]
-    return sum(node.prices[thing] * (node.reuse if thing in bought else 1.0) for thing in needs)
+    needs = [resource for resource in node.resources[k] if resource != -1]
+    return sum(node.prices[resource] * (node.reuse if resource in bought else 1.0) for resource in needs)
 
 
 def searched_split(node, rows, bought, features=None):
@@ -94,7 +94,7 @@ def test_the_split_is_the_one_a_full_search_finds():
         rows = np.arange(len(node.label))
         wanted = searched_split(node, rows, set(np.flatnonzero(node.bought)))
         k, cut, nan_left = best_split(
-            values, order, 0, len(rows), node.label, node.weight, class_counts(node, rows), node.things, node.prices,
+            values, order, 0, len(rows), node.label, node.weight, class_counts(node, rows), node.resources, node.prices,
             node.bought, node.reuse, node.alpha, node.min_leaf, len(order), np.arange(len(order)),
             np.ones(1, np.uint64), np.empty(node.n_classes),
         )  # fmt: skip
@@ -122,7 +122,7 @@ def test_of_features_drawn_the_best_is_taken_and_more_are_drawn_if_none_makes_pr
         rows, n_features = np.arange(len(node.label)), len(order)
         candidates, n_wanted = np.arange(n_features), 1 + seed % 2
         k, *_ = best_split(
-            values, order, 0, len(rows), node.label, node.weight, class_counts(node, rows), node.things, node.prices,
+            values, order, 0, len(rows), node.label, node.weight, class_counts(node, rows), node.resources, node.prices,
             node.bought, node.reuse, node.alpha, node.min_leaf, n_wanted, candidates,
             np.array([2 * seed + 1], np.uint64), np.empty(node.n_classes),
         )  # fmt: skip
@@ -147,7 +147,7 @@ def searched_tree(node, rows, bought, depth, max_depth):
     if split is None:
         return here
     k, threshold, _, left = split
-    bought = bought | {int(thing) for thing in node.things[k] if thing != -1}
+    bought = bought | {int(resource) for resource in node.resources[k] if resource != -1}
     right = np.setdiff1d(rows, left)
     return [
         (k, threshold, len(rows), *counts),
@@ -163,7 +163,7 @@ def test_the_tree_is_the_one_a_full_search_grows(max_depth):
         node = Node(seed)
         order, values = node.sorted
         _, feature, threshold, _, n_rows, counts = grow_budget_tree(
-            values, order, node.label, node.weight, node.n_classes, node.things, node.prices, node.reuse, node.alpha,
+            values, order, node.label, node.weight, node.n_classes, node.resources, node.prices, node.reuse, node.alpha,
             max_depth, node.min_leaf, len(order), 0,
         )  # fmt: skip
         wanted = searched_tree(node, np.arange(len(node.label)), set(), 0, max_depth)
@@ -178,9 +178,9 @@ def test_what_is_bought_on_one_path_is_not_bought_on_another():
     label = np.array([0, 0, 1, 2], np.int32)
     order = np.argsort(X.T, axis=1, kind="stable").astype(np.int32)
     rows, values = drawn_in_order(np.ascontiguousarray(X.T), order, np.ones(4))
-    things = np.array([[0, -1], [1, -1]], np.int32)
+    resources = np.array([[0, -1], [1, -1]], np.int32)
     right, feature, *_ = grow_budget_tree(
-        values, rows, label, np.ones(4), 3, things, np.array([1.0, 1.0]), 0.0, 0.0, NO_LIMIT, 1, 2, 0
+        values, rows, label, np.ones(4), 3, resources, np.array([1.0, 1.0]), 0.0, 0.0, NO_LIMIT, 1, 2, 0
     )
     assert feature.tolist() == [0, -1, 1, -1, -1]
     assert right.tolist() == [2, -1, 4, -1, -1]
@@ -191,9 +191,9 @@ def test_a_split_that_only_peels_off_what_does_not_count_is_no_progress():
     label = np.array([0] * 5 + [1] * 5 + [2], np.int32)
     order = np.argsort(X.T, axis=1, kind="stable").astype(np.int32)
     rows, values = drawn_in_order(np.ascontiguousarray(X.T), order, np.ones(11))
-    things = np.array([[0, -1]], np.int32)
+    resources = np.array([[0, -1]], np.int32)
     _, feature, *_ = grow_budget_tree(
-        values, rows, label, np.ones(11), 3, things, np.ones(1), 1.0, 2.0, NO_LIMIT, 1, 1, 0
+        values, rows, label, np.ones(11), 3, resources, np.ones(1), 1.0, 2.0, NO_LIMIT, 1, 1, 0
     )
     assert feature.tolist() == [-1]
 

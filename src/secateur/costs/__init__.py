@@ -1,18 +1,18 @@
 """What a forest costs; `COSTS` is the table of costs."""
 
 from secateur.costs.additive import DepthCost, LeafCost, NodeCost
-from secateur.costs.base import AdditiveCost, Bill, Cost, SharedCost, needs, paid
+from secateur.costs.base import AdditiveCost, Cost, PriceTable, SharedCost, needs, paid
 from secateur.costs.features import FeatureCost
 
 __all__ = [
     "COSTS",
     "AdditiveCost",
-    "Bill",
     "Cost",
     "DepthCost",
     "FeatureCost",
     "LeafCost",
     "NodeCost",
+    "PriceTable",
     "SharedCost",
     "needs",
     "paid",

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secateur import kernels
-from secateur.data.row_source import Evidence
-from secateur.data.rows import Sample, weight_at_nodes
+from secateur.data.row_source import RowSource
+from secateur.data.rows import LocalRows, weight_at_nodes
 from secateur.forest import Forest
 from secateur.forest.masks import Masks
 
@@ -23,7 +23,7 @@ class Cost(ABC):
     name: ClassVar[str]
 
     @abstractmethod
-    def totals(self, forest: Forest, evidence: Evidence, masks: Masks) -> Floats:
+    def totals(self, forest: Forest, row_source: RowSource, masks: Masks) -> Floats:
         """Return what the forest costs at each point, for rows like these, (n_points,)."""
 
 
@@ -37,54 +37,54 @@ class AdditiveCost(Cost):
         `reach` (n_nodes,) is the share of the rows that come to each node.
         """
 
-    def totals(self, forest: Forest, evidence: Evidence, masks: Masks) -> Floats:
+    def totals(self, forest: Forest, row_source: RowSource, masks: Masks) -> Floats:
         """Return the sums of the prices."""
-        reach = evidence.total(forest, weight_at_nodes) / evidence.total_weight
+        reach = row_source.total(forest, weight_at_nodes) / row_source.total_weight
         return masks.totals(forest, *self.prices(forest, reach))
 
 
-class Bill(NamedTuple):
+class PriceTable(NamedTuple):
     """What can be bought for a row: features with a price of their own, and what features of a group share.
 
     Attributes
     ----------
-    things : (n_features, 2) int32
+    resources : (n_features, 2) int32
         What a feature needs, −1 for nothing.
-    prices : (n_rows or 1, n_things)
+    prices : (n_rows or 1, n_resources)
         For each row, or for all.
     """
 
-    things: NDArray[np.int32]
+    resources: NDArray[np.int32]
     prices: Floats
 
 
 class SharedCost(Cost):
-    """What is bought for rows, each thing once for a row, at whatever split of whatever tree needs it first."""
+    """What is bought for rows, each resource once for a row, at whatever split of whatever tree needs it first."""
 
     @abstractmethod
-    def bill(self, forest: Forest, sample: Sample) -> Bill:
+    def price_table(self, forest: Forest, sample: LocalRows) -> PriceTable:
         """Return what can be bought for the rows of the sample, and for how much."""
 
-    def totals(self, forest: Forest, evidence: Evidence, masks: Masks) -> Floats:
+    def totals(self, forest: Forest, row_source: RowSource, masks: Masks) -> Floats:
         """Return what is bought for a row at each point, on average."""
-        return evidence.total(forest, partial(self._paid, masks=masks)) / evidence.total_weight
+        return row_source.total(forest, partial(self._paid, masks=masks)) / row_source.total_weight
 
-    def _paid(self, forest: Forest, sample: Sample, masks: Masks) -> Floats:
-        return paid(forest, sample, masks, self.bill(forest, sample))
+    def _paid(self, forest: Forest, sample: LocalRows, masks: Masks) -> Floats:
+        return paid(forest, sample, masks, self.price_table(forest, sample))
 
 
-def needs(forest: Forest, sample: Sample, masks: Masks, bill: Bill) -> Iterator[NDArray[np.bool_]]:
-    """Yield for every point which things each row needs, (n_rows, n_things)."""
-    n_things = bill.prices.shape[1]
+def needs(forest: Forest, sample: LocalRows, masks: Masks, price_table: PriceTable) -> Iterator[NDArray[np.bool_]]:
+    """Yield for every point which resources each row needs, (n_rows, n_resources)."""
+    n_resources = price_table.prices.shape[1]
     for points, until in masks.lifetimes(forest):
         last = kernels.needed_until(
-            sample.leaves, forest.tree_start, forest.parent, forest.feature, until, bill.things, n_things
+            sample.leaves, forest.tree_start, forest.parent, forest.feature, until, price_table.resources, n_resources
         )
         for point in range(points.stop - points.start):
             yield last > point
 
 
-def paid(forest: Forest, sample: Sample, masks: Masks, bill: Bill) -> Floats:
+def paid(forest: Forest, sample: LocalRows, masks: Masks, price_table: PriceTable) -> Floats:
     """Return what is bought for all rows together at each point, rows counting by their weight, (n_points,)."""
     total = np.empty(masks.n_points)
     for points, until in masks.lifetimes(forest):
@@ -94,8 +94,8 @@ def paid(forest: Forest, sample: Sample, masks: Masks, bill: Bill) -> Floats:
             forest.parent,
             forest.feature,
             until,
-            bill.things,
-            bill.prices,
+            price_table.resources,
+            price_table.prices,
             sample.weight,
             points.stop - points.start,
         )

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from secateur._util.text import quoted
-from secateur.costs.base import Bill, Floats, SharedCost
+from secateur.costs.base import Floats, PriceTable, SharedCost
 from secateur.costs.price_file import read_prices
-from secateur.data.rows import Sample
+from secateur.data.rows import LocalRows
 from secateur.data.targets import LARGEST
 from secateur.forest import Forest
 from secateur.forest.masks import NestedMasks
@@ -63,7 +63,7 @@ class FeatureCost(SharedCost):
         for name, (price, _) in (self.groups or {}).items():
             _check_prices(np.array([price], np.float64), f"the price of group {name!r}")
 
-    def bill(self, forest: Forest, sample: Sample) -> Bill:
+    def price_table(self, forest: Forest, sample: LocalRows) -> PriceTable:
         """Return what can be bought for the rows of the sample, and for how much.
 
         Raises
@@ -74,17 +74,17 @@ class FeatureCost(SharedCost):
         listed, groups = self.listed
         own = _per_feature(listed, forest)[None] if self.row_prices is None else self._of_rows(forest, sample)
         priced = np.flatnonzero((own > 0).any(axis=0))
-        things = np.full((forest.n_features, 2), -1, np.int32)
-        things[priced, 0] = np.arange(len(priced))
+        resources = np.full((forest.n_features, 2), -1, np.int32)
+        resources[priced, 0] = np.arange(len(priced))
         for k, (name, (_, members)) in enumerate(groups.items()):
             places = _places(members, forest, f"Group {name!r}")
-            if (things[places, 1] != -1).any() or len(set(places)) < len(places):
+            if (resources[places, 1] != -1).any() or len(set(places)) < len(places):
                 raise ValueError(f"Group {name!r} has features that are in a group already. Name each feature once.")
-            things[places, 1] = len(priced) + k
+            resources[places, 1] = len(priced) + k
         shared = np.array([price for price, _ in groups.values()], np.float64)
         prices = np.hstack([own[:, priced], np.tile(shared, (len(own), 1))])
         _check_largest(float(prices.max(initial=0.0)))
-        return Bill(things, np.ascontiguousarray(prices))
+        return PriceTable(resources, np.ascontiguousarray(prices))
 
     def mean_price(self, model: Any, X: Any) -> float:
         """Return the average price of the distinct features that a model or Forest looks at for the rows of X."""
@@ -94,7 +94,7 @@ class FeatureCost(SharedCost):
         adapter = adapt(model)
         leaves = route(adapter.forest, adapter.rows(X))
         n_rows = leaves.shape[1]
-        sample = Sample(leaves, np.zeros((n_rows, 1)), np.ones(n_rows))
+        sample = LocalRows(leaves, np.zeros((n_rows, 1)), np.ones(n_rows))
         return float(self.totals(adapter.forest, sample, NestedMasks(np.ones(adapter.forest.n_nodes, np.int32), 1))[0])
 
     @cached_property
@@ -110,7 +110,7 @@ class FeatureCost(SharedCost):
         """Return the settings with the price file read: where this is sent the file may not be."""
         return {**self.__dict__, "listed": self.listed}
 
-    def _of_rows(self, forest: Forest, sample: Sample) -> Floats:
+    def _of_rows(self, forest: Forest, sample: LocalRows) -> Floats:
         """Return the prices of the sample's rows."""
         prices = np.asarray(self.row_prices, np.float64)
         n_rows = len(sample) if sample.place is None else int(sample.place.max(initial=-1)) + 1

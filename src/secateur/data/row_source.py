@@ -16,7 +16,7 @@ import numpy as np
 from secateur.forest import Forest
 
 if TYPE_CHECKING:
-    from secateur.data.rows import Sample
+    from secateur.data.rows import LocalRows
 
 
 class Addable(Protocol):
@@ -30,7 +30,7 @@ A = TypeVar("A", bound=Addable)
 T = TypeVar("T")
 
 
-class Evidence(ABC):
+class RowSource(ABC):
     """Rows that were routed through one forest.
 
     Questions must be picklable (functions of a module, partials, frozen dataclasses with `__call__`), and must not
@@ -47,11 +47,11 @@ class Evidence(ABC):
         """What the weights of all rows add up to."""
 
     @abstractmethod
-    def total(self, forest: Forest, ask: "Callable[[Forest, Sample], A]") -> A:
+    def total(self, forest: Forest, ask: "Callable[[Forest, LocalRows], A]") -> A:
         """Return the sum, over parts of the rows, of what `ask(forest, part)` says; parts may have any size."""
 
     @abstractmethod
-    def each(self, forest: Forest, ask: "Callable[[Forest, Sample, int], T]") -> list[T]:
+    def each(self, forest: Forest, ask: "Callable[[Forest, LocalRows, int], T]") -> list[T]:
         """Return what `ask(forest, part, number)` says of each part; they are the same rows at every call."""
 
     @abstractmethod
@@ -60,20 +60,20 @@ class Evidence(ABC):
 
     @property
     @abstractmethod
-    def too_far(self) -> str | None:
+    def why_not_local(self) -> str | None:
         """Why `here` cannot bring the rows together on this machine, or None if it can."""
 
     @abstractmethod
-    def here(self) -> "Sample":
+    def collect(self) -> "LocalRows":
         """Return all rows, on this machine."""
 
     @contextmanager
-    def kept(self) -> "Iterator[Evidence]":
+    def persisted(self) -> "Iterator[RowSource]":
         """Give the same rows for many questions: what it takes to read them is paid for once."""
         yield self
 
     @property
-    def distant(self) -> bool:
+    def is_remote(self) -> bool:
         """Whether asking for sums is better than looking at rows one by one."""
         return True
 

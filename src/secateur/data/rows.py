@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secateur.data.batches import in_memory, parts_of
-from secateur.data.row_source import A, Evidence, T, add_up
+from secateur.data.row_source import A, RowSource, T, add_up
 from secateur.data.targets import LARGEST
 from secateur.forest import Forest, Leaves
 from secateur.forest.node_sums import node_weight
@@ -21,7 +21,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Sample(Evidence):
+class LocalRows(RowSource):
     """Rows as a forest sees them: already leaves, labels already numbers.
 
     Attributes
@@ -56,9 +56,9 @@ class Sample(Evidence):
         """What the weights of all rows add up to."""
         return float(self.weight.sum())
 
-    def take(self, index: NDArray[np.intp]) -> "Sample":
+    def take(self, index: NDArray[np.intp]) -> "LocalRows":
         """Return some of the rows."""
-        return Sample(
+        return LocalRows(
             np.ascontiguousarray(self.leaves[:, index]),
             self.y[index],
             self.weight[index],
@@ -68,15 +68,15 @@ class Sample(Evidence):
             index if self.place is None else self.place[index],
         )
 
-    def total(self, forest: Forest, ask: Callable[[Forest, "Sample"], A]) -> A:
+    def total(self, forest: Forest, ask: Callable[[Forest, "LocalRows"], A]) -> A:
         """Return what is said of all rows."""
         return ask(forest, self)
 
-    def each(self, forest: Forest, ask: Callable[[Forest, "Sample", int], T]) -> list[T]:
+    def each(self, forest: Forest, ask: Callable[[Forest, "LocalRows", int], T]) -> list[T]:
         """Return what is said of the one part there is."""
         return [ask(forest, self, 0)]
 
-    def split(self, share: float, rng: np.random.Generator) -> tuple["Sample", "Sample"]:
+    def split(self, share: float, rng: np.random.Generator) -> tuple["LocalRows", "LocalRows"]:
         """Return the rows without a random share of them, and that share."""
         n_share = round(len(self) * share)
         if not 0 < n_share < len(self):
@@ -88,16 +88,16 @@ class Sample(Evidence):
         return self.take(np.sort(order[n_share:])), self.take(np.sort(order[:n_share]))
 
     @property
-    def too_far(self) -> None:
+    def why_not_local(self) -> None:
         """Nothing: they are here."""
         return None
 
-    def here(self) -> "Sample":
+    def collect(self) -> "LocalRows":
         """Return the rows themselves."""
         return self
 
     @property
-    def distant(self) -> bool:
+    def is_remote(self) -> bool:
         """No: rows can be looked at one by one."""
         return False
 
@@ -114,10 +114,10 @@ class Sample(Evidence):
 
 
 @dataclass(frozen=True, eq=False)
-class Parts(Evidence):
+class Parts(RowSource):
     """Rows in several parts, side by side in memory."""
 
-    parts: tuple[Sample, ...]
+    parts: tuple[LocalRows, ...]
 
     def __len__(self) -> int:
         return sum(map(len, self.parts))
@@ -127,11 +127,11 @@ class Parts(Evidence):
         """What the weights of all rows add up to."""
         return float(sum(part.total_weight for part in self.parts))
 
-    def total(self, forest: Forest, ask: Callable[[Forest, Sample], A]) -> A:
+    def total(self, forest: Forest, ask: Callable[[Forest, LocalRows], A]) -> A:
         """Return the sum of what is said of the parts."""
         return add_up([ask(forest, part) for part in self.parts])
 
-    def each(self, forest: Forest, ask: Callable[[Forest, Sample, int], T]) -> list[T]:
+    def each(self, forest: Forest, ask: Callable[[Forest, LocalRows, int], T]) -> list[T]:
         """Return what is said of each part."""
         return [ask(forest, part, number) for number, part in enumerate(self.parts)]
 
@@ -145,28 +145,28 @@ class Parts(Evidence):
         return Parts(rest), Parts(tuple(part.take(np.flatnonzero(mask)) for part, mask in pairs))
 
     @property
-    def too_far(self) -> None:
+    def why_not_local(self) -> None:
         """Nothing: they are in memory."""
         return None
 
-    def here(self) -> Sample:
+    def collect(self) -> LocalRows:
         """Return all rows as one sample."""
         return joined(self.parts)
 
 
-def in_parts(sample: Sample, n_parts: int) -> Parts:
+def in_parts(sample: LocalRows, n_parts: int) -> Parts:
     """Return rows in so many parts of consecutive rows, as equal as can be."""
     return Parts(tuple(sample.take(index) for index in np.array_split(np.arange(len(sample)), n_parts)))
 
 
-def joined(parts: Sequence[Sample]) -> Sample:
+def joined(parts: Sequence[LocalRows]) -> LocalRows:
     """Return the rows of several samples one after the other; what only some of them have is left out."""
 
     def stack(name: str, axis: int = 0) -> Any:
         found = [getattr(part, name) for part in parts]
         return None if any(one is None for one in found) else np.concatenate(found, axis=axis)
 
-    return Sample(
+    return LocalRows(
         stack("leaves", 1),
         stack("y"),
         stack("weight"),
@@ -177,12 +177,12 @@ def joined(parts: Sequence[Sample]) -> Sample:
     )
 
 
-def weight_at_nodes(forest: Forest, sample: Sample) -> Floats:
+def weight_at_nodes(forest: Forest, sample: LocalRows) -> Floats:
     """Return the row weight that reaches each node, (n_nodes,)."""
     return node_weight(forest, sample.leaves, sample.weight)
 
 
-def read_sample(adapter: Adapter, X: Any, y: Any, sample_weight: Any = None) -> Sample:
+def read_sample(adapter: Adapter, X: Any, y: Any, sample_weight: Any = None) -> LocalRows:
     """Route the user's rows once and check everything that came with them.
 
     A model that learned without a target is judged by its own unpruned answers, so `y` is not looked at then. `Batches`
@@ -204,7 +204,7 @@ def read_sample(adapter: Adapter, X: Any, y: Any, sample_weight: Any = None) -> 
         target = adapter.target(y)
     if len(target) != n_rows:
         raise ValueError(f"X has {n_rows} rows and y has {len(target)}; they must match. Pass y for these rows.")
-    return Sample(leaves, target, _check_weight(sample_weight, n_rows), offset, rows)
+    return LocalRows(leaves, target, _check_weight(sample_weight, n_rows), offset, rows)
 
 
 def _route(adapter: Adapter, X: Any) -> tuple[NDArray[np.floating] | None, Leaves, Floats | None]:

@@ -38,7 +38,7 @@ def majority_vote(model: Any) -> Any:
     """
     adapter = adapt(model)
     forest = adapter.forest
-    reason = adapter.cannot_change("value")
+    reason = adapter.why_immutable("value")
     if forest.link != "probability" or reason:
         raise ValueError(
             f"The trees of this {type(model).__name__} cannot be made to vote: "

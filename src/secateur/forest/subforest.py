@@ -42,10 +42,10 @@ def raises(forest: Forest, keep: NDArray[np.bool_]) -> bool:
     return not keep[above[above != -1]].all() or not keep[forest.root[kept_trees(forest, keep)]].all()
 
 
-def kept_splits(forest: Forest, keep: NDArray[np.bool_], stand_in: NDArray[np.int32]) -> NDArray[np.bool_]:
+def kept_splits(forest: Forest, keep: NDArray[np.bool_], replacement: NDArray[np.int32]) -> NDArray[np.bool_]:
     """Return which nodes are present and still have children, (n_nodes,)."""
     split = keep & forest.is_split
-    split[split] = stand_in[forest.right[split]] != -1
+    split[split] = replacement[forest.right[split]] != -1
     return split
 
 
@@ -100,20 +100,20 @@ def subforest(forest: Forest, decision: Decision) -> Forest:
         If the mask cuts through siblings, keeps an orphan, or leaves a mean without trees.
     """
     keep = decision.keep
-    stand_in = check_keep(forest, keep)
+    replacement = check_keep(forest, keep)
     changed = apply_decision(forest, decision)
     if keep.all():
         return changed
     trees = kept_trees(forest, keep)
-    split = kept_splits(forest, keep, stand_in)
+    split = kept_splits(forest, keep, replacement)
     still_split = split[keep]
     new_id = np.cumsum(keep, dtype=np.int32)
     new_id -= 1
     right = np.full(len(still_split), -1, np.int32)
-    right[still_split] = new_id[stand_in[forest.right[split]]]
+    right[still_split] = new_id[replacement[forest.right[split]]]
     feature = np.full(len(still_split), -1, np.int32)
     feature[still_split] = forest.feature[split]
-    del new_id, stand_in  # as large as the forest, and not needed for what follows
+    del new_id, replacement  # as large as the forest, and not needed for what follows
     sizes = np.add.reduceat(keep, forest.root, dtype=np.int64) if forest.n_trees else np.empty(0, np.int64)
     return replace(
         changed,
@@ -158,8 +158,8 @@ def check_keep(forest: Forest, keep: NDArray[np.bool_]) -> NDArray[np.int32]:
             f"keep has shape {keep.shape} and type {keep.dtype}; it must be one bool per node, "
             f"shape ({forest.n_nodes},). Build it from np.ones(forest.n_nodes, bool)."
         )
-    stand_in = np.empty(forest.n_nodes, np.int32)
-    broken = kernels.stand_ins(forest.right, keep, stand_in)
+    replacement = np.empty(forest.n_nodes, np.int32)
+    broken = kernels.replacements(forest.right, keep, replacement)
     if broken != -1:
         found = "is kept with only one of its sides" if keep[broken] else "is dropped but both of its sides are kept"
         raise ValueError(
@@ -176,4 +176,4 @@ def check_keep(forest: Forest, keep: NDArray[np.bool_]) -> NDArray[np.int32]:
             f"keep drops every tree, but this model is a {forest.aggregation} over trees and needs at least one. "
             "Keep the root of one tree."
         )
-    return stand_in
+    return replacement

@@ -83,7 +83,7 @@ class Adapter(ABC):
         pickle.dump(model, counter, protocol=5)
         return counter.count
 
-    def cannot_change(self, what: str) -> str | None:
+    def why_immutable(self, what: str) -> str | None:
         """Return why the model has no place for a new "value", "tree_weight" or "base", or None if it has."""
         return None
 
@@ -91,7 +91,7 @@ class Adapter(ABC):
         """Raise ValueError if the decision is no pruning or changes something the model has no place for."""
         check_keep(self.forest, decision.keep)
         for what in ("value", "tree_weight", "base"):
-            reason = self.cannot_change(what)
+            reason = self.why_immutable(what)
             if reason and getattr(decision, what) is not None:
                 raise ValueError(f"The pruning changes what this model cannot hold: {reason}")
 

@@ -132,7 +132,7 @@ def trace_path(
         "loss": problem.loss.text,
         "cost": problem.cost.name,
         "unpruned_cost": float(table["cost"][0]),
-        "made_on_rows": len(problem.evidence),
+        "made_on_rows": len(problem.row_source),
         "judges": "ensemble" if ensemble else "trees",
     }
     some = table["n_leaves"] > table["n_trees"]
@@ -143,7 +143,7 @@ def trace_path(
     unknown = np.flatnonzero(np.isnan(known)).tolist()
     if ensemble and unknown:
         ask = LossesAt(path.decisions, tuple(unknown), problem.loss)
-        known[unknown] = problem.evidence.total(forest, ask) / problem.total_weight
+        known[unknown] = problem.row_source.total(forest, ask) / problem.total_weight
     elif ensemble or changes:
         for point in unknown:
             known[point] = _risk_of(problem, path.decision(point))

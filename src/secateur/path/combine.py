@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from secateur.data.rows import Sample
+from secateur.data.rows import LocalRows
 from secateur.forest.routing import route
 from secateur.forest.subforest import Decision
 from secateur.losses import Loss
@@ -35,7 +35,7 @@ class JoinedPath(Path):
 
     parts: tuple[Path, ...] = ()
     place: NDArray[np.intp] = field(default_factory=lambda: np.empty((0, 2), np.intp))
-    routed: dict[int, tuple[Sample, Sample]] = field(default_factory=dict, repr=False)
+    routed: dict[int, tuple[LocalRows, LocalRows]] = field(default_factory=dict, repr=False)
 
     def __len__(self) -> int:
         return len(self.place)
@@ -65,7 +65,7 @@ class JoinedPath(Path):
         table = {name: column[points] for name, column in self.table.items()}
         return replace(self, table=table, place=self.place[points])
 
-    def row_losses(self, point: int, sample: Sample, loss: Loss) -> tuple[Floats, NDArray[Any]]:
+    def row_losses(self, point: int, sample: LocalRows, loss: Loss) -> tuple[Floats, NDArray[Any]]:
         """Return the loss of each row at a point, and what the model it is of says."""
         part, own = self._of(point)
         if part is self.parts[0]:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from secateur.data.rows import Sample
+from secateur.data.rows import LocalRows
 from secateur.forest import Forest
 from secateur.forest.masks import Masks
 from secateur.forest.subforest import Decision
@@ -47,11 +47,11 @@ class LossesAt:
     points: tuple[int, ...]
     loss: Loss
 
-    def __call__(self, forest: Forest, sample: Sample) -> Floats:
+    def __call__(self, forest: Forest, sample: LocalRows) -> Floats:
         """Return what these rows lose."""
         return np.array([sample.weight @ self.told(forest, sample, point)[0] for point in self.points])
 
-    def told(self, forest: Forest, sample: Sample, point: int) -> tuple[Floats, NDArray[Any]]:
+    def told(self, forest: Forest, sample: LocalRows, point: int) -> tuple[Floats, NDArray[Any]]:
         """Return the loss of each row at a point, and the label or value it is given."""
         raw = sample.scores(forest, self.decisions.at(forest, point) if point else None)
         return self.loss.rows(forest, raw, sample.y), forest.response.label(raw, forest.n_classes)
@@ -61,7 +61,7 @@ class LossesAt:
 class Compared(LossesAt):
     """Ask how the losses at some points compare with those of the unpruned forest: sums `columns_of` understands."""
 
-    def __call__(self, forest: Forest, sample: Sample) -> Floats:
+    def __call__(self, forest: Forest, sample: LocalRows) -> Floats:
         """Return the sums over these rows, (n_points, 9)."""
         reference, before = self.told(forest, sample, 0)
         weight = sample.weight

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secateur._util.blas import one_blas_thread
-from secateur.data.row_source import Evidence
-from secateur.data.rows import Sample, read_sample
+from secateur.data.row_source import RowSource
+from secateur.data.rows import LocalRows, read_sample
 from secateur.errors import InterruptedWarning
 from secateur.forest import Forest
 from secateur.forest.masks import Masks
@@ -178,7 +178,7 @@ class Path:
 
     def evaluate_sample(
         self,
-        evidence: Evidence,
+        row_source: RowSource,
         *,
         rows: str,
         loss: Loss | None = None,
@@ -192,18 +192,18 @@ class Path:
         """
         loss = loss or loss_named(self.facts["loss"])
         with one_blas_thread:
-            if isinstance(evidence, Sample):
-                columns = self._compare(evidence, loss, progress, partial)
+            if isinstance(row_source, LocalRows):
+                columns = self._compare(row_source, loss, progress, partial)
             else:
                 ask = Compared(self.decisions, tuple(range(len(self))), loss)
-                columns = columns_of(evidence.total(self.forest, ask))
+                columns = columns_of(row_source.total(self.forest, ask))
         path = self
         if columns.shape[1] < len(self):  # interrupted
             path = self.take(np.arange(columns.shape[1]))
             path = replace(path, facts={**path.facts, "interrupted": True})
-        return path.with_losses(*columns, rows=rows, n_rows=len(evidence), loss=loss.text)
+        return path.with_losses(*columns, rows=rows, n_rows=len(row_source), loss=loss.text)
 
-    def _compare(self, sample: Sample, loss: Loss, progress: Progress | None, partial: bool) -> Floats:
+    def _compare(self, sample: LocalRows, loss: Loss, progress: Progress | None, partial: bool) -> Floats:
         """Return what `compare` does of every point, (4, n_points); of the first ones only if it is interrupted."""
         unpruned = self.row_losses(0, sample, loss)
         columns: list[tuple[float, ...]] = []
@@ -220,7 +220,7 @@ class Path:
             warnings.warn(f"{message} Run again for the others.", InterruptedWarning, stacklevel=4)
         return np.array(columns).T
 
-    def row_losses(self, point: int, sample: Sample, loss: Loss) -> tuple[Floats, NDArray[Any]]:
+    def row_losses(self, point: int, sample: LocalRows, loss: Loss) -> tuple[Floats, NDArray[Any]]:
         """Return the loss of each row at a point, and what the model says of it."""
         raw = sample.scores(self.forest, self.decision(point) if point else None)
         said = self.source.decode(self.forest.response.label(raw, self.forest.n_classes))

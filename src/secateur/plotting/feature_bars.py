@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from secateur._util.text import shortened
 from secateur.costs import FeatureCost
-from secateur.data.rows import Sample
+from secateur.data.rows import LocalRows
 from secateur.forest import Forest
 from secateur.plotting._palette import GREY, LINES, new_axes
 from secateur.plotting.split_labels import feature_name
@@ -52,9 +52,9 @@ def feature_prices(forest: Forest, prices: Any) -> NDArray[np.float64]:
     cost = prices if isinstance(prices, FeatureCost) else FeatureCost(prices)
     if cost.row_prices is not None:
         return np.asarray(cost.row_prices, np.float64).mean(axis=0)
-    nobody = Sample(np.empty((forest.n_trees, 0), np.uint8), np.empty((0, 1)), np.empty(0))
-    bill = cost.bill(forest, nobody)
-    return np.append(bill.prices[0], 0.0)[bill.things].sum(axis=1)
+    nobody = LocalRows(np.empty((forest.n_trees, 0), np.uint8), np.empty((0, 1)), np.empty(0))
+    price_table = cost.price_table(forest, nobody)
+    return np.append(price_table.prices[0], 0.0)[price_table.resources].sum(axis=1)
 
 
 def _splits(forest: Forest) -> NDArray[np.int64]:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from secateur._util.text import fit_to_show
 from secateur.costs import Cost, SharedCost
-from secateur.data.rows import Sample, read_sample
+from secateur.data.rows import LocalRows, read_sample
 from secateur.forest.routing import route
 from secateur.path import Path, Pruned
 from secateur.path.combine import JoinedPath
@@ -75,13 +75,13 @@ def describe(
     return described
 
 
-def _rows(path: Path, X: Any, y: Any, sample_weight: Any) -> Sample:
+def _rows(path: Path, X: Any, y: Any, sample_weight: Any) -> LocalRows:
     """Return the rows routed; without targets they can be timed and billed, but not judged."""
     if y is not None or not path.source.supervised:
         return read_sample(path.source, X, y, sample_weight)
     rows = path.source.rows(X)
     weight = np.ones(len(rows)) if sample_weight is None else np.asarray(sample_weight, np.float64)
-    return Sample(route(path.forest, rows), np.zeros((len(rows), 1)), weight)
+    return LocalRows(route(path.forest, rows), np.zeros((len(rows), 1)), weight)
 
 
 def _chosen(path: Path, point: int | None, limits: Mapping[str, Any]) -> Pruned:
@@ -114,7 +114,7 @@ def _how_sure(path: Path) -> dict[str, Any]:
 
 
 def _measured(
-    path: Path, sample: Sample, X: Any, chosen: int, cost: Cost | None, shown: list[int], judged: bool
+    path: Path, sample: LocalRows, X: Any, chosen: int, cost: Cost | None, shown: list[int], judged: bool
 ) -> dict[str, Any]:
     """Return what the rows tell of some points; of fewer points how long a prediction takes, as that takes long."""
     always = [0, chosen, len(path) - 1]

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from secateur.costs import Bill, SharedCost, needs
-from secateur.data.rows import Sample
+from secateur.costs import PriceTable, SharedCost, needs
+from secateur.data.rows import LocalRows
 from secateur.forest.masks import NestedMasks
 from secateur.forest.subforest import check_keep, kept_splits
 from secateur.path import Path
@@ -61,18 +61,18 @@ def _steps(column: NDArray[np.int64]) -> list[tuple[int, int]]:
 
 
 def describe_bills(
-    path: Path, sample: Sample, cost: SharedCost, points: NDArray[np.intp], shown: list[int]
+    path: Path, sample: LocalRows, cost: SharedCost, points: NDArray[np.intp], shown: list[int]
 ) -> dict[str, Any]:
     """Return what the rows pay at some points: for each feature on average, and as a histogram of what a row pays."""
     forest = path.forest
-    bill = cost.bill(forest, sample)
+    price_table = cost.price_table(forest, sample)
     share = sample.weight / sample.total_weight
-    rows, things, low, high = [], [], np.inf, 0.0
-    for needed in needs(forest, sample, path.masks.take(points), bill):
-        price = (needed * bill.prices).sum(axis=1)
+    rows, resources, low, high = [], [], np.inf, 0.0
+    for needed in needs(forest, sample, path.masks.take(points), price_table):
+        price = (needed * price_table.prices).sum(axis=1)
         low, high = min(low, price.min()), max(high, price.max())
         rows.append(price)
-        things.append(share @ (needed * bill.prices))
+        resources.append(share @ (needed * price_table.prices))
     edges = np.linspace(min(low, high), high if high > low else low + 1.0, _BINS + 1)
     mean = np.array([share @ price for price in rows])
     spread = [np.quantile(price, [0.1, 0.5, 0.9]) for price in rows]
@@ -81,17 +81,17 @@ def describe_bills(
         "rows": [np.histogram(price, edges)[0].tolist() for price in rows],
         "mean": mean.tolist(),
         "quantiles": [rounded(quantiles, 6) for quantiles in spread],
-        "paid": [rounded(_by_feature(bill, thing)[shown], 6) for thing in things],
-        "price": rounded(np.append(bill.prices.mean(axis=0), 0.0)[bill.things[shown, 0]], 6),
-        "groups": [rounded(thing[_shared(bill)], 6) for thing in things],
+        "paid": [rounded(_by_feature(price_table, resource)[shown], 6) for resource in resources],
+        "price": rounded(np.append(price_table.prices.mean(axis=0), 0.0)[price_table.resources[shown, 0]], 6),
+        "groups": [rounded(resource[_shared(price_table)], 6) for resource in resources],
     }
 
 
-def _by_feature(bill: Bill, paid: NDArray[np.float64]) -> NDArray[np.float64]:
+def _by_feature(price_table: PriceTable, paid: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return what is paid for each feature itself, (n_features,)."""
-    return np.append(paid, 0.0)[bill.things[:, 0]]
+    return np.append(paid, 0.0)[price_table.resources[:, 0]]
 
 
-def _shared(bill: Bill) -> NDArray[np.integer]:
-    """Return the things that features of a group share."""
-    return np.unique(bill.things[bill.things[:, 1] != -1, 1])
+def _shared(price_table: PriceTable) -> NDArray[np.integer]:
+    """Return the resources that features of a group share."""
+    return np.unique(price_table.resources[price_table.resources[:, 1] != -1, 1])

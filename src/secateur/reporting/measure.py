@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from secateur.data.rows import Sample
+from secateur.data.rows import LocalRows
 from secateur.path import Path, Pruned
 
 _BINS = 10
@@ -15,7 +15,7 @@ _TIMED_ROWS = 1000
 _TIMED_SECONDS = 0.1
 
 
-def calibration(path: Path, sample: Sample, point: int) -> float | None:
+def calibration(path: Path, sample: LocalRows, point: int) -> float | None:
     """Return by how much the share of right labels differs from the probability told for them, on average.
 
     The expected calibration error of ten equal bins of the probability of the label told. None where a model tells no

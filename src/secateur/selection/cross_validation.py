@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from secateur.data.row_source import Evidence
+from secateur.data.row_source import RowSource
 from secateur.errors import InterruptedWarning
 from secateur.path import NestedMasks, Path, Progress
 
@@ -19,45 +19,45 @@ _TIE = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
-class Trial:
+class Fold:
     """A path made without some rows, of the same model or of a clone of it, and those rows."""
 
     path: Path
-    judging: Evidence
+    judging: RowSource
 
 
 def judge(
     whole: Path,
     shorten: Callable[[Path], Path],
-    trials: Iterable[Trial],
+    folds: Iterable[Fold],
     n_trials: int,
     *,
-    by_size: bool,
+    match_by_size: bool,
     rows: str,
     progress: Progress | None = None,
 ) -> Path:
     """Return the path, shortened, with the losses its points had in the trials; `rows` says in words on which rows.
 
-    A point is matched with the point of a trial that the same choice would give: the same penalty, or `by_size`, where
-    a number of nodes is aimed at, the same number of nodes. Ctrl-C ends the trials, not the judging: it goes by those
-    done so far, if there are any, and says so in the facts and a warning.
+    A point is matched with the point of a trial that the same choice would give: the same penalty, or `match_by_size`,
+    where a number of nodes is aimed at, the same number of nodes. Ctrl-C ends the trials, not the judging: it goes by
+    those done so far, if there are any, and says so in the facts and a warning.
     """
     path = shorten(whole)
     penalty = path.table["penalty"]
     if isinstance(whole.masks, NestedMasks):
         penalty = _typical_penalty(penalty, whole.table["penalty"])
     power = np.array([[1], [2], [1], [2]])  # losses and shares add up, and so do the squares of their standard errors
-    tried: list[_Tried] = []
+    tried: list[_FoldResult] = []
     try:
-        for trial in trials:
-            if trial.path.facts.get("interrupted"):
+        for fold in folds:
+            if fold.path.facts.get("interrupted"):
                 break  # half a path would be matched with points it does not have
-            match = _matching_points(path, penalty, trial.path, by_size)
+            match = _matching_points(path, penalty, fold.path, match_by_size)
             matched, place = np.unique(np.concatenate([[0], match]), return_inverse=True)
-            judged = trial.path.take(matched).evaluate_sample(trial.judging, rows="some rows")
+            judged = fold.path.take(matched).evaluate_sample(fold.judging, rows="some rows")
             columns = [judged.table[name][place[1:]] for name in ("loss", "loss_se", "changed", "increase_se")]
-            sums = (trial.judging.total_weight * np.array(columns)) ** power
-            tried.append(_Tried(sums, trial.judging.total_weight, len(trial.judging)))
+            sums = (fold.judging.total_weight * np.array(columns)) ** power
+            tried.append(_FoldResult(sums, fold.judging.total_weight, len(fold.judging)))
             if progress:
                 progress(len(tried), n_trials, "trying on other rows")
     except KeyboardInterrupt:
@@ -72,12 +72,12 @@ def judge(
     if len(tried) < n_trials:
         rows = f"{rows}, {len(tried)} of {n_trials} rounds"
         path = replace(path, facts={**path.facts, "interrupted": True})
-    if by_size and "ridge" in path.table:
+    if match_by_size and "ridge" in path.table:
         path = replace(path, facts={**path.facts, "aimed": True})
     return path.with_losses(loss, np.sqrt(variance), changed, np.sqrt(increase), rows=rows, n_rows=n_rows)
 
 
-class _Tried(NamedTuple):
+class _FoldResult(NamedTuple):
     """What a trial told, to be added up."""
 
     sums: Floats
@@ -96,11 +96,11 @@ def _typical_penalty(penalty: Floats, critical: Floats) -> Floats:
         return np.where(penalty > 0, np.sqrt(penalty) * np.sqrt(np.maximum(after, 0.0)), (penalty + after) / 2)
 
 
-def _matching_points(path: Path, penalty: Floats, theirs: Path, by_size: bool) -> NDArray[np.intp]:
+def _matching_points(path: Path, penalty: Floats, theirs: Path, match_by_size: bool) -> NDArray[np.intp]:
     """Return for each point of `path` the point of a clone's path that the same choice would give."""
     if "ridge" in path.table:
         apart = np.abs(np.log(np.nan_to_num(penalty, nan=1.0)[:, None] / theirs.table["penalty"]))
-        if by_size:
+        if match_by_size:
             apart = _ratio_of_nodes(path, theirs) + _TIE * apart
         for name in ("ridge", "kept"):
             apart[path.table[name][:, None] != theirs.table[name]] = np.inf

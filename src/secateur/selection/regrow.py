@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from secateur.data.rows import Sample
+from secateur.data.rows import LocalRows
 from secateur.forest import Forest
 from secateur.forest.node_sums import node_weight
 from secateur.libraries import adapt
@@ -20,7 +20,11 @@ STAGES = (0.6, 0.35, 0.2, 0.1, 0.05)
 
 
 def regrow(
-    adapter: Adapter, rows: Rows, sample: Sample, make: Callable[[Adapter, Sample], Path], prices: NDArray[np.float64]
+    adapter: Adapter,
+    rows: Rows,
+    sample: LocalRows,
+    make: Callable[[Adapter, LocalRows], Path],
+    prices: NDArray[np.float64],
 ) -> JoinedPath:
     """Return the path of a model and of clones of it, trained on the same rows and on ever fewer features.
 
@@ -32,7 +36,7 @@ def regrow(
     adapter : Adapter
     rows : Rows
         What the clones are trained on.
-    sample : Sample
+    sample : LocalRows
         The same, as the model sees them.
     make : callable
         Prunes a model.
@@ -106,7 +110,7 @@ def most_worthy(
     return frozenset(taken)
 
 
-def importance(forest: Forest, sample: Sample) -> NDArray[np.float64]:
+def importance(forest: Forest, sample: LocalRows) -> NDArray[np.float64]:
     """Return by how much splits by each feature move what rows are told, squared and summed over rows and trees."""
     at = node_weight(forest, sample.leaves, sample.weight)
     split = np.flatnonzero(forest.is_split)

@@ -15,15 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secateur.data.batches import Batches
-from secateur.data.row_source import Evidence
-from secateur.data.rows import Sample, read_sample
+from secateur.data.row_source import RowSource
+from secateur.data.rows import LocalRows, read_sample
 from secateur.errors import TrainingRowsWarning
 from secateur.libraries import adapt
 from secateur.libraries.adapter import Adapter
 from secateur.path import Path, Progress
-from secateur.selection.cross_validation import Trial, judge
+from secateur.selection.cross_validation import Fold, judge
 
-Make = Callable[[Adapter, Evidence], Path]
+Make = Callable[[Adapter, RowSource], Path]
 """What makes a path of a model by some rows."""
 Validation = float | NDArray[np.bool_] | tuple[Any, ...] | Literal["auto", "oob", "refit", "cv"] | None
 
@@ -42,7 +42,7 @@ class Source(ABC):
     """The user's rows as they came, wherever they are."""
 
     @abstractmethod
-    def sample(self, adapter: Adapter) -> Evidence:
+    def sample(self, adapter: Adapter) -> RowSource:
         """Return them routed."""
 
     @abstractmethod
@@ -73,7 +73,7 @@ class Rows(Source):
 
         return Rows(pick(self.X), pick(self.y), pick(self.weight), index)
 
-    def sample(self, adapter: Adapter) -> Sample:
+    def sample(self, adapter: Adapter) -> LocalRows:
         """Return them routed."""
         return replace(read_sample(adapter, self.X, self.y, self.weight), place=self.place)
 
@@ -89,18 +89,19 @@ def make_and_evaluate(
     shorten: Callable[[Path], Path],
     validation: Validation,
     *,
-    remake: Callable[[list[Trial]], Make] | None = None,
-    sums: bool,
-    by_size: bool,
+    remake: Callable[[list[Fold]], Make] | None = None,
+    trees_interact: bool,
+    match_by_size: bool,
     rng: np.random.Generator,
     progress: Progress | None = None,
 ) -> Path:
     """Return the path `make` makes and `shorten` shortens, evaluated as `validation` says.
 
-    `sums` says that trees were fitted to each other, so that one cannot speak without the others, as out-of-bag trees
-    would. Some of the rows are then held out for choosing only: the path returned is made on all rows. `by_size` says
-    that a number of nodes is aimed at, so that points of as many nodes stand for each other. Where rows are held out,
-    or clones made, `remake` may see paths of all but these first, and say how to make those that count.
+    `trees_interact` says that trees were fitted to each other, so that one cannot speak without the others, as
+    out-of-bag trees would. Some of the rows are then held out for choosing only: the path returned is made on all rows.
+    `match_by_size` says that a number of nodes is aimed at, so that points of as many nodes stand for each other. Where
+    rows are held out, or clones made, `remake` may see paths of all but these first, and say how to make those that
+    count.
 
     Raises
     ------
@@ -110,7 +111,7 @@ def make_and_evaluate(
     sample = rows.sample(adapter)
     way = validation
     if isinstance(way, str) and way == "auto":
-        way = _automatic(adapter, rows, sample, sums)
+        way = _automatic(adapter, rows, sample, trees_interact)
     if isinstance(way, str) and way in _FOLDS_OF:
         if not isinstance(rows, Rows):
             raise ValueError(
@@ -120,39 +121,41 @@ def make_and_evaluate(
         rounds = _clones(adapter, rows, len(sample), way, rng)
         if remake is not None:
             rounds = list(rounds)
-            make = remake([one.whole_trial(make) for one in rounds])
+            make = remake([one.whole_fold(make) for one in rounds])
         n_clones = _FOLDS_OF[way][1]
-        whole, trials = make(adapter, sample), (one.trial(make) for one in rounds)
-        judged = judge(whole, shorten, trials, n_clones, by_size=by_size, rows=_JUDGED_BY[way], progress=progress)
+        whole, folds = make(adapter, sample), (one.fold(make) for one in rounds)
+        judged = judge(
+            whole, shorten, folds, n_clones, match_by_size=match_by_size, rows=_JUDGED_BY[way], progress=progress
+        )
         return replace(judged, facts={**judged.facts, "clones": n_clones})
-    if isinstance(way, str) and way == "oob" and sums:
+    if isinstance(way, str) and way == "oob" and trees_interact:
         raise ValueError(
             "validation='oob' lets single trees speak for a row, but this solver fits trees to each other. "
             "Use validation='refit', 'cv' or (X_val, y_val)."
         )
     making, judging, which = _rows_to_use(adapter, rows, sample, way, rng)
-    if sums and isinstance(way, float | np.ndarray):
-        alone = _Round(adapter, making, judging)
-        trial = alone.trial(make)
-        if remake is not None and not trial.path.facts.get("interrupted"):
-            make = remake([trial])
-            trial = alone.trial(make)
-        if trial.path.facts.get("interrupted"):  # a choice from what there is, rather than starting on all rows
-            return shorten(trial.path).evaluate_sample(judging, rows=which, progress=progress, partial=True)
+    if trees_interact and isinstance(way, float | np.ndarray):
+        alone = _FoldRows(adapter, making, judging)
+        fold = alone.fold(make)
+        if remake is not None and not fold.path.facts.get("interrupted"):
+            make = remake([fold])
+            fold = alone.fold(make)
+        if fold.path.facts.get("interrupted"):  # a choice from what there is, rather than starting on all rows
+            return shorten(fold.path).evaluate_sample(judging, rows=which, progress=progress, partial=True)
         which += ", by a pruning of the others"
         whole = make(adapter, sample)
-        return judge(whole, shorten, [trial], 1, by_size=by_size, rows=which, progress=progress)
+        return judge(whole, shorten, [fold], 1, match_by_size=match_by_size, rows=which, progress=progress)
     return shorten(make(adapter, making)).evaluate_sample(judging, rows=which, progress=progress, partial=True)
 
 
 def _rows_to_use(
-    adapter: Adapter, rows: Source, sample: Evidence, way: Validation, rng: np.random.Generator
-) -> tuple[Evidence, Evidence, str]:
+    adapter: Adapter, rows: Source, sample: RowSource, way: Validation, rng: np.random.Generator
+) -> tuple[RowSource, RowSource, str]:
     """Return the rows to make the path on, the rows to choose by, and what to call the latter."""
     if isinstance(way, tuple):
         return sample, rows.others(way).sample(adapter), "the validation rows"
     if isinstance(way, np.ndarray) or way == "oob":
-        if not isinstance(sample, Sample):
+        if not isinstance(sample, LocalRows):
             raise ValueError(
                 f"validation={'a mask' if isinstance(way, np.ndarray) else way!r} looks at rows one by one, but they "
                 "are elsewhere. Use a share of them, such as 0.25, or other rows."
@@ -168,15 +171,15 @@ def _rows_to_use(
     return *sample.split(way, rng), f"a random share of {way:g} of the rows passed"
 
 
-def _automatic(adapter: Adapter, rows: Source, sample: Evidence, sums: bool) -> Validation:
+def _automatic(adapter: Adapter, rows: Source, sample: RowSource, trees_interact: bool) -> Validation:
     """Return out-of-bag rows if these are the training rows of bagged trees, else a share; so of rows elsewhere.
 
     Where trees are fitted to each other, training rows are judged by clones refitted without them: held-out leaf
     values alone would not do, as the splits have seen the rows. One clone does if a quarter of the rows is many.
     """
-    if not isinstance(rows, Rows) or not isinstance(sample, Sample):
+    if not isinstance(rows, Rows) or not isinstance(sample, LocalRows):
         return _SHARE
-    if sums:
+    if trees_interact:
         can_refit = adapter.supervised and adapter.can_refit and not isinstance(rows.X, Batches)
         if not (can_refit and adapter.grown_on(sample.leaves)):
             return _SHARE
@@ -186,8 +189,8 @@ def _automatic(adapter: Adapter, rows: Source, sample: Evidence, sums: bool) -> 
     return "oob" if bagged and adapter.grown_on(sample.leaves) else _SHARE
 
 
-def _warn_of_training_rows(adapter: Adapter, sample: Evidence) -> None:
-    if adapter.supervised and isinstance(sample, Sample) and adapter.grown_on(sample.leaves):
+def _warn_of_training_rows(adapter: Adapter, sample: RowSource) -> None:
+    if adapter.supervised and isinstance(sample, LocalRows) and adapter.grown_on(sample.leaves):
         warnings.warn(
             "X looks like the rows the model was trained on; a model's loss there says little about other rows, so the "
             "choice may prune too little or too much. Pass rows it has not seen, or validation='cv' to refit clones.",
@@ -196,7 +199,7 @@ def _warn_of_training_rows(adapter: Adapter, sample: Evidence) -> None:
         )
 
 
-def _split_by(sample: Sample, mask: NDArray[np.bool_]) -> tuple[Sample, Sample]:
+def _split_by(sample: LocalRows, mask: NDArray[np.bool_]) -> tuple[LocalRows, LocalRows]:
     """Return rows to make a path on, and those of the mask to choose by."""
     if mask.shape != (len(sample),) or mask.dtype != bool or mask.all() or not mask.any():
         raise ValueError(
@@ -206,7 +209,7 @@ def _split_by(sample: Sample, mask: NDArray[np.bool_]) -> tuple[Sample, Sample]:
     return sample.take(np.flatnonzero(~mask)), sample.take(np.flatnonzero(mask))
 
 
-def _out_of_bag(adapter: Adapter, sample: Sample) -> Sample:
+def _out_of_bag(adapter: Adapter, sample: LocalRows) -> LocalRows:
     """Return the rows that some tree has not seen, each with the trees that may speak for it."""
     drawn = adapter.in_bag(len(sample))
     if drawn is None or not adapter.grown_on(sample.leaves):
@@ -225,26 +228,26 @@ def _out_of_bag(adapter: Adapter, sample: Sample) -> Sample:
 
 
 @dataclass(frozen=True, eq=False)
-class _Round:
+class _FoldRows:
     """A model, rows to prune it by, and others to judge the path by."""
 
     adapter: Adapter
-    making: Evidence
-    judging: Evidence
+    making: RowSource
+    judging: RowSource
 
-    def trial(self, make: Make) -> Trial:
+    def fold(self, make: Make) -> Fold:
         """Return the path, with the rows to judge it by."""
-        return Trial(make(self.adapter, self.making), self.judging)
+        return Fold(make(self.adapter, self.making), self.judging)
 
-    def whole_trial(self, make: Make) -> Trial:
+    def whole_fold(self, make: Make) -> Fold:
         """Return the same, and do not go on after Ctrl-C: half a path says little of what was not tried."""
-        trial = self.trial(make)
-        if trial.path.facts.get("interrupted"):
+        fold = self.fold(make)
+        if fold.path.facts.get("interrupted"):
             raise KeyboardInterrupt
-        return trial
+        return fold
 
 
-def _clones(adapter: Adapter, rows: Rows, n_rows: int, way: str, rng: np.random.Generator) -> Iterable[_Round]:
+def _clones(adapter: Adapter, rows: Rows, n_rows: int, way: str, rng: np.random.Generator) -> Iterable[_FoldRows]:
     """Yield clones refitted on all folds but one, with these and that one: of five folds all, or of four the first."""
     n_folds, used = _FOLDS_OF[way]
     if n_rows < n_folds:
@@ -253,7 +256,7 @@ def _clones(adapter: Adapter, rows: Rows, n_rows: int, way: str, rng: np.random.
     for fold in range(used):
         inside, outside = (rows.take(np.flatnonzero(chosen)) for chosen in (fold_of != fold, fold_of == fold))
         clone = adapt(adapter.refit(inside.X, inside.y, inside.weight))
-        yield _Round(clone, inside.sample(clone), outside.sample(clone))
+        yield _FoldRows(clone, inside.sample(clone), outside.sample(clone))
 
 
 def holdout_size(epsilon: float, delta: float, n_prunings: int) -> int:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from secateur.costs import Bill
+from secateur.costs import PriceTable
 from secateur.forest.routing import leaf_type, raw_scores
 from secateur.kernels.serving.lazy_routing import ASKED, NOTHING, THERE, TOO_DEAR, next_column, walk
 from secateur.serving.plan import Plan, Terms
@@ -15,19 +15,19 @@ from secateur.serving.results import CAPPED, COMPLETE, DECIDED, FAILED, OPEN
 Places = NDArray[np.intp]
 
 
-class Basket:
+class BatchState:
     """Some rows, each with its purchases. `wanted` says what to fetch, `put` takes it, until nothing is wanted."""
 
-    def __init__(self, plan: Plan, terms: Terms, bill: Bill, n_rows: int) -> None:
+    def __init__(self, plan: Plan, terms: Terms, price_table: PriceTable, n_rows: int) -> None:
         n_columns, forest = plan.columns.n_columns, plan.forest
-        self.plan, self.terms, self.bill = plan, terms, bill
+        self.plan, self.terms, self.price_table = plan, terms, price_table
         self.X = np.full((n_rows, forest.n_features), np.nan, forest.input_dtype)
         self.state = np.zeros((n_rows, n_columns), np.uint8)
         start = plan.start(terms)
         self.at, self.waits = np.tile(start.at, (n_rows, 1)), np.tile(start.waits, (n_rows, 1))
         self.gain = np.tile(start.gain, (n_rows, 1))
         self.least, self.most = np.tile(start.least, (n_rows, 1)), np.tile(start.most, (n_rows, 1))
-        self.owned = np.zeros((n_rows, bill.prices.shape[1]), bool)
+        self.owned = np.zeros((n_rows, price_table.prices.shape[1]), bool)
         self.paid = np.zeros(n_rows)
         self.order = np.full((n_rows, n_columns), -1, np.int16)
         self.count = np.zeros(n_rows, np.int16)
@@ -63,8 +63,8 @@ class Basket:
             self.state,
             self.waits,
             self.gain,
-            self.bill.things,
-            self.bill.prices,
+            self.price_table.resources,
+            self.price_table.prices,
             self.owned,
             self.paid,
             np.inf if self.terms.max_cost is None else self.terms.max_cost,
@@ -73,11 +73,11 @@ class Basket:
         return wanted
 
     def _charge(self, column: int, places: Places) -> None:
-        for thing in self.bill.things[column]:
-            if thing != -1:
-                new = places[~self.owned[places, thing]]
-                self.paid[new] += self.bill.prices[new if len(self.bill.prices) > 1 else 0, thing]
-                self.owned[new, thing] = True
+        for resource in self.price_table.resources[column]:
+            if resource != -1:
+                new = places[~self.owned[places, resource]]
+                self.paid[new] += self.price_table.prices[new if len(self.price_table.prices) > 1 else 0, resource]
+                self.owned[new, resource] = True
 
     def put(self, column: int, places: Places, missing: NDArray[np.bool_]) -> None:
         """Note that a column has come for some rows, though its value may be missing."""
@@ -101,7 +101,7 @@ class Basket:
 
     def raw(self) -> NDArray[np.floating]:
         """Return the sums, of the trees as far as they came, (n_rows, n_outputs)."""
-        forest = self.plan.stand_in
+        forest = self.plan.replacement
         leaves = np.ascontiguousarray((self.at - forest.root[None]).T, dtype=leaf_type(forest))
         return raw_scores(forest, leaves)
 

@@ -199,7 +199,7 @@ def is_missing(value: Any) -> bool:
     """Return whether a value is None, NaN, or what pandas has for these."""
     try:
         return value is None or bool(value != value)
-    except (TypeError, ValueError):  # pandas.NA is not even unequal to itself, and arrays are many things at once
+    except (TypeError, ValueError):  # pandas.NA is not even unequal to itself, and arrays are many resources at once
         return type(value).__name__ == "NAType"
 
 

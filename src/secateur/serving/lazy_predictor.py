@@ -9,10 +9,10 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from secateur.costs import Bill, FeatureCost, SharedCost
+from secateur.costs import FeatureCost, PriceTable, SharedCost
 from secateur.libraries import adapt
 from secateur.libraries.adapter import Adapter
-from secateur.serving.batch import Basket, Outcome
+from secateur.serving.batch import BatchState, Outcome
 from secateur.serving.encoding import Encoder
 from secateur.serving.feature_columns import Purchasable, purchasable
 from secateur.serving.plan import Options, Plan, Terms
@@ -113,8 +113,8 @@ class LazyPredictor:
         return Intake(Encoder(self.adapter, self._columns, self.example), self.features)
 
     @cached_property
-    def _bill(self) -> Bill:
-        return self.plan.bill(1 if self.row_prices is None else len(self.row_prices))
+    def _bill(self) -> PriceTable:
+        return self.plan.price_table(1 if self.row_prices is None else len(self.row_prices))
 
     @property
     def row_prices(self) -> Any:
@@ -138,9 +138,9 @@ class LazyPredictor:
 
     def full_price(self, n_rows: int = 1) -> NDArray[np.float64]:
         """Return what rows cost for which every feature is bought that any split looks at, (n_rows,)."""
-        bill = self.plan.bill(n_rows)
-        things = np.unique(bill.things[np.unique(self.plan.asks[self.plan.forest.is_split])])
-        return np.broadcast_to(bill.prices[:, things[things >= 0]].sum(axis=1), (n_rows,))
+        price_table = self.plan.price_table(n_rows)
+        resources = np.unique(price_table.resources[np.unique(self.plan.asks[self.plan.forest.is_split])])
+        return np.broadcast_to(price_table.prices[:, resources[resources >= 0]].sum(axis=1), (n_rows,))
 
     def predict_one(self, get: Callable[[Feature], Any], *, row: int = 0, **terms: Unpack[Options]) -> Answer:
         """Return the prediction for one row, `get(feature)` being called for each feature needed, once.
@@ -152,11 +152,11 @@ class LazyPredictor:
         FeatureUnavailableError
             If a value cannot be had and there is no rule for that, unless missing="report".
         """
-        basket = self._basket(Terms(**terms), row)
-        while step := list(basket.wanted()):
+        batch = self._basket(Terms(**terms), row)
+        while step := list(batch.wanted()):
             for column, _ in step:
-                self._intake.take_one(basket, column, _outcome(get, self.features[column]))
-        return self._answers([basket.outcome()])[0]
+                self._intake.take_one(batch, column, _outcome(get, self.features[column]))
+        return self._answers([batch.outcome()])[0]
 
     async def predict_one_async(
         self, get: Callable[[Feature], Awaitable[Any]], *, row: int = 0, at_once: int = 1, **terms: Unpack[Options]
@@ -167,12 +167,12 @@ class LazyPredictor:
         that waiting is all that is saved or lost; with "label" or a cap, more may be bought than one by one.
         """
         _check_count(at_once, "at_once")
-        basket = self._basket(Terms(**terms), row)
-        while columns := _several(basket, at_once):
+        batch = self._basket(Terms(**terms), row)
+        while columns := _several(batch, at_once):
             asked = [_await_outcome(get, self.features[column]) for column in columns]
             for column, found in zip(columns, await asyncio.gather(*asked), strict=True):
-                self._intake.take_one(basket, column, found)
-        return self._answers([basket.outcome()])[0]
+                self._intake.take_one(batch, column, found)
+        return self._answers([batch.outcome()])[0]
 
     def predict(
         self, source: Any, rows: Sequence[Any] | None = None, *, batch_size: int | None = None, **terms: Unpack[Options]
@@ -200,19 +200,19 @@ class LazyPredictor:
         names = row_names(asked, rows)
         if hasattr(asked, "check"):
             asked.check(self.features_used, names)
-        bill = self.plan.bill(len(names))
+        price_table = self.plan.price_table(len(names))
         cells = self.plan.forest.n_trees + self.plan.forest.n_features + 4 * self._columns.n_columns
         step = batch_size or max(1, _CELLS // max(cells, 1))
         outcomes = []
         for first in range(0, len(names), step):
             some = names[first : first + step]
-            prices = bill.prices[first : first + step] if len(bill.prices) > 1 else bill.prices
-            basket = Basket(self.plan, agreed, Bill(bill.things, prices), len(some))
-            self._shop(basket, asked, some)
-            outcomes.append(basket.outcome())
+            prices = price_table.prices[first : first + step] if len(price_table.prices) > 1 else price_table.prices
+            batch = BatchState(self.plan, agreed, PriceTable(price_table.resources, prices), len(some))
+            self._shop(batch, asked, some)
+            outcomes.append(batch.outcome())
         return self._answers(outcomes)
 
-    def _basket(self, terms: Terms, row: int) -> Basket:
+    def _basket(self, terms: Terms, row: int) -> BatchState:
         """Return a basket for one row."""
         self.plan.check(terms)
         prices = self._bill.prices
@@ -222,17 +222,17 @@ class LazyPredictor:
                     f"row is {row}, but there are prices for rows 0 to {len(prices) - 1}. Name one of them."
                 )
             prices = prices[row : row + 1]
-        return Basket(self.plan, terms, Bill(self._bill.things, prices), 1)
+        return BatchState(self.plan, terms, PriceTable(self._bill.resources, prices), 1)
 
-    def _shop(self, basket: Basket, source: FeatureSource, names: NDArray[Any]) -> None:
+    def _shop(self, batch: BatchState, source: FeatureSource, names: NDArray[Any]) -> None:
         """Buy for all rows what they need."""
-        while step := list(basket.wanted()):
+        while step := list(batch.wanted()):
             for column, places in step:
                 try:
                     found = source.fetch(self.features[column], names[places])
                 except Exception as error:
                     found = [error] * len(places)
-                self._intake.take(basket, column, places, found, names)
+                self._intake.take(batch, column, places, found, names)
 
     def _answers(self, outcomes: list[Outcome]) -> Answers:
         """Return what has become of the rows of all batches."""
@@ -258,10 +258,10 @@ def _check_count(count: int, what: str) -> None:
         raise ValueError(f"{what} is {count}; a number of at least 1 is needed.")
 
 
-def _several(basket: Basket, at_once: int) -> list[int]:
+def _several(batch: BatchState, at_once: int) -> list[int]:
     """Return up to so many columns to buy for the one row of a basket, the best first."""
     columns: list[int] = []
-    while len(columns) < at_once and (step := list(basket.wanted())):
+    while len(columns) < at_once and (step := list(batch.wanted())):
         columns.append(step[0][0])
     return columns
 

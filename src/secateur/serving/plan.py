@@ -7,8 +7,8 @@ from typing import Any, Literal, TypedDict, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from secateur.costs import Bill, SharedCost
-from secateur.data.rows import Sample
+from secateur.costs import PriceTable, SharedCost
+from secateur.data.rows import LocalRows
 from secateur.forest import Forest
 from secateur.forest.routing import inclusive_threshold
 from secateur.kernels.serving.lazy_routing import leaves_below
@@ -115,7 +115,7 @@ class Plan:
         return self.here if terms.same == "leaves" else self._below[2]
 
     @cached_property
-    def stand_in(self) -> Forest:
+    def replacement(self) -> Forest:
         """The forest in which splits say something their leaves could say, for trees that do not come to a leaf."""
         low, high = _value_bounds(self.forest)
         return replace(self.forest, value=np.clip(self.forest.value, low, high))
@@ -139,12 +139,14 @@ class Plan:
         settled, here = (start_of(self, settled[self.forest.root]) for settled in (self._below[2], self.here))
         return settled, here
 
-    def bill(self, n_rows: int) -> Bill:
+    def price_table(self, n_rows: int) -> PriceTable:
         """Return what the columns cost for so many rows."""
         bought = replace(
             self.forest, feature=self.asks, n_features=self.columns.n_columns, feature_names=self.columns.names
         )
-        return self.cost.bill(bought, Sample(np.zeros((0, n_rows), np.uint8), np.zeros((n_rows, 1)), np.ones(n_rows)))
+        return self.cost.price_table(
+            bought, LocalRows(np.zeros((0, n_rows), np.uint8), np.zeros((n_rows, 1)), np.ones(n_rows))
+        )
 
     @cached_property
     def rule(self) -> LabelRule | str:

@@ -19,7 +19,7 @@ class Solver(ABC):
     """Whether rows the model was grown on tell this method nothing."""
 
     @property
-    def takes_levels(self) -> bool:
+    def supports_symmetric(self) -> bool:
         """Whether it cuts nothing but whole levels or trees where the trees allow nothing else (symmetric trees)."""
         return False
 
@@ -29,7 +29,7 @@ class Solver(ABC):
         return True
 
     @property
-    def asks_often(self) -> bool:
+    def many_passes(self) -> bool:
         """Whether it goes over rows that are elsewhere many times, so that they are better kept as it needs them."""
         return self.needs_rows
 
@@ -39,7 +39,7 @@ class Solver(ABC):
         return ()
 
     @property
-    def judges_ensemble(self) -> bool:
+    def uses_ensemble_loss(self) -> bool:
         """Whether the risk is the loss of the whole model, and not the mean of the trees' own losses."""
         return False
 
@@ -56,7 +56,7 @@ class Solver(ABC):
         """Return the cost to use when the caller names none; None for the number of nodes."""
         return None
 
-    def aiming_at(
+    def with_budget(
         self, *, max_nodes: int | None = None, max_trees: int | None = None, max_cost: float | None = None
     ) -> "Solver":
         """Return a solver whose path has points that use up such a budget; itself if it has no such aim."""

@@ -39,7 +39,7 @@ class Several(Solver):
         return tuple(dict.fromkeys(what for solver in self.solvers for what in solver.changes))
 
     @property
-    def judges_ensemble(self) -> bool:
+    def uses_ensemble_loss(self) -> bool:
         """Yes: that is how points of different solvers are compared."""
         return True
 
@@ -51,12 +51,12 @@ class Several(Solver):
         """Return the first that any of them has."""
         return next((cost for cost in (one.default_cost() for one in self.solvers) if cost), None)
 
-    def aiming_at(
+    def with_budget(
         self, *, max_nodes: int | None = None, max_trees: int | None = None, max_cost: float | None = None
     ) -> "Several":
         """Return the same, each with its budget."""
         aims = {"max_nodes": max_nodes, "max_trees": max_trees, "max_cost": max_cost}
-        return Several(tuple(solver.aiming_at(**aims) for solver in self.solvers))  # type: ignore[arg-type]
+        return Several(tuple(solver.with_budget(**aims) for solver in self.solvers))  # type: ignore[arg-type]
 
     def unsupported(self, problem: Problem) -> str | None:
         """Return the reason of the first that has one."""

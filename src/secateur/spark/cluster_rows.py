@@ -12,20 +12,20 @@ from typing import Any
 
 import numpy as np
 
-from secateur.data.row_source import A, Evidence, T
-from secateur.data.rows import Sample, joined
+from secateur.data.row_source import A, RowSource, T
+from secateur.data.rows import LocalRows, joined
 from secateur.forest import Forest
 from secateur.forest.routing import leaf_type
 from secateur.libraries.adapter import Adapter
-from secateur.spark.broadcast import Post, portable
+from secateur.spark.broadcast import Broadcaster, portable
 from secateur.spark.frame_columns import Columns, MissingValuesError, select
-from secateur.spark.partition_results import MOST_ANSWERS, SAID, Said, added_up, collected, in_groups
+from secateur.spark.partition_results import MOST_ANSWERS, SAID, PartitionResult, added_up, collected, in_groups
 from secateur.spark.split import by_content
 from secateur.spark.tasks import BLOCKS, Count, Each, FromBlocks, FromRows, Route, Total, read_block
 
 
 @dataclass
-class Memory:
+class RowCounts:
     """What earlier passes over the rows have shown.
 
     Attributes
@@ -42,7 +42,7 @@ class Memory:
 
 
 @dataclass(frozen=True, eq=False)
-class ClusterSample(Evidence):
+class ClusterSample(RowSource):
     """Rows in a Spark DataFrame.
 
     The DataFrame is read again at every question, so it must give the same rows each time, in the same partitions. Of
@@ -55,7 +55,7 @@ class ClusterSample(Evidence):
     adapter : Adapter
         The model, as it can be sent; see `portable`.
     columns : Columns
-    post : Post
+    post : Broadcaster
         What has been sent to the executors.
     driver_bytes : int
         How much `here` may bring to the driver.
@@ -66,10 +66,10 @@ class ClusterSample(Evidence):
     frame: Any
     adapter: Adapter
     columns: Columns
-    post: Post
+    post: Broadcaster
     driver_bytes: int = 2**30
     blocks: Any = None
-    memory: Memory = field(default_factory=Memory, repr=False)
+    row_counts: RowCounts = field(default_factory=RowCounts, repr=False)
 
     @classmethod
     def of(cls, frame: Any, adapter: Adapter, columns: Columns, *, driver_bytes: int = 2**30) -> "ClusterSample":
@@ -80,27 +80,27 @@ class ClusterSample(Evidence):
         ValueError
             If a column is not there or cannot be what it is said to be, or if the model cannot be sent to executors.
         """
-        sample = cls(select(frame, columns), portable(adapter), columns, Post(frame), driver_bytes)
+        sample = cls(select(frame, columns), portable(adapter), columns, Broadcaster(frame), driver_bytes)
         sample.post.send(sample.adapter)
         return sample
 
     def __len__(self) -> int:
         self._count()
-        return self.memory.n_rows or 0
+        return self.row_counts.n_rows or 0
 
     @property
     def total_weight(self) -> float:
         """What the weights of all rows add up to."""
         self._count()
-        return self.memory.weight
+        return self.row_counts.weight
 
-    def total(self, forest: Forest, ask: Callable[[Forest, Sample], A]) -> A:
+    def total(self, forest: Forest, ask: Callable[[Forest, LocalRows], A]) -> A:
         """Return the sum of what is said of parts of the partitions, in one pass over the rows."""
         task = Total(self._source, self.post.send(self.adapter), self._other(forest), ask)
         answer: A = self._said(self._data.mapInArrow(task, SAID)).answer
         return answer
 
-    def each(self, forest: Forest, ask: Callable[[Forest, Sample, int], T]) -> list[T]:
+    def each(self, forest: Forest, ask: Callable[[Forest, LocalRows, int], T]) -> list[T]:
         """Return what is said of each partition that has rows; they are numbered from 0 in their order."""
         parts = self._parts()
         numbers = {part: number for number, part in enumerate(sorted(parts))}
@@ -122,7 +122,7 @@ class ClusterSample(Evidence):
         return self._with(rest), self._with(chosen)
 
     @property
-    def too_far(self) -> str | None:
+    def why_not_local(self) -> str | None:
         """Why the rows would not fit into the driver's memory, None if they do."""
         forest = self.adapter.forest
         n_numbers = 1 + max(len(forest.n_classes), 1) + forest.n_outputs
@@ -136,13 +136,13 @@ class ClusterSample(Evidence):
             "raise driver_bytes."
         )
 
-    def here(self) -> Sample:
+    def collect(self) -> LocalRows:
         """Return all rows on the driver, partition by partition."""
-        if reason := self.too_far:
+        if reason := self.why_not_local:
             raise ValueError(f"The rows cannot be brought here: {reason}")
         if self.blocks is None:
             with self.routed() as near:
-                return near.here()
+                return near.collect()
         self.total(self.adapter.forest, _nothing)  # routes all partitions side by side, and finds what is wrong
         rows = self.blocks.toLocalIterator(prefetchPartitions=True)
         return joined([read_block(bytes(row[0])) for row in rows])
@@ -156,10 +156,10 @@ class ClusterSample(Evidence):
             return self
         task = Route(FromRows(self.post.send(self.adapter), self.columns))
         blocks = self.frame.mapInArrow(task, BLOCKS).persist()  # in memory, and on disk what does not fit
-        return replace(self, blocks=blocks, memory=replace(self.memory))
+        return replace(self, blocks=blocks, row_counts=replace(self.row_counts))
 
     @contextmanager
-    def kept(self) -> Iterator["ClusterSample"]:
+    def persisted(self) -> Iterator["ClusterSample"]:
         """Give the rows routed, until the end."""
         with self.routed() as rows:
             yield rows
@@ -188,13 +188,13 @@ class ClusterSample(Evidence):
         return None if forest is self.adapter.forest else self.post.send(forest)
 
     def _with(self, frame: Any) -> "ClusterSample":
-        return replace(self, frame=frame, blocks=None, memory=Memory())
+        return replace(self, frame=frame, blocks=None, row_counts=RowCounts())
 
     def _count(self) -> None:
         """See to it that the number of rows and their weight are known."""
         from pyspark.sql import functions as F  # noqa: N812
 
-        if self.memory.n_rows is not None:
+        if self.row_counts.n_rows is not None:
             return
         if self.blocks is not None:
             self.total(self.adapter.forest, _nothing)
@@ -207,29 +207,29 @@ class ClusterSample(Evidence):
 
     def _parts(self) -> dict[int, int]:
         """Return the number of rows of each partition that has some."""
-        if self.memory.parts is None:
+        if self.row_counts.parts is None:
             if self.blocks is not None:
                 self.total(self.adapter.forest, _nothing)
             else:
                 self._said(self.frame.mapInArrow(Count(self.columns), SAID))
-        return self.memory.parts or {}
+        return self.row_counts.parts or {}
 
-    def _said(self, frame: Any, whole: bool = True) -> Said:
+    def _said(self, frame: Any, whole: bool = True) -> PartitionResult:
         """Return what is said of all partitions together, and remember how many rows there are."""
-        if self.memory.parts is None or len(self.memory.parts) > MOST_ANSWERS:
+        if self.row_counts.parts is None or len(self.row_counts.parts) > MOST_ANSWERS:
             frame = in_groups(frame)
-        said = added_up(frame) or Said({}, 0.0)
+        said = added_up(frame) or PartitionResult({}, 0.0)
         self._check(said)
         n_rows = sum(said.counts.values())
-        if self.memory.n_rows is None:
+        if self.row_counts.n_rows is None:
             self._remember(n_rows, said.weight)
-        elif n_rows != self.memory.n_rows:
-            raise _changed(self.memory.n_rows, n_rows)
+        elif n_rows != self.row_counts.n_rows:
+            raise _changed(self.row_counts.n_rows, n_rows)
         if whole:
-            self.memory.parts = said.counts
+            self.row_counts.parts = said.counts
         return said
 
-    def _check(self, said: Said) -> None:
+    def _check(self, said: PartitionResult) -> None:
         """Raise what a task found wrong with the rows."""
         from pyspark.sql import functions as F  # noqa: N812
 
@@ -255,10 +255,10 @@ class ClusterSample(Evidence):
                 f"The weight column {self.columns.weight!r} is zero in all {n_rows} rows; some must count. "
                 "Name another column, or none."
             )
-        self.memory.n_rows, self.memory.weight = n_rows, weight
+        self.row_counts.n_rows, self.row_counts.weight = n_rows, weight
 
 
-def _nothing(forest: Forest, sample: Sample) -> int:
+def _nothing(forest: Forest, sample: LocalRows) -> int:
     """Ask nothing of the rows but what is told anyway."""
     return 0
 

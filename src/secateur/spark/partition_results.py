@@ -21,7 +21,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, eq=False)
-class Said:
+class PartitionResult:
     """What is said of some partitions.
 
     Attributes
@@ -40,10 +40,10 @@ class Said:
     answer: Any = None
     error: Exception | None = None
 
-    def __add__(self, other: "Said") -> "Said":
+    def __add__(self, other: "PartitionResult") -> "PartitionResult":
         error = self.error or other.error
         answer = None if error else self.answer + other.answer
-        return Said(self.counts | other.counts, self.weight + other.weight, answer, error)
+        return PartitionResult(self.counts | other.counts, self.weight + other.weight, answer, error)
 
 
 def in_groups(frame: Any) -> Any:
@@ -55,18 +55,18 @@ def in_groups(frame: Any) -> Any:
     return grouped.repartition(_N_ADDING, "group").sortWithinPartitions("group", "number").mapInArrow(AddUp(), SAID)
 
 
-def collected(frame: Any) -> list[Said]:
+def collected(frame: Any) -> list[PartitionResult]:
     """Return what was said, in the order of partitions or of groups of them."""
     rows = sorted(frame.collect(), key=lambda row: row["number"])
     return [pickle.loads(bytes(row["said"])) for row in rows]  # noqa: S301
 
 
-def added_up(frame: Any) -> Said | None:
+def added_up(frame: Any) -> PartitionResult | None:
     """Return the sum of what was said, None if nothing was; an answer is let go of as soon as it has been added."""
     rows = sorted(frame.collect(), key=lambda row: row["number"], reverse=True)
-    total: Said | None = None
+    total: PartitionResult | None = None
     while rows:
-        said: Said = pickle.loads(bytes(rows.pop()["said"]))  # noqa: S301
+        said: PartitionResult = pickle.loads(bytes(rows.pop()["said"]))  # noqa: S301
         total = said if total is None else total + said
     return total
 
@@ -78,21 +78,21 @@ class AddUp:
         """Say one thing about each group."""
         rows = (row for batch in batches for row in zip(*(batch.column(k) for k in range(3)), strict=True))
         for group, members in groupby(rows, key=lambda row: row[0].as_py()):
-            total: Said | None = None
+            total: PartitionResult | None = None
             for _, _, content in members:
-                said: Said = pickle.loads(content.as_buffer())  # noqa: S301
+                said: PartitionResult = pickle.loads(content.as_buffer())  # noqa: S301
                 total = said if total is None else _added(total, said)
             yield message(group, total)
 
 
-def _added(one: Said, other: Said) -> Said:
+def _added(one: PartitionResult, other: PartitionResult) -> PartitionResult:
     try:
         return one + other
     except (TypeError, ValueError) as error:
-        return Said(one.counts | other.counts, one.weight + other.weight, None, plain(error))
+        return PartitionResult(one.counts | other.counts, one.weight + other.weight, None, plain(error))
 
 
-def message(number: int, said: Said | None) -> pa.RecordBatch:
+def message(number: int, said: PartitionResult | None) -> pa.RecordBatch:
     """Return what is said of a partition, or of a group of them, as a row."""
     content = pa.array([pickle.dumps(said, 5)], pa.binary())
     return pa.RecordBatch.from_pydict({"number": pa.array([number], pa.int32()), "said": content})

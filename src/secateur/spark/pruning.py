@@ -8,7 +8,7 @@ import numpy as np
 
 from secateur import api
 from secateur.costs import Cost, SharedCost
-from secateur.data.row_source import Evidence
+from secateur.data.row_source import RowSource
 from secateur.libraries import adapt
 from secateur.libraries.adapter import Adapter
 from secateur.losses import Loss
@@ -49,10 +49,10 @@ class SparkRows(Source):
     driver_bytes: int = 2**30
     routed: dict[Adapter, ClusterSample] = field(default_factory=dict, repr=False)
 
-    def sample(self, adapter: Adapter) -> Evidence:
+    def sample(self, adapter: Adapter) -> RowSource:
         """Return them routed: in the cluster, or here."""
         cluster = self.cluster(adapter)
-        return cluster.here() if self.near and not cluster.too_far else cluster
+        return cluster.collect() if self.near and not cluster.why_not_local else cluster
 
     def cluster(self, adapter: Adapter) -> ClusterSample:
         """Return them as they are routed in the cluster; a pipeline's own stages make the features, if they must."""
@@ -219,7 +219,7 @@ def _chosen(
         )
     if not (isinstance(solver, str) and solver == "auto"):
         return solver, rows
-    if not rows.cluster(adapter).too_far:
+    if not rows.cluster(adapter).why_not_local:
         return solver, replace(rows, near=True)
     return from_afar(adapter, cost), rows
 
@@ -229,7 +229,7 @@ def from_afar(adapter: Adapter, cost: Cost | str | None) -> Solver:
     forest = adapter.forest
     if cost == "features" or isinstance(cost, SharedCost):
         return MinCut()
-    if forest.n_trees < 2 or adapter.cannot_change("value") or no_gram(forest):
+    if forest.n_trees < 2 or adapter.why_immutable("value") or no_gram(forest):
         return WeakestLink()
     if forest.n_leaves <= _MOST_LEAVES and not forest.symmetric:
         return BlockDescent(penalties=25)

@@ -13,12 +13,12 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from secateur._util.blas import one_blas_thread
-from secateur.data.rows import Sample, joined, read_sample
+from secateur.data.rows import LocalRows, joined, read_sample
 from secateur.forest import Forest
 from secateur.forest.routing import leaf_type
 from secateur.libraries.adapter import Adapter
 from secateur.spark.frame_columns import Columns, read_features, read_label, read_weight
-from secateur.spark.partition_results import Said, message, plain
+from secateur.spark.partition_results import PartitionResult, message, plain
 
 Batches = Iterable[pa.RecordBatch]
 
@@ -33,7 +33,7 @@ opened = lru_cache(maxsize=4)(pickle.loads)
 """Return what was sent; the same bytes are opened once in each process."""
 
 
-class Parcel(Protocol):
+class Payload(Protocol):
     """Something sent to executors: a broadcast, or bytes that travel with each task."""
 
     @property
@@ -51,7 +51,7 @@ class Enclosed:
 class Source(Protocol):
     """Where a task has its rows from."""
 
-    def samples(self, batches: Batches) -> Iterator[Sample]:
+    def samples(self, batches: Batches) -> Iterator[LocalRows]:
         """Return the rows of a partition, routed, a part at a time."""
 
 
@@ -59,11 +59,11 @@ class Source(Protocol):
 class FromRows:
     """Rows as the user has them, routed as they come."""
 
-    model: Parcel
+    model: Payload
     columns: Columns
     n_bytes: int = N_BYTES_AT_ONCE
 
-    def samples(self, batches: Batches) -> Iterator[Sample]:
+    def samples(self, batches: Batches) -> Iterator[LocalRows]:
         """Return the rows of a partition, routed, a part at a time."""
         adapter: Adapter = opened(self.model.value)
         for places in _gathered(batches, _rows_at_once(adapter.forest, self.n_bytes)):
@@ -76,19 +76,19 @@ class FromRows:
 class FromBlocks:
     """Rows that were routed before."""
 
-    def samples(self, batches: Batches) -> Iterator[Sample]:
+    def samples(self, batches: Batches) -> Iterator[LocalRows]:
         """Return the rows of a partition, a block at a time."""
         for batch in batches:
             for block in batch.column(0):
                 yield read_block(block.as_buffer())
 
 
-def read_block(content: Any) -> Sample:
+def read_block(content: Any) -> LocalRows:
     """Return routed rows, or raise what was found to be wrong with them."""
     found = pickle.loads(content)  # noqa: S301
     if isinstance(found, Exception):
         raise found
-    sample: Sample = found
+    sample: LocalRows = found
     return sample
 
 
@@ -97,18 +97,18 @@ class Total:
     """Adds up what is said of the parts of a partition."""
 
     source: Source
-    model: Parcel
-    forest: Parcel | None
-    ask: Callable[[Forest, Sample], Any]
+    model: Payload
+    forest: Payload | None
+    ask: Callable[[Forest, LocalRows], Any]
 
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         """Say one thing about the partition."""
         yield from _say(self._of_partition, batches)
 
-    def _of_partition(self, batches: Batches, part: int) -> Said | None:
+    def _of_partition(self, batches: Batches, part: int) -> PartitionResult | None:
         forest, said = _forest(self.model, self.forest), None
         for sample in self.source.samples(batches):
-            found = Said({}, sample.total_weight, self.ask(forest, sample))
+            found = PartitionResult({}, sample.total_weight, self.ask(forest, sample))
             n_rows = len(sample) + (said.counts[part] if said else 0)
             said = replace(said + found if said else found, counts={part: n_rows})
         return said
@@ -119,23 +119,23 @@ class Each:
     """Asks of a partition as a whole."""
 
     source: Source
-    model: Parcel
-    forest: Parcel | None
-    ask: Callable[[Forest, Sample, int], Any]
+    model: Payload
+    forest: Payload | None
+    ask: Callable[[Forest, LocalRows, int], Any]
     numbers: dict[int, int]
 
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         """Say one thing about the partition."""
         yield from _say(self._of_partition, batches)
 
-    def _of_partition(self, batches: Batches, part: int) -> Said | None:
+    def _of_partition(self, batches: Batches, part: int) -> PartitionResult | None:
         samples = list(self.source.samples(batches))
         if not samples:
             return None
         sample = samples[0] if len(samples) == 1 else joined(samples)
         number = self.numbers.get(part, -1)
         answer = None if number < 0 else self.ask(_forest(self.model, self.forest), sample, number)
-        return Said({part: len(sample)}, sample.total_weight, answer)
+        return PartitionResult({part: len(sample)}, sample.total_weight, answer)
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,14 +148,14 @@ class Count:
         """Say one thing about the partition."""
         yield from _say(self._of_partition, batches)
 
-    def _of_partition(self, batches: Batches, part: int) -> Said | None:
+    def _of_partition(self, batches: Batches, part: int) -> PartitionResult | None:
         n_rows, weight = 0, 0.0
         for batch in batches:
             n_rows += batch.num_rows
             names = self.columns.names if batch.num_columns > 1 else [self.columns.weight or ""]
             table = pa.Table.from_batches([batch]).rename_columns(names)
             weight += float(read_weight(table, self.columns).sum())
-        return Said({part: n_rows}, weight, 0) if n_rows else None
+        return PartitionResult({part: n_rows}, weight, 0) if n_rows else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,7 +173,7 @@ class Route:
             yield pa.RecordBatch.from_pydict({"block": pa.array([pickle.dumps(plain(error))], pa.binary())})
 
 
-def _say(ask: Callable[[Batches, int], Said | None], batches: Batches) -> Iterator[pa.RecordBatch]:
+def _say(ask: Callable[[Batches, int], PartitionResult | None], batches: Batches) -> Iterator[pa.RecordBatch]:
     """Say what there is to say of this task's partition; of an empty one nothing."""
     from pyspark import TaskContext
 
@@ -184,12 +184,12 @@ def _say(ask: Callable[[Batches, int], Said | None], batches: Batches) -> Iterat
         with one_blas_thread:
             said = ask(batches, part)
     except (TypeError, ValueError) as error:
-        said = Said({part: 0}, 0.0, None, plain(error))
+        said = PartitionResult({part: 0}, 0.0, None, plain(error))
     if said:
         yield message(part, said)
 
 
-def _forest(model: Parcel, forest: Parcel | None) -> Forest:
+def _forest(model: Payload, forest: Payload | None) -> Forest:
     """Return the forest asked about: the model's own, if no other was sent."""
     found: Forest = opened(model.value).forest if forest is None else opened(forest.value)
     return found

@@ -17,8 +17,8 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from secateur.costs import FeatureCost
-from secateur.costs.base import Bill
-from secateur.data.rows import Sample
+from secateur.costs.base import PriceTable
+from secateur.data.rows import LocalRows
 from secateur.forest import Forest
 from secateur.training.budget_tree import Draws, TrainingRows, grow_tree, sort_rows
 
@@ -209,7 +209,7 @@ class BudgetForestClassifier(RandomForestClassifier):
             )
         return Draws(drawable, n_drawn, bool(self.bootstrap))
 
-    def _bill(self) -> Bill:
+    def _bill(self) -> PriceTable:
         """Return what features need and what it costs."""
         if self.cost.row_prices is not None:
             raise ValueError(
@@ -217,8 +217,8 @@ class BudgetForestClassifier(RandomForestClassifier):
                 "mean over rows say."
             )
         names = getattr(self, "feature_names_in_", None)
-        nothing = Sample(np.zeros((1, 0), np.uint8), np.zeros((0, 1)), np.zeros(0))
-        return self.cost.bill(_stump(self.n_features_in_, None if names is None else tuple(names)), nothing)
+        nothing = LocalRows(np.zeros((1, 0), np.uint8), np.zeros((0, 1)), np.zeros(0))
+        return self.cost.price_table(_stump(self.n_features_in_, None if names is None else tuple(names)), nothing)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

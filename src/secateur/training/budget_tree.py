@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.tree._tree import Tree
 
-from secateur.costs.base import Bill
+from secateur.costs.base import PriceTable
 from secateur.kernels.training.budget_tree import drawn_in_order, grow_budget_tree
 from secateur.libraries.sklearn.trees import build_tree
 
@@ -29,7 +29,7 @@ class TrainingRows:
         Class codes.
     weight : (n_rows,)
     n_classes : int
-    bill : Bill
+    price_table : PriceTable
         What a feature needs, and the prices.
     """
 
@@ -38,16 +38,18 @@ class TrainingRows:
     label: NDArray[np.int32]
     weight: Floats
     n_classes: int
-    bill: Bill
+    price_table: PriceTable
 
 
-def sort_rows(X: NDArray[np.float32], label: NDArray[Any], weight: Floats, n_classes: int, bill: Bill) -> TrainingRows:
+def sort_rows(
+    X: NDArray[np.float32], label: NDArray[Any], weight: Floats, n_classes: int, price_table: PriceTable
+) -> TrainingRows:
     """Return the rows with every column sorted, which is done once for all trees."""
     columns = np.ascontiguousarray(X.T)
     order = np.empty(columns.shape, np.int32)
     for k, column in enumerate(columns):
         order[k] = np.argsort(column, kind="stable")
-    return TrainingRows(columns, order, label.astype(np.int32), weight, n_classes, bill)
+    return TrainingRows(columns, order, label.astype(np.int32), weight, n_classes, price_table)
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,8 +97,8 @@ def grow_tree(
         rows.label,
         weight,
         rows.n_classes,
-        rows.bill.things,
-        rows.bill.prices[0],
+        rows.price_table.resources,
+        rows.price_table.prices[0],
         float(reuse),
         float(alpha),
         np.iinfo(np.int32).max if template.max_depth is None else template.max_depth,

@@ -297,7 +297,7 @@ def _closures(n_problems: int) -> tuple[int, list[str]]:
         span = (3, 12, 50)[seed % 3]
         prices = 10.0 ** rng.uniform(0, span, problem.forest.n_features)
         weight = 10.0 ** rng.uniform(0, min(span, 12), len(X))
-        problem = replace(problem, cost=FeatureCost(prices), evidence=replace(problem.sample, weight=weight))
+        problem = replace(problem, cost=FeatureCost(prices), row_source=replace(problem.sample, weight=weight))
         labels = problem.forest.value.argmax(axis=1)
         values = [value_of(problem, X, kept, labels) for kept in all_prunings_of_all(problem.forest)]
         path = sc.solvers.MinCut().path(problem)

@@ -58,12 +58,12 @@ class _Walker:
         """Return the node that stands where a tree began; None if nothing of it is kept."""
         return next((node for node in range(root, end) if self.keep[node]), None)
 
-    def stand_in(self, node: int) -> int | None:
+    def replacement(self, node: int) -> int | None:
         """Return the kept node in place of another: itself, or the one below it that took its place."""
         while not self.keep[node]:
             if self.right[node] == -1:
                 return None
-            sides = [self.stand_in(child) for child in (node + 1, self.right[node])]
+            sides = [self.replacement(child) for child in (node + 1, self.right[node])]
             found = [side for side in sides if side is not None]
             return found[0] if found else None
         return node
@@ -74,7 +74,7 @@ class _Walker:
             missing = x != x or (x == 0 and self.feature[node] in self.zeros)
             smaller = x < self.threshold[node] if self.below else x <= self.threshold[node]
             left = self.default[node] if missing else smaller
-            follow = self.stand_in(node + 1 if left else self.right[node])
+            follow = self.replacement(node + 1 if left else self.right[node])
             if follow is None:
                 return node
             node = follow

@@ -25,7 +25,7 @@ from tests.strategies import all_prunings, generators, random_forest, random_row
 import secateur as sc
 from secateur import kernels
 from secateur.costs import NodeCost
-from secateur.data.rows import Sample, read_sample
+from secateur.data.rows import LocalRows, read_sample
 from secateur.errors import InterruptedWarning
 from secateur.forest.routing import route
 from secateur.forest.subforest import Decision
@@ -47,7 +47,7 @@ def random_problem(rng, n_trees, n_rows=25, max_splits=3):
     X = random_rows(rng, n_rows, forest.n_features)
     y = 0.5 * rng.normal(size=(n_rows, 1)) + sum(forest.value[forest.root])
     weight = rng.integers(1, 4, n_rows).astype(float)
-    return Problem(forest, Sample(route(forest, X), y, weight), default_loss(forest), NodeCost())
+    return Problem(forest, LocalRows(route(forest, X), y, weight), default_loss(forest), NodeCost())
 
 
 def problem_of(model, X, y, sample_weight=None):
@@ -68,7 +68,7 @@ def test_one_update_is_the_best_of_all_subtrees(values, rng, penalty, ridge):
     problem = random_problem(rng, 1, max_splits=5)
     descent = descent_of(problem, ridge if values == "refit" else 0.0, values=values, max_sweeps=1)
     ensemble, before = descent.ensemble, descent.state.copy()
-    wanted = before.pull[:, 0] / ensemble.weight  # the residual the update sees
+    wanted = before.neg_gradient[:, 0] / ensemble.weight  # the residual the update sees
     leaf = problem.sample.leaves[0].astype(int)
     costs = [ensemble.weight @ wanted**2]
     for kept in all_prunings(problem.forest, 0):
@@ -77,15 +77,15 @@ def test_one_update_is_the_best_of_all_subtrees(values, rng, penalty, ridge):
         for v in ends:
             here = (leaf >= v) & (leaf < problem.forest.end[v])
             w = ensemble.weight[here]
-            value = w @ wanted[here] / (w.sum() + descent.ridge) if values == "refit" else ensemble.own[v, 0]
+            value = w @ wanted[here] / (w.sum() + descent.ridge) if values == "refit" else ensemble.original[v, 0]
             cost += w @ (wanted[here] - value) ** 2 + descent.ridge * value**2
         costs.append(cost)
     descent.descend(penalty)
     state = descent.state
-    added = state.part[leaf, 0]
+    added = state.contribution[leaf, 0]
     found = ensemble.weight @ (wanted - added) ** 2 + penalty * np.count_nonzero(state.status)
     if values == "refit":
-        found += descent.ridge * (state.part[state.status == 2] ** 2).sum()
+        found += descent.ridge * (state.contribution[state.status == 2] ** 2).sum()
     assert found == pytest.approx(min(costs), abs=1e-10)
 
 
@@ -141,7 +141,7 @@ def test_what_the_solver_thinks_of_the_rows_is_what_the_native_model_says(name, 
         predicted = predict(descent.ensemble, score)
         residual = descent.ensemble.target - predicted
         np.testing.assert_allclose(
-            state.pull / descent.ensemble.weight[:, None], residual, atol=1e-10 * np.abs(y).max()
+            state.neg_gradient / descent.ensemble.weight[:, None], residual, atol=1e-10 * np.abs(y).max()
         )
         sizes.append(keep.sum())
     assert len(set(sizes)) > 2
@@ -175,7 +175,7 @@ def depth_objective(ensemble, problem, depths, penalty):
             v = start + leaf
             while forest.depth[v] > depth:
                 v = forest.parent[v]
-            total[i] += ensemble.own[v, 0]
+            total[i] += ensemble.original[v, 0]
     rest = ensemble.target[:, 0] - total
     rest = rest - ensemble.weight @ rest / ensemble.weight.sum()
     return ensemble.weight @ rest**2 + penalty * price
@@ -245,11 +245,11 @@ def test_trimming_many_trees_at_once_fits_nothing_twice(model, data, ridge):
     descent = descent_of(problem_of(model.fit(X, y), X, y), ridge)
     penalty = 1e-6 * descent.scale
     descent.descend(penalty)
-    full, largest = descent.size(descent.state), np.abs(descent.state.part).max()
+    full, largest = descent.size(descent.state), np.abs(descent.state.contribution).max()
     descent.trim(full // 2)
     assert 0.98 * (full // 2) <= descent.size(descent.state) <= full // 2
     assert descent.loss() < descent.scale
-    assert np.abs(descent.state.part).max() <= 2 * largest
+    assert np.abs(descent.state.contribution).max() <= 2 * largest
     trimmed = descent.objective(penalty)
     descent.descend(penalty, frozen=True)
     assert descent.objective(penalty) < trimmed
@@ -263,7 +263,7 @@ def test_what_is_out_of_the_question_is_in_no_best_subtree(rng, penalty, ridge):
     marked = kernels.mark_crown(
         ensemble.leaves,
         ensemble.weight,
-        state.pull,
+        state.neg_gradient,
         forest.tree_start,
         forest.tree_output,
         forest.right,
@@ -271,7 +271,7 @@ def test_what_is_out_of_the_question_is_in_no_best_subtree(rng, penalty, ridge):
         descent.as_leaf,
         descent.as_split,
         state.status,
-        state.part,
+        state.contribution,
         penalty,
         descent.ridge,
     )
@@ -291,11 +291,11 @@ def test_looking_at_crowns_changes_nothing(monkeypatch, name, values):
     for least in (0, 10**9):
         monkeypatch.setattr(descent, "_LARGE", least)
         run = descent_of(problem, 5.0 if values == "refit" else 0.0, values=values, penalties=25, smallest=1e-3)
-        found[least] = [(state.status.copy(), state.part.copy()) for _, state in run.run()]
+        found[least] = [(state.status.copy(), state.contribution.copy()) for _, state in run.run()]
         assert run.crown is None if least else run.crown.marked.mean() < 1
-    for (status, part), (other_status, other_part) in zip(*found.values(), strict=True):
+    for (status, contribution), (other_status, other_part) in zip(*found.values(), strict=True):
         np.testing.assert_array_equal(status, other_status)
-        np.testing.assert_allclose(part, other_part, atol=1e-12)
+        np.testing.assert_allclose(contribution, other_part, atol=1e-12)
 
 
 @models
@@ -397,8 +397,8 @@ def test_the_loss_that_is_minimised_is_that_of_the_model():
     for _, state in descent.run():
         keep, value = decide(descent.ensemble, state)
         native = adapt(model).write(Decision(keep, np.where(keep[:, None], value, descent.ensemble.forest.value)))
-        chance = native.predict_proba(X)[np.arange(len(y)), y]
-        assert loss_of(descent.ensemble, state) == pytest.approx(-np.log(chance).mean(), rel=1e-9)
+        probability = native.predict_proba(X)[np.arange(len(y)), y]
+        assert loss_of(descent.ensemble, state) == pytest.approx(-np.log(probability).mean(), rel=1e-9)
 
 
 @given(rng=generators, share=st.sampled_from([0.03, 0.003]), polish=st.sampled_from(["ridge", "subset"]))
@@ -408,11 +408,11 @@ def test_depth_and_weight_of_a_tree_are_chosen_together(rng, share, polish):
     settings["polish_penalty"] = 0.02 * len(problem.sample)
     descent = descent_of(problem, max_sweeps=1, **settings)
     ensemble, forest, penalty = descent.ensemble, problem.forest, share * descent.scale
-    wanted = descent.state.pull[:, 0] / ensemble.weight
+    wanted = descent.state.neg_gradient[:, 0] / ensemble.weight
     costs = [ensemble.weight @ wanted**2]
     for depth in range(forest.max_depth + 1):
         ends = [walk_up(forest, int(leaf), depth) for leaf in problem.sample.leaves[0]]
-        added = ensemble.own[ends, 0]
+        added = ensemble.original[ends, 0]
         square = ensemble.weight @ added**2
         extra = 0.02 if polish == "ridge" else 0.0
         beta = ensemble.weight @ (wanted * added) / (square + extra) if square + extra else 0.0
@@ -420,7 +420,7 @@ def test_depth_and_weight_of_a_tree_are_chosen_together(rng, share, polish):
         costs.append(cost + (0.02 * beta**2 if polish == "ridge" else 0.02))
     descent.descend(penalty)
     state = descent.state
-    left = wanted - state.part[problem.sample.leaves[0].astype(int), 0]
+    left = wanted - state.contribution[problem.sample.leaves[0].astype(int), 0]
     found = ensemble.weight @ left**2 + penalty * np.count_nonzero(state.status)
     if state.status[0]:
         found += 0.02 * state.factor[0] ** 2 if polish == "ridge" else 0.02

@@ -25,7 +25,7 @@ from tests.strategies import generators, random_forest, random_rows, random_targ
 
 import secateur as sc
 from secateur.costs import COSTS, AdditiveCost
-from secateur.data.rows import Sample
+from secateur.data.rows import LocalRows
 from secateur.forest.routing import route
 from secateur.losses import default_loss
 from secateur.path.build import trace_points
@@ -57,7 +57,7 @@ def problem_like(rng, kind, n_rows=30, n_trees=6, cost="nodes"):
     leaves = route(forest, random_rows(rng, n_rows, forest.n_features))
     weight = rng.integers(0, 4, n_rows) * rng.uniform(0.5, 2, n_rows) + (np.arange(n_rows) == 0)
     offset = rng.normal(size=(n_rows, forest.n_outputs)) if forest.aggregation == "sum" else None
-    sample = Sample(leaves, random_target(rng, forest, n_rows), weight, offset)
+    sample = LocalRows(leaves, random_target(rng, forest, n_rows), weight, offset)
     return Problem(forest, sample, default_loss(forest), COSTS[cost]())
 
 
@@ -83,7 +83,7 @@ def assert_same_path(first, second):
 
 def dense_columns(problem):
     """Return what each layer adds to each row and output, (n_rows, n_outputs, n_columns), row by row."""
-    forest, own = problem.forest, additive(problem).own
+    forest, original = problem.forest, additive(problem).original
     layers = []
     for tree, deepest in enumerate(tree_depths(problem)):
         output = forest.tree_output[tree]
@@ -92,7 +92,7 @@ def dense_columns(problem):
             layer = np.zeros((len(problem.sample), forest.n_outputs))
             for i, leaf in enumerate(problem.sample.leaves[tree].astype(int)):
                 v = forest.tree_start[tree] + leaf
-                layer[i, fed] = own[walk_up(forest, v, d)] - own[walk_up(forest, v, d - 1)]
+                layer[i, fed] = original[walk_up(forest, v, d)] - original[walk_up(forest, v, d - 1)]
             layers.append(layer)
     return np.stack(layers, axis=-1) if layers else np.zeros((len(problem.sample), forest.n_outputs, 0))
 
@@ -105,7 +105,7 @@ def test_sums_are_those_of_dense_matrices(kind, rng, chunk):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("secateur.solvers.ensemble.gram._CHUNK", chunk)
         gram = gram_of(forest, problem.sample)
-    whole = additive(replace(problem, evidence=replace(problem.sample, weight=np.ones(len(w)))))
+    whole = additive(replace(problem, row_source=replace(problem.sample, weight=np.ones(len(w)))))
     rest = whole.target - whole.start - gram.shift
     np.testing.assert_allclose(gram.inner, np.einsum("i,ikc,ikd->cd", w, D, D), atol=1e-10)
     np.testing.assert_allclose(gram.match, np.einsum("i,ikc,ik->c", w, D, rest), atol=1e-10)
@@ -188,8 +188,8 @@ def test_both_engines_find_the_same_path_for_real_models(name, weights, local_se
 @models
 def test_sums_over_parts_of_the_rows_give_the_path_of_all_rows(name):
     problem = real_problem(name)
-    part = np.random.default_rng(1).integers(0, 7, len(problem.sample))
-    samples = [problem.sample.take(np.flatnonzero(part == p)) for p in range(8)]  # there is nothing in the last
+    contribution = np.random.default_rng(1).integers(0, 7, len(problem.sample))
+    samples = [problem.sample.take(np.flatnonzero(contribution == p)) for p in range(8)]  # there is nothing in the last
     assert len(samples[7]) == 0
     gram = reduce(operator.add, [gram_of(problem.forest, sample) for sample in samples])
     settings = BlockDescent(**LAYERS, local_search=3).settings("keep", 0.0)

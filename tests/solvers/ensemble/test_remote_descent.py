@@ -60,10 +60,10 @@ def far(problem, parts):
     """Return the same problem with its rows in parts: so many, or skewed, with one part empty and one of one row."""
     sample = problem.sample
     if parts != "skewed":
-        return replace(problem, evidence=in_parts(sample, parts))
+        return replace(problem, row_source=in_parts(sample, parts))
     cuts = np.split(np.random.default_rng(5).permutation(len(sample)), [0, 1, 4, len(sample) // 10])
     assert [len(cut) for cut in cuts[:2]] == [0, 1]
-    return replace(problem, evidence=Parts(tuple(sample.take(cut) for cut in cuts)))
+    return replace(problem, row_source=Parts(tuple(sample.take(cut) for cut in cuts)))
 
 
 def assert_same_path(path, expected):
@@ -138,14 +138,14 @@ def descents(problem, parts=3, ridge=5.0, **settings):
 
 @models
 def test_what_is_minimised_is_that_of_the_rows(name):
-    near, distant = descents(here_of(name))
-    assert distant.scale == pytest.approx(near.scale, rel=1e-12)
+    near, is_remote = descents(here_of(name))
+    assert is_remote.scale == pytest.approx(near.scale, rel=1e-12)
     for penalty in near.penalties()[[20, 35]]:
         near.descend(penalty)
-        distant.descend(penalty)
-        assert distant.objective(penalty) == pytest.approx(near.objective(penalty), rel=1e-10)
-        np.testing.assert_allclose(distant.rises(), near.rises(), rtol=1e-8, atol=1e-10 * near.scale)
-        assert distant.updates == near.updates
+        is_remote.descend(penalty)
+        assert is_remote.objective(penalty) == pytest.approx(near.objective(penalty), rel=1e-10)
+        np.testing.assert_allclose(is_remote.rises(), near.rises(), rtol=1e-8, atol=1e-10 * near.scale)
+        assert is_remote.updates == near.updates
 
 
 @models
@@ -156,32 +156,35 @@ def test_sums_are_those_of_rows_one_by_one(name):
     forest, ensemble, state = problem.forest, near.ensemble, near.state
     trees = np.array([3, 0, 5])
     question = RowSums(
-        kept_leaves(state.status, state.part), state.intercept, ensemble.weight.sum() / problem.total_weight, trees
+        kept_leaves(state.status, state.contribution),
+        state.intercept,
+        ensemble.weight.sum() / problem.total_weight,
+        trees,
     )
-    (told,) = question.read(forest, far(problem, 3).evidence.total(forest, question))
+    (told,) = question.read(forest, far(problem, 3).row_source.total(forest, question))
     assert told.loss == pytest.approx(loss_of(ensemble, state))
-    np.testing.assert_allclose(told.slope, state.pull.sum(axis=0), atol=1e-12 * near.scale)
-    pulled, curve, column = [], [], np.maximum(forest.tree_output, 0)
+    np.testing.assert_allclose(told.slope, state.neg_gradient.sum(axis=0), atol=1e-12 * near.scale)
+    pulled, hessian, column = [], [], np.maximum(forest.tree_output, 0)
     for tree in trees:
         here = np.zeros((forest.tree_start[tree + 1] - forest.tree_start[tree], forest.value.shape[1]))
         bend = np.zeros(len(here))
         for i, leaf in enumerate(ensemble.leaves[tree].astype(int)):
-            here[leaf] += state.pull[i, column[tree] : column[tree] + here.shape[1]]
+            here[leaf] += state.neg_gradient[i, column[tree] : column[tree] + here.shape[1]]
             if ensemble.logits:
-                p = state.chance[i, column[tree]]
+                p = state.probability[i, column[tree]]
                 bend[leaf] += ensemble.weight[i] * p * (1 - p)
         pulled.append(here)
-        curve.append(bend)
-    np.testing.assert_allclose(told.pulled, np.concatenate(pulled), atol=1e-11 * np.abs(state.pull).sum())
+        hessian.append(bend)
+    np.testing.assert_allclose(told.pulled, np.concatenate(pulled), atol=1e-11 * np.abs(state.neg_gradient).sum())
     if ensemble.logits:
-        np.testing.assert_allclose(told.curve, np.concatenate(curve), rtol=1e-9, atol=1e-14)
+        np.testing.assert_allclose(told.hessian, np.concatenate(hessian), rtol=1e-9, atol=1e-14)
 
 
 def test_overlaps_are_the_weight_of_rows_in_both_leaves():
     problem = here_of("boosted numbers")
     forest, sample = problem.forest, problem.sample
     trees, others = np.array([4, 2]), np.array([2, 7, 0])
-    found = far(problem, "skewed").evidence.total(forest, AskOverlaps(trees, others))
+    found = far(problem, "skewed").row_source.total(forest, AskOverlaps(trees, others))
     leaves = [np.flatnonzero(~forest.is_split[a:b]) for a, b in itertools.pairwise(forest.tree_start)]
     expected = [
         [sample.weight[(sample.leaves[t] == u) & (sample.leaves[s] == v)].sum() for s in others for v in leaves[s]]
@@ -195,19 +198,19 @@ def test_overlaps_are_the_weight_of_rows_in_both_leaves():
 @pytest.mark.parametrize("name", SQUARES)
 @pytest.mark.parametrize("values", ["refit", "keep"])
 def test_all_that_is_known_stays_true(name, values):
-    _, distant = descents(here_of(name), values=values)
-    known, forest = distant.known, distant.ensemble.forest
-    for penalty in distant.penalties()[[15, 30, 45]]:
-        distant.descend(penalty)
+    _, is_remote = descents(here_of(name), values=values)
+    known, forest = is_remote.known, is_remote.ensemble.forest
+    for penalty in is_remote.penalties()[[15, 30, 45]]:
+        is_remote.descend(penalty)
         held = np.flatnonzero(known.held)
         assert len(held) > 3
-        (fresh,) = known.ask(distant.state, held)
+        (fresh,) = known.ask(is_remote.state, held)
         nodes = np.isin(np.repeat(np.arange(forest.n_trees), np.diff(forest.tree_start)), held) & ~forest.is_split
-        told = fresh.pulled[~np.concatenate([forest.is_split[distant.nodes_of(tree)] for tree in held])]
-        size = np.sqrt(distant.scale) * 1e-11
+        told = fresh.pulled[~np.concatenate([forest.is_split[is_remote.nodes_of(tree)] for tree in held])]
+        size = np.sqrt(is_remote.scale) * 1e-11
         np.testing.assert_allclose(known.pulled[nodes], told, atol=size)
-        np.testing.assert_allclose(known.of_all(distant.state).slope, fresh.slope, atol=size)
-        assert distant.loss() == pytest.approx(fresh.loss, rel=1e-10)
+        np.testing.assert_allclose(known.of_all(is_remote.state).slope, fresh.slope, atol=size)
+        assert is_remote.loss() == pytest.approx(fresh.loss, rel=1e-10)
 
 
 @pytest.mark.parametrize("name", SQUARES)
@@ -220,43 +223,43 @@ def test_limits_cost_passes_and_change_nothing(name, n_leaves, n_numbers, monkey
     monkeypatch.setattr("secateur.solvers.ensemble._leaf_overlaps._LEAVES", n_leaves)
     monkeypatch.setattr("secateur.solvers.ensemble._leaf_overlaps._NUMBERS", n_numbers)
     monkeypatch.setattr("secateur.solvers.ensemble._remote_sums._NUMBERS", n_numbers)
-    near, distant = descents(problem, penalties=4)
-    for (_, expected), (_, found) in zip(near.run(), distant.run(), strict=True):
+    near, is_remote = descents(problem, penalties=4)
+    for (_, expected), (_, found) in zip(near.run(), is_remote.run(), strict=True):
         assert np.array_equal(found.status, expected.status)
-        np.testing.assert_allclose(found.part, expected.part, rtol=1e-8, atol=1e-9)
-    assert distant.known.passes > before.known.passes
+        np.testing.assert_allclose(found.contribution, expected.contribution, rtol=1e-8, atol=1e-9)
+    assert is_remote.known.passes > before.known.passes
 
 
 @pytest.mark.parametrize("name", ["forest of numbers", "boosted numbers", "boosted classes"])
 def test_new_values_bring_no_tree_back(name):
-    near, distant = descents(here_of(name))
-    for descent in (near, distant):
+    near, is_remote = descents(here_of(name))
+    for descent in (near, is_remote):
         descent.descend(near.penalties()[25])
         before = descent.used()
         assert 0 < np.count_nonzero(before) < len(before)
         descent.descend(0.0, frozen=True)
         assert np.array_equal(descent.used(), before)
-    assert np.array_equal(near.state.status, distant.state.status)
-    np.testing.assert_allclose(distant.state.part, near.state.part, rtol=1e-8, atol=1e-9)
+    assert np.array_equal(near.state.status, is_remote.state.status)
+    np.testing.assert_allclose(is_remote.state.contribution, near.state.contribution, rtol=1e-8, atol=1e-9)
 
 
 def test_an_intercept_far_off_moves_by_the_safer_step():
-    _, distant = descents(here_of("boosted classes"))
-    distant.state = replace(distant.state, intercept=np.array([6.0]))
-    slope = distant.known.of_all(distant.state).slope[0]
-    assert distant.move_intercept() > 0
-    assert distant.state.intercept[0] == pytest.approx(6.0 + 4 * slope, rel=1e-12)
+    _, is_remote = descents(here_of("boosted classes"))
+    is_remote.state = replace(is_remote.state, intercept=np.array([6.0]))
+    slope = is_remote.known.of_all(is_remote.state).slope[0]
+    assert is_remote.move_intercept() > 0
+    assert is_remote.state.intercept[0] == pytest.approx(6.0 + 4 * slope, rel=1e-12)
 
 
 @pytest.mark.parametrize("name", LOGITS)
 def test_a_step_gains_what_the_loss_loses(name):
     problem = here_of(name)
-    near, distant = descents(problem)
-    distant.descend(near.penalties()[30])
-    forest, state, ask = problem.forest, distant.state, distant.known.ask
-    tree = int(np.flatnonzero(distant.used())[0])
-    here, column = distant.nodes_of(tree), int(forest.tree_output[tree])
-    fuller = kept_leaves(np.where(forest.is_split[here], 1, 2), 0.3 * distant.ensemble.own[here], here.start)
+    near, is_remote = descents(problem)
+    is_remote.descend(near.penalties()[30])
+    forest, state, ask = problem.forest, is_remote.state, is_remote.known.ask
+    tree = int(np.flatnonzero(is_remote.used())[0])
+    here, column = is_remote.nodes_of(tree), int(forest.tree_output[tree])
+    fuller = kept_leaves(np.where(forest.is_split[here], 1, 2), 0.3 * is_remote.ensemble.original[here], here.start)
     none = Kept(np.empty(0, np.int32), np.array([[0.1]]))
     some = np.array([1, 2])
     now, grown, lifted = ask(state, some, Step(tree, column, fuller), Step(-1, column, none))
@@ -266,11 +269,11 @@ def test_a_step_gains_what_the_loss_loses(name):
     assert now.loss - lifted.loss == pytest.approx(lifted.gain, rel=1e-6)
     assert lifted.loss == pytest.approx(alone.loss, rel=1e-12)
     np.testing.assert_allclose(lifted.pulled, alone.pulled, atol=1e-12)
-    np.testing.assert_allclose(lifted.curve, alone.curve, atol=1e-12)
-    status, part = state.status.copy(), state.part.copy()
+    np.testing.assert_allclose(lifted.hessian, alone.hessian, atol=1e-12)
+    status, contribution = state.status.copy(), state.contribution.copy()
     status[here] = np.where(forest.is_split[here], 1, 2)
-    part[here] = 0.3 * distant.ensemble.own[here]
-    (alone,) = ask(replace(state, status=status, part=part), some)
+    contribution[here] = 0.3 * is_remote.ensemble.original[here]
+    (alone,) = ask(replace(state, status=status, contribution=contribution), some)
     assert now.loss - grown.loss == pytest.approx(grown.gain, rel=1e-6)
     np.testing.assert_allclose([grown.loss, *grown.slope, *grown.bend], [alone.loss, *alone.slope, *alone.bend])
 
@@ -287,24 +290,24 @@ def test_values_predict_what_the_sums_were_told():
 
 @models
 def test_trees_that_stay_as_they_are_cost_next_to_nothing(name):
-    _, distant = descents(here_of(name), values="keep", ridge=0.0)
-    penalty = distant.penalties()[25]
-    distant.descend(penalty)
-    before = distant.known.passes
-    quiet, gain = distant.sweep(penalty, distant.open, 0, False)
+    _, is_remote = descents(here_of(name), values="keep", ridge=0.0)
+    penalty = is_remote.penalties()[25]
+    is_remote.descend(penalty)
+    before = is_remote.known.passes
+    quiet, gain = is_remote.sweep(penalty, is_remote.open, 0, False)
     assert quiet
-    assert gain < 1e-12 * distant.scale
-    assert distant.known.passes - before <= 3 + distant.ensemble.forest.n_outputs
+    assert gain < 1e-12 * is_remote.scale
+    assert is_remote.known.passes - before <= 3 + is_remote.ensemble.forest.n_outputs
 
 
 def test_a_question_is_as_large_as_what_is_kept():
     problem = here_of("forest of numbers")
-    _, distant = descents(problem)
-    distant.descend(distant.penalties()[20])
-    state = distant.state
+    _, is_remote = descents(problem)
+    is_remote.descend(is_remote.penalties()[20])
+    state = is_remote.state
     n_leaves = np.count_nonzero(state.status == 2)
     assert 0 < n_leaves < problem.forest.n_nodes / 10
-    question = RowSums(kept_leaves(state.status, state.part), state.intercept, 1.0, np.arange(12))
+    question = RowSums(kept_leaves(state.status, state.contribution), state.intercept, 1.0, np.arange(12))
     assert len(pickle.dumps(question)) < 1500 + 12 * n_leaves
     again = pickle.loads(pickle.dumps(question))
     assert np.array_equal(again(problem.forest, problem.sample), question(problem.forest, problem.sample))
@@ -343,16 +346,16 @@ def test_only_reweighing_trees_needs_rows_and_brings_them_together():
 class OutOfReach(Parts):
     """Parts that cannot be brought together."""
 
-    too_far = "there are 10 million rows, and 2 million fit here."
+    why_not_local = "there are 10 million rows, and 2 million fit here."
 
-    def here(self):
-        raise AssertionError(self.too_far)
+    def collect(self):
+        raise AssertionError(self.why_not_local)
 
 
 @pytest.mark.parametrize("name", ["forest of classes", "boosted classes"])
 def test_rows_are_never_brought_here(name):
     problem = far(here_of(name), 3)
-    away = replace(problem, evidence=OutOfReach(problem.evidence.parts))
+    away = replace(problem, row_source=OutOfReach(problem.row_source.parts))
     settings = BlockDescent(penalties=5, max_nodes=30, local_search=1).settings("refit", 5.0)
     sizes = [np.count_nonzero(state.status) for _, state in DistantDescent(away, settings).run()]
     assert 0 < sizes[-1] <= 30

@@ -20,7 +20,7 @@ from tests.strategies import all_prunings, generators, random_forest, random_row
 
 import secateur as sc
 from secateur.costs import FeatureCost
-from secateur.data.rows import Sample, read_sample
+from secateur.data.rows import LocalRows, read_sample
 from secateur.errors import InterruptedWarning
 from secateur.forest.routing import route
 from secateur.libraries import adapt
@@ -69,17 +69,17 @@ def random_problem(rng, n_trees=3, n_rows=12):
     weight = rng.integers(1, 4, n_rows).astype(float)
     prices = rng.integers(0, 4, forest.n_features).astype(float)
     groups = {"lab": (2.0, list(range(1 + int(rng.integers(forest.n_features)))))} if rng.random() < 0.5 else None
-    return Problem(forest, Sample(route(forest, X), y, weight), default_loss(forest), FeatureCost(prices, groups)), X
+    return Problem(forest, LocalRows(route(forest, X), y, weight), default_loss(forest), FeatureCost(prices, groups)), X
 
 
 def slow_price(problem, X, trees, theta):
-    """Return what prunings of trees pay when a thing that n of them need costs 1 + 2^−θ + … + n^−θ of its price."""
+    """Return what prunings of trees pay when a resource that n of them need costs 1 + 2^−θ + … + n^−θ of its price."""
     forest, cost, total = problem.forest, problem.cost, 0.0
     for i, x in enumerate(X):
         wanted = [rows_needs(forest, kept, x) for kept in trees]
-        things = [(price, {k}) for k, price in enumerate(cost.prices)]
-        things += [(price, set(members)) for price, members in (cost.groups or {}).values()]
-        for price, members in things:
+        resources = [(price, {k}) for k, price in enumerate(cost.prices)]
+        resources += [(price, set(members)) for price, members in (cost.groups or {}).values()]
+        for price, members in resources:
             n = sum(bool(met & members) for met in wanted)
             share = min(n, 1) if theta is None else sum((1.0 + j) ** -theta for j in range(n))
             total += problem.sample.weight[i] * price * share
@@ -99,7 +99,7 @@ def test_one_update_is_the_best_of_all_subtrees(values, theta, rng, penalty):
     tree = int(rng.integers(forest.n_trees))
     nodes = int(forest.tree_start[tree]), int(forest.tree_start[tree + 1])
     leaf = forest.root[tree] + problem.sample.leaves[tree].astype(int)
-    wanted = state.pull[:, 0] / ensemble.weight + state.part[leaf, 0]
+    wanted = state.neg_gradient[:, 0] / ensemble.weight + state.contribution[leaf, 0]
     others = [_kept(forest, other, state.status) for other in range(forest.n_trees) if other != tree]
     costs = []
     for kept in [set(), *map(set, all_prunings(forest, tree))]:
@@ -109,11 +109,11 @@ def test_one_update_is_the_best_of_all_subtrees(values, theta, rng, penalty):
             continue  # a root alone says what the intercept can say
         for v in kept - set(splits):
             here = (leaf >= v) & (leaf < forest.end[v])
-            w, own = ensemble.weight[here], ensemble.own[v, 0]
-            value = own
+            w, original = ensemble.weight[here], ensemble.original[v, 0]
+            value = original
             if values == "refit":
-                value = (w @ wanted[here] + descent.ridge * own) / (w.sum() + descent.ridge)
-                extra += descent.ridge * (value - own) ** 2
+                value = (w @ wanted[here] + descent.ridge * original) / (w.sum() + descent.ridge)
+                extra += descent.ridge * (value - original) ** 2
             said[here] = value
         paid = slow_price(problem, X, [*others, kept], theta) - slow_price(problem, X, others, theta)
         costs.append(ensemble.weight @ (wanted - said) ** 2 + extra + penalty * paid + 0.01 * len(splits))
@@ -133,10 +133,10 @@ def _alone(descent, problem, X, tree, nodes, penalty, theta, wanted, leaf):
     kept = _kept(forest, tree, state.status)
     others = [_kept(forest, other, state.status) for other in range(forest.n_trees) if other != tree]
     at_leaf = np.array([v for v in kept if state.status[v] == 2], int)
-    away = state.part[at_leaf, 0] - descent.ensemble.own[at_leaf, 0]
+    away = state.contribution[at_leaf, 0] - descent.ensemble.original[at_leaf, 0]
     paid = slow_price(problem, X, [*others, kept], theta) - slow_price(problem, X, others, theta)
     splits = np.count_nonzero(state.status[slice(*nodes)] == 1)
-    rows = weight @ (wanted - state.part[leaf, 0]) ** 2
+    rows = weight @ (wanted - state.contribution[leaf, 0]) ** 2
     return rows + descent.ridge * (away**2).sum() + penalty * paid + 0.01 * splits
 
 
@@ -158,7 +158,7 @@ def test_the_start_is_the_model_itself(name, weighted):
     state = full_state(ensemble)
     some = problem.sample.weight > 0
     raw = problem.sample.scores(problem.forest)[some]
-    said = ensemble.target - state.pull / ensemble.weight[:, None]
+    said = ensemble.target - state.neg_gradient / ensemble.weight[:, None]
     divided = ensemble.slope * raw if ensemble.logits else raw
     np.testing.assert_allclose(said, predict(ensemble, divided), atol=1e-12)
 
@@ -256,10 +256,10 @@ def test_prices_by_row_are_paid_by_row():
     paid = 0.0
     for i in range(0, len(X), 40):
         met = rows_needs(forest, kept, X[i].astype(np.float32))
-        own = sum(by_row[i, k] for k in met) + (1.0 if met & {3, 4} else 0.0)
+        original = sum(by_row[i, k] for k in met) + (1.0 if met & {3, 4} else 0.0)
         bought = descent.now.counts[i] > 0
-        assert own == pytest.approx(float(descent.shop.prices[i][bought].sum()))
-        paid += own
+        assert original == pytest.approx(float(descent.purchases.prices[i][bought].sum()))
+        paid += original
     assert paid > 0
     same = descent_of(problem_of(model, X, y, FeatureCost(row_prices=np.ones(X.shape))))
     plain = descent_of(problem_of(model, X, y, FeatureCost()))

@@ -14,7 +14,7 @@ from tests.strategies import all_prunings, examples, generators, random_forest, 
 
 import secateur as sc
 from secateur.costs import FeatureCost, NodeCost
-from secateur.data.rows import Sample, read_sample
+from secateur.data.rows import LocalRows, read_sample
 from secateur.forest.routing import route
 from secateur.libraries import adapt
 from secateur.losses import ZeroOne
@@ -39,7 +39,7 @@ def random_problem(rng, n_trees=2, max_splits=3, n_rows=7):
     prices = rng.integers(0, 4, (n_rows, forest.n_features)).astype(float)
     cost = FeatureCost(groups=groups, row_prices=prices) if rng.random() < 0.5 else FeatureCost(prices[0], groups)
     weight = rng.uniform(0.1, 3, n_rows) if rng.random() < 0.5 else np.ones(n_rows)
-    sample = Sample(route(forest, X), rng.integers(0, 2, (n_rows, 1)), weight)
+    sample = LocalRows(route(forest, X), rng.integers(0, 2, (n_rows, 1)), weight)
     return Problem(forest, sample, ZeroOne(), cost), X
 
 

@@ -177,11 +177,11 @@ def independent_cut(problem, labels, over, under):
         for i in range(len(sample)):
             v = int(forest.parent[forest.tree_start[tree] + sample.leaves[tree, i]])
             while v != -1:
-                thing = counts.things[forest.feature[v], 0]
-                if thing != -1:
-                    key = item.setdefault((i, int(thing)), len(split) + 2 + len(item))
+                resource = counts.resources[forest.feature[v], 0]
+                if resource != -1:
+                    key = item.setdefault((i, int(resource)), len(split) + 2 + len(item))
                     edges[number[v], key] = 2**30
-                    edges[key, 1] = counts.prices[0, thing] * over
+                    edges[key, 1] = counts.prices[0, resource] * over
                 v = int(forest.parent[v])
     pairs = np.array(list(edges)).T
     graph = csr_matrix((np.array(list(edges.values()), np.int32), pairs), (len(split) + 2 + len(item),) * 2)

@@ -25,7 +25,7 @@ from secateur.solvers import MinCut
 from secateur.solvers.feature_cost import _partition_closure as part_closure
 from secateur.solvers.feature_cost import min_cut
 from secateur.solvers.feature_cost._consensus import Copies
-from secateur.solvers.feature_cost._partition_integers import Ruler, count_in_parts, ruler_for
+from secateur.solvers.feature_cost._partition_integers import Quantizer, count_in_parts, ruler_for
 from secateur.solvers.feature_cost.partition_cut import PartitionCut
 
 
@@ -34,10 +34,10 @@ class Distant(Parts):
     """Parts that cannot be brought together, and to which questions are sent as bytes."""
 
     @property
-    def too_far(self):
+    def why_not_local(self):
         return "there are too many rows"
 
-    def here(self):
+    def collect(self):
         raise AssertionError("rows that are too far were brought here")
 
     def total(self, forest, ask):
@@ -54,7 +54,7 @@ def skewed(rng, sample, n_parts):
 
 
 def afar(problem, parts):
-    return replace(problem, evidence=Distant(tuple(parts)))
+    return replace(problem, row_source=Distant(tuple(parts)))
 
 
 def exact(problem, penalties, **choices):
@@ -103,7 +103,7 @@ def test_bounds_hold_of_all_prunings_when_weights_and_prices_are_no_multiples_of
     problem, X = random_problem(rng)
     sample = replace(problem.sample, weight=rng.uniform(0, 1, len(X)) ** 3)
     cost = replace(problem.cost, prices=rng.uniform(0, 2, problem.forest.n_features))
-    problem = replace(problem, evidence=sample, cost=cost)
+    problem = replace(problem, row_source=sample, cost=cost)
     path = PartitionCut(penalties=5, tolerance=1e-6).path(afar(problem, skewed(rng, sample, n_parts)))
     assert not path.facts["exact"]
     labels = problem.forest.value.argmax(axis=1)
@@ -148,7 +148,7 @@ def test_more_passes_prove_more():
 def test_rows_in_memory_are_cut_into_parts():
     problem = forest_problem(load_wine)
     whole = PartitionCut(penalties=4, parts=3).path(problem)
-    apart = PartitionCut(penalties=4).path(replace(problem, evidence=in_parts(problem.sample, 3)))
+    apart = PartitionCut(penalties=4).path(replace(problem, row_source=in_parts(problem.sample, 3)))
     np.testing.assert_array_equal(whole.masks.removed_at, apart.masks.removed_at)
     np.testing.assert_array_equal(whole.table["bound"], apart.table["bound"])
     many = PartitionCut(penalties=4, parts=200).path(problem)  # more parts than rows
@@ -160,7 +160,7 @@ def test_groups_weights_and_class_weights_are_those_of_the_exact_cut():
         load_breast_cancer, prices=np.arange(30) % 4 / 2, groups={"size": (5.0, [0, 2, 3]), "shape": (1.5, [5, 6])}
     )
     weight = np.random.default_rng(0).integers(0, 4, len(problem.sample)) / 4
-    problem = replace(problem, evidence=replace(problem.sample, weight=weight))
+    problem = replace(problem, row_source=replace(problem.sample, weight=weight))
     for class_weight, errors in (("balanced", "holdout"), ((1.0, 3.0), "train"), (None, "holdout")):
         solver = PartitionCut(penalties=5, class_weight=class_weight, errors=errors)
         path = solver.path(afar(problem, in_parts(problem.sample, 4).parts))
@@ -267,13 +267,13 @@ def test_parts_count_the_same_whole_numbers_as_all_rows_together():
     problem = forest_problem(load_wine)
     rng = np.random.default_rng(0)
     for weight in (np.ones(89), rng.integers(1, 5, 89) * 0.1, rng.uniform(size=89)):
-        problem = replace(problem, evidence=replace(problem.sample, weight=weight))
+        problem = replace(problem, row_source=replace(problem.sample, weight=weight))
         together = count_in_parts(problem, problem.sample, "holdout", None)
         apart = count_in_parts(problem, in_parts(problem.sample, 7), "holdout", None)
         np.testing.assert_array_equal(together.errors, apart.errors)
         np.testing.assert_array_equal(together.splits.place, apart.splits.place)
         np.testing.assert_allclose(together.wrong, apart.wrong)
-        whole = together.errors * together.judge.ruler.unit
+        whole = together.errors * together.judge.quantizer.unit
         assert (whole <= together.wrong * (1 + 1e-12)).all()
 
 
@@ -281,12 +281,12 @@ def test_many_different_weights_are_rounded_down(monkeypatch):
     monkeypatch.setattr("secateur.solvers.feature_cost._partition_integers._MANY_WEIGHTS", 3)
     problem = forest_problem(load_wine)
     weight = np.random.default_rng(0).integers(1, 9, 89).astype(float)
-    problem = replace(problem, evidence=replace(problem.sample, weight=weight))
+    problem = replace(problem, row_source=replace(problem.sample, weight=weight))
     path = PartitionCut(penalties=4).path(problem)
     assert not path.facts["exact"]
     check_certificate(path, exact(problem, path.table["penalty"]))
     assert (path.table["gap"][1:] <= 0.01 * path.table["objective"][1:]).all()
-    assert ruler_for(np.array([0.1, 0.3]), complete=True) == (Ruler(0.1, down=False), True)
+    assert ruler_for(np.array([0.1, 0.3]), complete=True) == (Quantizer(0.1, down=False), True)
 
 
 class TestMinCutOnRowsTooManyToBring:
@@ -308,8 +308,8 @@ class TestMinCutOnRowsTooManyToBring:
 
     def test_rows_that_fit_but_need_too_much_stay_where_they_are(self, monkeypatch):
         problem = forest_problem(load_wine)
-        parts = replace(problem, evidence=in_parts(problem.sample, 3))
-        assert parts.no_sample is None
+        parts = replace(problem, row_source=in_parts(problem.sample, 3))
+        assert parts.why_no_rows is None
         assert MinCut().path(parts).solver == "MinCut()"
         split, leaves = problem.forest, problem.sample.leaves + problem.forest.root[:, None]
         needed: list[set[int]] = []

@@ -13,7 +13,7 @@ from tests.strategies import all_prunings, examples, generators, random_forest, 
 
 import secateur as sc
 from secateur.costs import FeatureCost, NodeCost
-from secateur.data.rows import Sample, read_sample
+from secateur.data.rows import LocalRows, read_sample
 from secateur.forest.routing import route
 from secateur.forest.subforest import check_keep
 from secateur.kernels.feature_cost.primal_dual import (
@@ -39,7 +39,7 @@ def random_problem(rng, n_rows=8, prices=None, weight=None):
     groups = {"lab": (float(rng.integers(0, 4)), [0])} if rng.random() < 0.5 else None
     prices = rng.integers(0, 4, forest.n_features).astype(float) if prices is None else prices(forest.n_features)
     weight = rng.integers(1, 4, n_rows).astype(float) if weight is None else weight
-    sample = Sample(route(forest, X), rng.integers(0, 2, (n_rows, 1)), weight)
+    sample = LocalRows(route(forest, X), rng.integers(0, 2, (n_rows, 1)), weight)
     return Problem(forest, sample, ZeroOne(), FeatureCost(prices, groups))
 
 

@@ -181,8 +181,8 @@ def test_the_rows_of_the_example_meet_features_where_it_says():
     parent = SEVEN.parent
     feature = np.array([1, 0, -1, -1, 2, -1, -1], np.int32)  # x2 at the root, x1 on the left, x3 on the right
     place = np.array([0, 1, -1, -1, 2, -1, -1], np.int32)
-    things = np.array([[0, -1], [1, -1], [2, -1]], np.int32)
-    rows = (np.array([[2, 5]], np.uint8), np.array([0, 7]), parent, feature, place, things)
+    resources = np.array([[0, -1], [1, -1], [2, -1]], np.int32)
+    rows = (np.array([[2, 5]], np.uint8), np.array([0, 7]), parent, feature, place, resources)
     start = np.concatenate([[0], np.cumsum(kernels.price_needs(*rows, np.ones((1, 3), np.int64), 3))])
     need, key = kernels.list_needs(*rows, 3, start)
     bought = [[(int(k) % 3 + 1, int(k) // 3 + 1) for k in key[need[a:b]]] for a, b in pairwise(start)]

@@ -14,7 +14,7 @@ from tests.strategies import generators, random_forest, random_rows
 import secateur as sc
 from secateur import kernels
 from secateur.costs import NodeCost
-from secateur.data.rows import Sample, read_sample
+from secateur.data.rows import LocalRows, read_sample
 from secateur.forest.routing import route
 from secateur.libraries import adapt
 from secateur.losses import SquaredError, default_loss
@@ -38,7 +38,7 @@ def random_block(rng, n_trees):
     X = random_rows(rng, n_rows, forest.n_features).astype(forest.input_dtype)
     y, weight = rng.normal(size=(n_rows, 1)), rng.integers(0, 4, n_rows).astype(float)
     weight[0] += 1
-    problem = Problem(forest, Sample(route(forest, X), y, weight), SquaredError(), NodeCost())
+    problem = Problem(forest, LocalRows(route(forest, X), y, weight), SquaredError(), NodeCost())
     return blocks(problem, joint=True)[0]
 
 
@@ -55,8 +55,8 @@ def columns_of(parent, leaves):
 
 def violation(passes, weight, rest, w, penalty):
     """Return by how much the conditions of a minimum are missed: −gradient = penalty · sign, or within ±penalty."""
-    pull = passes.T @ (weight * rest)
-    miss = np.where(w != 0, np.abs(pull - penalty * np.sign(w)), np.abs(pull) - penalty)
+    neg_gradient = passes.T @ (weight * rest)
+    miss = np.where(w != 0, np.abs(neg_gradient - penalty * np.sign(w)), np.abs(neg_gradient) - penalty)
     return max(miss.max(), abs(weight @ rest))
 
 

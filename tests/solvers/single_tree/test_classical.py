@@ -12,7 +12,7 @@ from tests.strategies import all_prunings, examples, generators, random_forest, 
 
 import secateur as sc
 from secateur.costs import NodeCost
-from secateur.data.rows import Sample, read_sample
+from secateur.data.rows import LocalRows, read_sample
 from secateur.forest.routing import route
 from secateur.libraries import adapt
 from secateur.losses import Brier, SquaredError, ZeroOne
@@ -33,7 +33,7 @@ def random_problem(rng, classes=True, max_splits=7, n_trees=1, loss=None, n_rows
     X = random_rows(rng, n_rows, forest.n_features).astype(forest.input_dtype)
     weight = rng.integers(0, 4, n_rows).astype(float)
     weight[0] += 1
-    sample = Sample(route(forest, X), y[:n_rows], weight, None, X)
+    sample = LocalRows(route(forest, X), y[:n_rows], weight, None, X)
     return Problem(forest, sample, loss or (ZeroOne() if classes else SquaredError()), NodeCost())
 
 

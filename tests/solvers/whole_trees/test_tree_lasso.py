@@ -19,7 +19,7 @@ from tests.strategies import generators, random_forest, random_rows
 import secateur as sc
 from secateur import kernels
 from secateur.costs import NodeCost
-from secateur.data.rows import Sample
+from secateur.data.rows import LocalRows
 from secateur.forest.routing import route
 from secateur.losses import default_loss
 from secateur.problem import Problem
@@ -102,11 +102,11 @@ def test_the_weights_satisfy_the_conditions_of_optimality(rng, share):
     start = rng.normal(size=n) * (np.diag(gram) > 0)
     beta, gap, _ = kernels.fit_tree_lasso(gram, match, square, penalty, start, 1e-10 * square, 10_000)
     assert gap <= 1e-10 * square
-    pull = 2 * (match - gram @ beta)
+    neg_gradient = 2 * (match - gram @ beta)
     loose = 1e-4 * np.sqrt(square * np.maximum(np.diag(gram), 1e-12)) + 1e-9
-    assert (np.abs(pull) <= penalty + loose).all()
+    assert (np.abs(neg_gradient) <= penalty + loose).all()
     active = beta != 0
-    np.testing.assert_allclose((beta * pull)[active].sum(), penalty * np.abs(beta).sum(), atol=1e-4 * square)
+    np.testing.assert_allclose((beta * neg_gradient)[active].sum(), penalty * np.abs(beta).sum(), atol=1e-4 * square)
     if share > 1:
         assert not active.any()
 
@@ -134,7 +134,7 @@ def one_tree_per_output(rng, n_rows):
     object.__setattr__(forest, "tree_output", np.array([0, 1, 0, 1, 0, 1], np.int32))
     X = random_rows(rng, n_rows, forest.n_features)
     weight = rng.integers(1, 4, n_rows).astype(float)
-    sample = Sample(route(forest, X), rng.normal(size=(n_rows, 2)), weight)
+    sample = LocalRows(route(forest, X), rng.normal(size=(n_rows, 2)), weight)
     return Problem(forest, sample, default_loss(forest), NodeCost())
 
 
@@ -143,7 +143,7 @@ def dense(ensemble):
     forest = ensemble.forest
     added = np.zeros((forest.n_trees, *ensemble.target.shape))
     for tree in range(forest.n_trees):
-        value = ensemble.own[forest.root[tree] + ensemble.leaves[tree].astype(int)]
+        value = ensemble.original[forest.root[tree] + ensemble.leaves[tree].astype(int)]
         output = forest.tree_output[tree]
         if output < 0:
             added[tree] = value

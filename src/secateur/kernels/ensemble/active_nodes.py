@@ -9,15 +9,15 @@ from secateur.kernels._jit import kernel
 def mark_crown(
     leaves: np.ndarray,
     weight: np.ndarray,
-    pull: np.ndarray,
+    neg_gradient: np.ndarray,
     tree_start: np.ndarray,
     tree_output: np.ndarray,
     right: np.ndarray,
-    share: np.ndarray,
+    node_weight: np.ndarray,
     as_leaf: np.ndarray,
     as_split: np.ndarray,
     status: np.ndarray,
-    part: np.ndarray,
+    contribution: np.ndarray,
     penalty: float,
     ridge: float,
 ) -> np.ndarray:
@@ -28,7 +28,7 @@ def mark_crown(
     from the tree, and of weight times its square. A split whose price is higher than that is a leaf, and what is below
     it is out of the question. Splits that are kept now are in question whatever they are worth.
     """
-    width = part.shape[1]
+    width = contribution.shape[1]
     marked = np.zeros(right.shape[0], np.bool_)
     largest = (tree_start[1:] - tree_start[:-1]).max() if leaves.shape[0] > 0 else 1
     energy, sums = np.empty(largest), np.empty((largest, width))
@@ -40,7 +40,7 @@ def mark_crown(
         for i in range(leaves.shape[1]):
             v = leaves[tree, i]
             for k in range(width):
-                wanted = pull[i, first + k] + weight[i] * part[start + v, k]
+                wanted = neg_gradient[i, first + k] + weight[i] * contribution[start + v, k]
                 sums[v, k] += wanted
                 energy[v] += wanted * wanted / weight[i]
         for v in range(n - 1, -1, -1):
@@ -56,8 +56,8 @@ def mark_crown(
                 square = 0.0
                 for k in range(width):
                     square += sums[u - start, k] ** 2
-                bend = share[u] + ridge
-                at_most = (share[u] * energy[u - start] - square) / bend if bend > 0.0 else 0.0
+                bend = node_weight[u] + ridge
+                at_most = (node_weight[u] * energy[u - start] - square) / bend if bend > 0.0 else 0.0
                 if status[u] == 1 or at_most > penalty * price:
                     marked[u + 1] = marked[right[u]] = True
     return marked

@@ -1,9 +1,10 @@
 """Descent over trees: one tree at a time gets the subtree, and the leaf values, that are best given all others.
 
-The state of an ensemble: `status` of each node (0 absent, 1 split, 2 leaf), `part`, what the tree adds for rows that
-end at or below a kept leaf, an intercept, and for each row `pull`, weight · (target − prediction). A tree sees the rows
-through sums over its leaves. Squared error needs nothing else; for logistic and softmax losses `chance` holds the
-probabilities, the loss is replaced by a parabola, and a step counts only if the true loss falls.
+The state of an ensemble: `status` of each node (0 absent, 1 split, 2 leaf), `contribution`, what the tree adds for rows
+that end at or below a kept leaf, an intercept, and for each row `neg_gradient`, weight · (target − prediction). A tree
+sees the rows through sums over its leaves. Squared error needs nothing else; for logistic and softmax losses
+`probability` holds the probabilities, the loss is replaced by a parabola, and a step counts only if the true loss
+falls.
 """
 
 import numpy as np
@@ -16,19 +17,19 @@ from secateur.kernels.ensemble.block_update import REFIT, choose_subtree, price_
 def sweep_blocks(
     leaves: np.ndarray,
     weight: np.ndarray,
-    pull: np.ndarray,
-    chance: np.ndarray,
+    neg_gradient: np.ndarray,
+    probability: np.ndarray,
     intercept: np.ndarray,
     tree_start: np.ndarray,
     tree_output: np.ndarray,
     right: np.ndarray,
     depth: np.ndarray,
-    share: np.ndarray,
-    own: np.ndarray,
+    node_weight: np.ndarray,
+    original: np.ndarray,
     as_leaf: np.ndarray,
     as_split: np.ndarray,
     status: np.ndarray,
-    part: np.ndarray,
+    contribution: np.ndarray,
     factor: np.ndarray,
     may_change: np.ndarray,
     penalty: float,
@@ -42,13 +43,13 @@ def sweep_blocks(
 ) -> tuple:
     """Update every tree that may change once; return how many did change, and the gain.
 
-    Changes `pull`, `chance`, `status`, `part` and `factor`, with layers also `intercept`. An update must gain more than
-    `tolerance`. `frozen` refits values without changing what is kept. The ridge draws fitted values to `centre` times
-    their own.
+    Changes `neg_gradient`, `probability`, `status`, `contribution` and `factor`, with layers also `intercept`. An
+    update must gain more than `tolerance`. `frozen` refits values without changing what is kept. The ridge draws fitted
+    values to `centre` times their own.
     """
     n_trees = leaves.shape[0]
     largest = (tree_start[1:] - tree_start[:-1]).max() if n_trees > 0 else 1
-    room = np.empty((5, largest, part.shape[1]))
+    scratch = np.empty((5, largest, contribution.shape[1]))
     numbers = np.empty((3, largest))
     state = np.empty(largest, np.int8)
     changed, total = 0, 0.0
@@ -59,20 +60,20 @@ def sweep_blocks(
                 tree,
                 leaves[tree],
                 weight,
-                pull,
-                chance,
+                neg_gradient,
+                probability,
                 intercept,
                 max(tree_output[tree], 0),
                 tree_start[tree],
                 tree_start[tree + 1],
                 right,
                 depth,
-                share,
-                own,
+                node_weight,
+                original,
                 as_leaf,
                 as_split,
                 status,
-                part,
+                contribution,
                 factor,
                 penalty,
                 ridge,
@@ -81,7 +82,7 @@ def sweep_blocks(
                 layered,
                 frozen,
                 tolerance,
-                room,
+                scratch,
                 numbers,
                 state,
             )
@@ -92,32 +93,34 @@ def sweep_blocks(
 
 
 @kernel
-def move_intercept(weight: np.ndarray, pull: np.ndarray, chance: np.ndarray, intercept: np.ndarray) -> float:
+def move_intercept(
+    weight: np.ndarray, neg_gradient: np.ndarray, probability: np.ndarray, intercept: np.ndarray
+) -> float:
     """Move the intercept of every output to where the loss is least, or nearer; return the gain."""
     gain = 0.0
     total = weight.sum()
-    newton = chance.shape[0] > 0
-    for k in range(pull.shape[1]):
-        slope, curve = 0.0, 0.0
+    newton = probability.shape[0] > 0
+    for k in range(neg_gradient.shape[1]):
+        slope, hessian = 0.0, 0.0
         for i in range(weight.shape[0]):
-            slope += pull[i, k]
+            slope += neg_gradient[i, k]
             if newton:
-                curve += weight[i] * chance[i, k] * (1.0 - chance[i, k])
+                hessian += weight[i] * probability[i, k] * (1.0 - probability[i, k])
         if not newton:
             step = slope / total
             for i in range(weight.shape[0]):
-                pull[i, k] -= weight[i] * step
+                neg_gradient[i, k] -= weight[i] * step
             intercept[k] += step
             gain += total * step * step
             continue
-        for bend in (curve, 0.25 * total):
+        for bend in (hessian, 0.25 * total):
             step = slope / bend if bend > 0.0 else 0.0
             better = 0.0
             for i in range(weight.shape[0]):
-                better += _less_loss(weight[i], pull[i, k], chance[i, k], step)
+                better += _less_loss(weight[i], neg_gradient[i, k], probability[i, k], step)
             if better > 0.0:
                 for i in range(weight.shape[0]):
-                    _shift(i, k, weight[i], step, pull, chance)
+                    _shift(i, k, weight[i], step, neg_gradient, probability)
                 intercept[k] += step
                 gain += better
                 break
@@ -125,20 +128,20 @@ def move_intercept(weight: np.ndarray, pull: np.ndarray, chance: np.ndarray, int
 
 
 @kernel
-def _less_loss(weight: float, pull: float, chance: float, step: float) -> float:
+def _less_loss(weight: float, neg_gradient: float, probability: float, step: float) -> float:
     """Return by how much a row's loss falls when its logit moves by `step`."""
-    return (pull + weight * chance) * step - weight * np.log1p(chance * np.expm1(step))
+    return (neg_gradient + weight * probability) * step - weight * np.log1p(probability * np.expm1(step))
 
 
 @kernel
-def _shift(i: int, k: int, weight: float, step: float, pull: np.ndarray, chance: np.ndarray) -> None:
+def _shift(i: int, k: int, weight: float, step: float, neg_gradient: np.ndarray, probability: np.ndarray) -> None:
     """Move logit k of row i by `step`; what it wins the other classes lose in proportion."""
-    shrink = 1.0 / (1.0 + chance[i, k] * np.expm1(step))
-    for other in range(chance.shape[1]):
-        was = chance[i, other]
+    shrink = 1.0 / (1.0 + probability[i, k] * np.expm1(step))
+    for other in range(probability.shape[1]):
+        was = probability[i, other]
         now = was * shrink if other != k else was * np.exp(step) * shrink
-        pull[i, other] -= weight * (now - was)
-        chance[i, other] = now
+        neg_gradient[i, other] -= weight * (now - was)
+        probability[i, other] = now
 
 
 @kernel
@@ -146,20 +149,20 @@ def update_tree(
     tree: int,
     leaf: np.ndarray,
     weight: np.ndarray,
-    pull: np.ndarray,
-    chance: np.ndarray,
+    neg_gradient: np.ndarray,
+    probability: np.ndarray,
     intercept: np.ndarray,
     column: int,
     start: int,
     stop: int,
     right: np.ndarray,
     depth: np.ndarray,
-    share: np.ndarray,
-    own: np.ndarray,
+    node_weight: np.ndarray,
+    original: np.ndarray,
     as_leaf: np.ndarray,
     as_split: np.ndarray,
     status: np.ndarray,
-    part: np.ndarray,
+    contribution: np.ndarray,
     factor: np.ndarray,
     penalty: float,
     ridge: float,
@@ -168,17 +171,17 @@ def update_tree(
     layered: bool,
     frozen: bool,
     tolerance: float,
-    room: np.ndarray,
+    scratch: np.ndarray,
     numbers: np.ndarray,
     state: np.ndarray,
 ) -> float:
     """Give one tree its best subtree; return the gain, 0 if it stays as it is."""
     if frozen and status[start] == 0:
         return 0.0
-    n, width = stop - start, part.shape[1]
-    fresh = room[3]
-    newton = chance.shape[0] > 0
-    sum_rows(leaf, weight, pull, chance, column, n, width, room[0], numbers[0])
+    n, width = stop - start, contribution.shape[1]
+    fresh = scratch[3]
+    newton = probability.shape[0] > 0
+    sum_rows(leaf, weight, neg_gradient, probability, column, n, width, scratch[0], numbers[0])
     for attempt in range(2 if newton else 1):
         gain, times = choose_subtree(
             tree,
@@ -186,12 +189,12 @@ def update_tree(
             stop,
             right,
             depth,
-            share,
-            own,
+            node_weight,
+            original,
             as_leaf,
             as_split,
             status,
-            part,
+            contribution,
             factor,
             penalty,
             ridge,
@@ -202,22 +205,24 @@ def update_tree(
             tolerance,
             newton,
             attempt == 1,
-            room,
+            scratch,
             numbers,
             state,
         )
         if newton:
-            gain = price_gain(start, n, own, as_leaf, as_split, status, part, state, fresh, penalty, ridge, centre)
-            gain = add_rows_gain(gain, leaf, weight, pull, chance, column, start, part, fresh)
+            gain = price_gain(
+                start, n, original, as_leaf, as_split, status, contribution, state, fresh, penalty, ridge, centre
+            )
+            gain = add_rows_gain(gain, leaf, weight, neg_gradient, probability, column, start, contribution, fresh)
         if gain > tolerance:
-            move_rows(leaf, weight, pull, chance, column, start, width, part, fresh)
+            move_rows(leaf, weight, neg_gradient, probability, column, start, width, contribution, fresh)
             for v in range(n):
                 status[start + v] = state[v]
                 for k in range(width):
-                    part[start + v, k] = fresh[v, k]
+                    contribution[start + v, k] = fresh[v, k]
             factor[tree] = times if state[0] != 0 else 0.0
             if layered and not newton and values <= REFIT:
-                move_intercept(weight, pull, chance, intercept)  # its gain is in the cost of the layer
+                move_intercept(weight, neg_gradient, probability, intercept)  # its gain is in the cost of the layer
             return gain
     return 0.0
 
@@ -226,32 +231,32 @@ def update_tree(
 def sum_rows(
     leaf: np.ndarray,
     weight: np.ndarray,
-    pull: np.ndarray,
-    chance: np.ndarray,
+    neg_gradient: np.ndarray,
+    probability: np.ndarray,
     column: int,
     n: int,
     width: int,
     pulled: np.ndarray,
-    curve: np.ndarray,
+    hessian: np.ndarray,
 ) -> None:
-    """Sum the pull of the rows in each leaf of a tree, and their curvature."""
+    """Sum the gradient of the rows in each leaf of a tree, and their curvature."""
     for v in range(n):
-        curve[v] = 0.0
+        hessian[v] = 0.0
         for k in range(width):
             pulled[v, k] = 0.0
-    if chance.shape[0] > 0:
+    if probability.shape[0] > 0:
         for i in range(leaf.shape[0]):
             v = leaf[i]
-            pulled[v, 0] += pull[i, column]
-            curve[v] += weight[i] * chance[i, column] * (1.0 - chance[i, column])
+            pulled[v, 0] += neg_gradient[i, column]
+            hessian[v] += weight[i] * probability[i, column] * (1.0 - probability[i, column])
     elif width == 1:
         for i in range(leaf.shape[0]):
-            pulled[leaf[i], 0] += pull[i, column]
+            pulled[leaf[i], 0] += neg_gradient[i, column]
     else:
         for i in range(leaf.shape[0]):
             v = leaf[i]
             for k in range(width):
-                pulled[v, k] += pull[i, k]
+                pulled[v, k] += neg_gradient[i, k]
 
 
 @kernel
@@ -259,18 +264,18 @@ def add_rows_gain(
     gain: float,
     leaf: np.ndarray,
     weight: np.ndarray,
-    pull: np.ndarray,
-    chance: np.ndarray,
+    neg_gradient: np.ndarray,
+    probability: np.ndarray,
     column: int,
     start: int,
-    part: np.ndarray,
+    contribution: np.ndarray,
     fresh: np.ndarray,
 ) -> float:
     """Return `gain` and by how much the loss of the rows falls, for losses of logits, when a tree adds `fresh`."""
     for i in range(leaf.shape[0]):
-        step = fresh[leaf[i], 0] - part[start + leaf[i], 0]
+        step = fresh[leaf[i], 0] - contribution[start + leaf[i], 0]
         if step != 0.0:
-            gain += _less_loss(weight[i], pull[i, column], chance[i, column], step)
+            gain += _less_loss(weight[i], neg_gradient[i, column], probability[i, column], step)
     return gain
 
 
@@ -278,27 +283,27 @@ def add_rows_gain(
 def move_rows(
     leaf: np.ndarray,
     weight: np.ndarray,
-    pull: np.ndarray,
-    chance: np.ndarray,
+    neg_gradient: np.ndarray,
+    probability: np.ndarray,
     column: int,
     start: int,
     width: int,
-    part: np.ndarray,
+    contribution: np.ndarray,
     fresh: np.ndarray,
 ) -> None:
     """Bring the rows up to date with what a tree now adds."""
-    newton = chance.shape[0] > 0
+    newton = probability.shape[0] > 0
     for i in range(leaf.shape[0]):
         v = leaf[i]
         if newton:
-            step = fresh[v, 0] - part[start + v, 0]
+            step = fresh[v, 0] - contribution[start + v, 0]
             if step != 0.0:
-                _shift(i, column, weight[i], step, pull, chance)
+                _shift(i, column, weight[i], step, neg_gradient, probability)
         elif width == 1:
-            pull[i, column] -= weight[i] * (fresh[v, 0] - part[start + v, 0])
+            neg_gradient[i, column] -= weight[i] * (fresh[v, 0] - contribution[start + v, 0])
         else:
             for k in range(width):
-                pull[i, k] -= weight[i] * (fresh[v, k] - part[start + v, k])
+                neg_gradient[i, k] -= weight[i] * (fresh[v, k] - contribution[start + v, k])
 
 
 @kernel
@@ -307,47 +312,49 @@ def add_parts(
     tree_start: np.ndarray,
     tree_output: np.ndarray,
     trees: np.ndarray,
-    part: np.ndarray,
+    contribution: np.ndarray,
     score: np.ndarray,
 ) -> None:
     """Add to the sums of the rows what some trees add."""
     for tree in trees:
         start, column, leaf = tree_start[tree], max(tree_output[tree], 0), leaves[tree]
         for i in range(leaf.shape[0]):
-            for k in range(part.shape[1]):
-                score[i, column + k] += part[start + leaf[i], k]
+            for k in range(contribution.shape[1]):
+                score[i, column + k] += contribution[start + leaf[i], k]
 
 
 @kernel
 def sum_trees(
     leaves: np.ndarray,
     weight: np.ndarray,
-    pull: np.ndarray,
-    chance: np.ndarray,
+    neg_gradient: np.ndarray,
+    probability: np.ndarray,
     tree_start: np.ndarray,
     tree_output: np.ndarray,
     trees: np.ndarray,
     pulled: np.ndarray,
-    curve: np.ndarray,
+    hessian: np.ndarray,
 ) -> None:
     """Write the sums of `sum_rows` for some trees, one after the other."""
     first = 0
     for tree in trees:
         stop = first + tree_start[tree + 1] - tree_start[tree]
         column = max(tree_output[tree], 0)
-        here, bend = pulled[first:stop], curve[first:stop]
-        sum_rows(leaves[tree], weight, pull, chance, column, stop - first, pulled.shape[1], here, bend)
+        here, bend = pulled[first:stop], hessian[first:stop]
+        sum_rows(leaves[tree], weight, neg_gradient, probability, column, stop - first, pulled.shape[1], here, bend)
         first = stop
 
 
 @kernel
-def shift_rows(step: np.ndarray, weight: np.ndarray, pull: np.ndarray, chance: np.ndarray, column: int) -> float:
+def shift_rows(
+    step: np.ndarray, weight: np.ndarray, neg_gradient: np.ndarray, probability: np.ndarray, column: int
+) -> float:
     """Move a logit of all rows by steps of their own; return by how much the loss falls."""
     gain = 0.0
     for i in range(step.shape[0]):
         if step[i] != 0.0:
-            gain += _less_loss(weight[i], pull[i, column], chance[i, column], step[i])
-            _shift(i, column, weight[i], step[i], pull, chance)
+            gain += _less_loss(weight[i], neg_gradient[i, column], probability[i, column], step[i])
+            _shift(i, column, weight[i], step[i], neg_gradient, probability)
     return gain
 
 

@@ -18,12 +18,12 @@ def choose_subtree(
     stop: int,
     right: np.ndarray,
     depth: np.ndarray,
-    share: np.ndarray,
-    own: np.ndarray,
+    node_weight: np.ndarray,
+    original: np.ndarray,
     as_leaf: np.ndarray,
     as_split: np.ndarray,
     status: np.ndarray,
-    part: np.ndarray,
+    contribution: np.ndarray,
     factor: np.ndarray,
     penalty: float,
     ridge: float,
@@ -34,19 +34,19 @@ def choose_subtree(
     tolerance: float,
     newton: bool,
     bounded: bool,
-    room: np.ndarray,
+    scratch: np.ndarray,
     numbers: np.ndarray,
     state: np.ndarray,
 ) -> tuple:
     """Choose the best subtree of a tree; return the gain, for logits by a parabola, and the factor of its values.
 
-    `room[0]` and `numbers[0]` hold the pull and the curvature of the rows in each leaf; `bounded` takes for the latter
-    the most it can be. Writes the status of the nodes into `state` and what they add into `room[3]`, for squared error
-    only if the gain is more than `tolerance`.
+    `scratch[0]` and `numbers[0]` hold the gradient and the curvature of the rows in each leaf; `bounded` takes for the
+    latter the most it can be. Writes the status of the nodes into `state` and what they add into `scratch[3]`, for
+    squared error only if the gain is more than `tolerance`.
     """
-    n, width = stop - start, part.shape[1]
-    pulled, sums, fitted, fresh = room[0], room[1], room[2], room[3]
-    curve, flow, best = numbers[0], numbers[1], numbers[2]
+    n, width = stop - start, contribution.shape[1]
+    pulled, sums, fitted, fresh = scratch[0], scratch[1], scratch[2], scratch[3]
+    hessian, flow, best = numbers[0], numbers[1], numbers[2]
     half = 0.5 if newton else 1.0
     # From the back: sums of what rows want from this tree, `sums`, and of their curvature, `flow`; then the cost of
     # every node as a leaf, relative to rows that get nothing, and of the best subtree there. `old` is the cost of
@@ -56,12 +56,12 @@ def choose_subtree(
         u = start + v
         if right[u] == -1:
             if newton:
-                flow[v] = 0.25 * share[u] if bounded else curve[v]
+                flow[v] = 0.25 * node_weight[u] if bounded else hessian[v]
             else:
-                flow[v] = share[u]
+                flow[v] = node_weight[u]
             for k in range(width):
-                sums[v, k] = pulled[v, k] + flow[v] * part[u, k]
-                old += half * part[u, k] * (flow[v] * part[u, k] - 2.0 * sums[v, k])
+                sums[v, k] = pulled[v, k] + flow[v] * contribution[u, k]
+                old += half * contribution[u, k] * (flow[v] * contribution[u, k] - 2.0 * sums[v, k])
         else:
             b = right[u] - start
             flow[v] = flow[v + 1] + flow[b]
@@ -70,13 +70,13 @@ def choose_subtree(
         cost = 0.0
         for k in range(width):
             if values == REFIT:
-                bend, home = flow[v] + ridge, centre * own[u, k]
+                bend, home = flow[v] + ridge, centre * original[u, k]
                 wanted = sums[v, k] + ridge * home
                 fitted[v, k] = wanted / bend if bend > 0.0 else 0.0
                 cost += ridge * home * home - fitted[v, k] * wanted
             else:
-                fitted[v, k] = own[u, k]
-                cost += own[u, k] * (flow[v] * own[u, k] - 2.0 * sums[v, k])
+                fitted[v, k] = original[u, k]
+                cost += original[u, k] * (flow[v] * original[u, k] - 2.0 * sums[v, k])
         best[v] = half * cost + penalty * as_leaf[u]
         state[v] = 2
         if status[u] == 1:
@@ -85,7 +85,7 @@ def choose_subtree(
             old += penalty * as_leaf[u]
             if values == REFIT:
                 for k in range(width):
-                    old += half * ridge * (part[u, k] - centre * own[u, k]) ** 2
+                    old += half * ridge * (contribution[u, k] - centre * original[u, k]) ** 2
         if right[u] != -1 and not layered:
             both = best[v + 1] + best[right[u] - start] + penalty * as_split[u]
             if (frozen and status[u] == 1) or (not frozen and both < best[v]):
@@ -99,7 +99,7 @@ def choose_subtree(
             n,
             right,
             depth,
-            own,
+            original,
             as_leaf,
             as_split,
             sums,
@@ -126,7 +126,7 @@ def _best_layer(
     n: int,
     right: np.ndarray,
     depth: np.ndarray,
-    own: np.ndarray,
+    original: np.ndarray,
     as_leaf: np.ndarray,
     as_split: np.ndarray,
     sums: np.ndarray,
@@ -150,23 +150,23 @@ def _best_layer(
         deepest = max(deepest, depth[start + v])
     ends = np.zeros(deepest + 1)  # cost of the leaves when all below this depth is cut
     price = np.zeros(deepest + 1)  # the part of it that is penalty
-    match = np.zeros(deepest + 1)  # ⟨pull, own values⟩ and ⟨own values, own values⟩ over the rows
+    match = np.zeros(deepest + 1)  # ⟨gradient, own values⟩ and ⟨own values, own values⟩ over the rows
     norm = np.zeros(deepest + 1)
-    added = np.zeros((deepest + 1, own.shape[1]))  # Σ weight · value over the rows
+    added = np.zeros((deepest + 1, original.shape[1]))  # Σ weight · value over the rows
     for v in range(n):
         u = start + v
         last = deepest if right[u] == -1 else depth[u]
         inner, square = 0.0, 0.0
         if values >= SCALE:
-            for k in range(own.shape[1]):
-                inner += own[u, k] * sums[v, k]
-                square += own[u, k] * own[u, k] * flow[v]
+            for k in range(original.shape[1]):
+                inner += original[u, k] * sums[v, k]
+                square += original[u, k] * original[u, k] * flow[v]
         for d in range(depth[u], last + 1):
             ends[d] += best[v]
             price[d] += penalty * as_leaf[u]
             match[d] += inner
             norm[d] += square
-            for k in range(own.shape[1]):
+            for k in range(original.shape[1]):
                 added[d, k] += flow[v] * fitted[v, k]
         if right[u] != -1:
             for d in range(depth[u] + 1, deepest + 1):
@@ -174,12 +174,12 @@ def _best_layer(
                 price[d] += penalty * as_split[u]
     least, cut, times = 0.0, -1, 1.0
     if free:
-        for k in range(own.shape[1]):
+        for k in range(original.shape[1]):
             least -= sums[0, k] ** 2 / flow[0]
     for d in range(deepest + 1):
         cost, factor = ends[d], 1.0
         if free:
-            for k in range(own.shape[1]):
+            for k in range(original.shape[1]):
                 cost -= (sums[0, k] - added[d, k]) ** 2 / flow[0]
         if values == SCALE:
             factor = match[d] / (norm[d] + ridge) if norm[d] + ridge > 0.0 else 0.0
@@ -232,11 +232,11 @@ def _cost_of_factor(status: int, factor: float, ridge: float, values: int, half:
 def price_gain(
     start: int,
     n: int,
-    own: np.ndarray,
+    original: np.ndarray,
     as_leaf: np.ndarray,
     as_split: np.ndarray,
     status: np.ndarray,
-    part: np.ndarray,
+    contribution: np.ndarray,
     state: np.ndarray,
     fresh: np.ndarray,
     penalty: float,
@@ -250,9 +250,9 @@ def price_gain(
         if status[u] == 1:
             gain += penalty * as_split[u]
         elif status[u] == 2:
-            gain += penalty * as_leaf[u] + 0.5 * ridge * (part[u, 0] - centre * own[u, 0]) ** 2
+            gain += penalty * as_leaf[u] + 0.5 * ridge * (contribution[u, 0] - centre * original[u, 0]) ** 2
         if state[v] == 1:
             gain -= penalty * as_split[u]
         elif state[v] == 2:
-            gain -= penalty * as_leaf[u] + 0.5 * ridge * (fresh[v, 0] - centre * own[u, 0]) ** 2
+            gain -= penalty * as_leaf[u] + 0.5 * ridge * (fresh[v, 0] - centre * original[u, 0]) ** 2
     return gain

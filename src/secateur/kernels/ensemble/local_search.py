@@ -14,36 +14,36 @@ from secateur.kernels.ensemble.block_update import REFIT
 def drop_tree(
     leaf: np.ndarray,
     weight: np.ndarray,
-    pull: np.ndarray,
-    chance: np.ndarray,
+    neg_gradient: np.ndarray,
+    probability: np.ndarray,
     column: int,
     start: int,
     stop: int,
     status: np.ndarray,
-    part: np.ndarray,
+    contribution: np.ndarray,
 ) -> None:
     """Take one tree out of the state."""
-    nothing = np.zeros((stop - start, part.shape[1]))
-    move_rows(leaf, weight, pull, chance, column, start, part.shape[1], part, nothing)
+    nothing = np.zeros((stop - start, contribution.shape[1]))
+    move_rows(leaf, weight, neg_gradient, probability, column, start, contribution.shape[1], contribution, nothing)
     status[start:stop] = 0
-    part[start:stop] = 0.0
+    contribution[start:stop] = 0.0
 
 
 @kernel
 def weakest_collapses(
     leaves: np.ndarray,
     weight: np.ndarray,
-    pull: np.ndarray,
-    chance: np.ndarray,
+    neg_gradient: np.ndarray,
+    probability: np.ndarray,
     tree_start: np.ndarray,
     tree_output: np.ndarray,
     right: np.ndarray,
-    share: np.ndarray,
-    own: np.ndarray,
+    node_weight: np.ndarray,
+    original: np.ndarray,
     as_leaf: np.ndarray,
     as_split: np.ndarray,
     status: np.ndarray,
-    part: np.ndarray,
+    contribution: np.ndarray,
     ridge: float,
     values: int,
 ) -> tuple:
@@ -53,25 +53,25 @@ def weakest_collapses(
     fitted one is the best for rows whose leaves have theirs. What else the rows would ask for is not heeded, as they
     ask it of all trees at once, and were it given by many there would be no end to it.
     """
-    n_trees, width = leaves.shape[0], part.shape[1]
+    n_trees, width = leaves.shape[0], contribution.shape[1]
     largest = (tree_start[1:] - tree_start[:-1]).max() if n_trees > 0 else 1
     sums, flow = np.empty((largest, width)), np.empty(largest)
     node, rate, value = np.full(n_trees, -1), np.full(n_trees, np.inf), np.zeros((n_trees, width))
-    newton = chance.shape[0] > 0
+    newton = probability.shape[0] > 0
     for tree in range(n_trees):
         start, n = tree_start[tree], tree_start[tree + 1] - tree_start[tree]
         if status[start] == 1:
-            sum_rows(leaves[tree], weight, pull, chance, max(tree_output[tree], 0), n, width, sums, flow)
+            sum_rows(leaves[tree], weight, neg_gradient, probability, max(tree_output[tree], 0), n, width, sums, flow)
             node[tree], rate[tree] = weakest_collapse(
                 start,
                 n,
                 right,
-                share,
-                own,
+                node_weight,
+                original,
                 as_leaf,
                 as_split,
                 status,
-                part,
+                contribution,
                 ridge,
                 values,
                 newton,
@@ -87,12 +87,12 @@ def weakest_collapse(
     start: int,
     n: int,
     right: np.ndarray,
-    share: np.ndarray,
-    own: np.ndarray,
+    node_weight: np.ndarray,
+    original: np.ndarray,
     as_leaf: np.ndarray,
     as_split: np.ndarray,
     status: np.ndarray,
-    part: np.ndarray,
+    contribution: np.ndarray,
     ridge: float,
     values: int,
     newton: bool,
@@ -100,11 +100,11 @@ def weakest_collapse(
     flow: np.ndarray,
     value: np.ndarray,
 ) -> tuple:
-    """Return what `weakest_collapses` does for one tree, from the pull and the curvature of the rows in its leaves.
+    """Return what `weakest_collapses` does for one tree, from the gradient and the curvature of the rows in its leaves.
 
     Writes sums over the rows of other nodes into `sums` and `flow`, and the new value into `value`.
     """
-    width = part.shape[1]
+    width = contribution.shape[1]
     node, rate = -1, np.inf
     half = 0.5 if newton else 1.0
     fitted = np.empty(width)
@@ -112,7 +112,7 @@ def weakest_collapse(
         u = start + v
         if right[u] == -1:
             if not newton:
-                flow[v] = share[u]
+                flow[v] = node_weight[u]
             continue
         a, b = v + 1, right[u] - start
         flow[v] = flow[a] + flow[b]
@@ -125,15 +125,17 @@ def weakest_collapse(
         for k in range(width):
             fitted[k] = 0.0
             if v > 0:
-                fitted[k] = own[u, k]
+                fitted[k] = original[u, k]
                 if values == REFIT:
-                    wanted = (flow[a] + ridge) * part[start + a, k] + (flow[b] + ridge) * part[start + b, k]
+                    wanted = (flow[a] + ridge) * contribution[start + a, k] + (flow[b] + ridge) * contribution[
+                        start + b, k
+                    ]
                     bend = flow[v] + ridge
                     fitted[k] = wanted / bend if bend > 0.0 else 0.0
             cost += ridge * fitted[k] * fitted[k]
             for c in (a, b):
-                step = fitted[k] - part[start + c, k]
-                cost += step * (flow[c] * step - 2.0 * sums[c, k]) - ridge * part[start + c, k] ** 2
+                step = fitted[k] - contribution[start + c, k]
+                cost += step * (flow[c] * step - 2.0 * sums[c, k]) - ridge * contribution[start + c, k] ** 2
         if saved > 0.0 and half * cost < rate * saved:
             node, rate = u, half * cost / saved
             value[:] = fitted
@@ -144,8 +146,8 @@ def weakest_collapse(
 def collapse(
     leaf: np.ndarray,
     weight: np.ndarray,
-    pull: np.ndarray,
-    chance: np.ndarray,
+    neg_gradient: np.ndarray,
+    probability: np.ndarray,
     column: int,
     start: int,
     stop: int,
@@ -153,13 +155,13 @@ def collapse(
     end: int,
     value: np.ndarray,
     status: np.ndarray,
-    part: np.ndarray,
+    contribution: np.ndarray,
 ) -> None:
     """Make a split a leaf with a value; a root goes altogether."""
-    fresh = part[start:stop].copy()
+    fresh = contribution[start:stop].copy()
     fresh[node - start : end - start] = value
-    move_rows(leaf, weight, pull, chance, column, start, part.shape[1], part, fresh)
-    part[start:stop] = fresh
+    move_rows(leaf, weight, neg_gradient, probability, column, start, contribution.shape[1], contribution, fresh)
+    contribution[start:stop] = fresh
     status[node:end] = 0
     if node != start:
         status[node] = 2

@@ -111,9 +111,9 @@ def closure_path(
         for q in range(n1 - n0):
             worth = profit[nodes[n0 + q]] * (cost // shared)
             flows.excess[q] = max(worth, 0)
-            flows.room[q] = max(-worth, 0)
+            flows.capacity[q] = max(-worth, 0)
         for q in range(i1 - i0):
-            flows.room[n1 - n0 + q] = price[items[i0 + q]] * (gain // shared)
+            flows.capacity[n1 - n0 + q] = price[items[i0 + q]] * (gain // shared)
         left = saturate(here, flows)
         counts[0] += 1
         counts[2] += e1 - e0
@@ -200,7 +200,7 @@ def _preflow_of(pre: Preflow, n: int, m: int, n_edges: int) -> Preflow:
         pre.excess[: n + m],
         pre.up[:n],
         pre.flow[:n_edges],
-        pre.room[: n + m],
+        pre.capacity[: n + m],
         pre.label[: n + m],
         pre.current[: n + m],
         pre.queue[: n + m],

@@ -1,9 +1,9 @@
 """Descent over trees where splits buy features for rows: a tree pays only for what no other tree has bought.
 
-`counts` (n_rows, n_things) says in how many trees a row needs a thing; `ladder[j]` is what a row pays, as a share of
-the price, for a thing that j other trees need: 1, 0, 0, … is the truth, slower decay makes trees leave a feature
-together. The rows that need a thing first at a split are listed once: those of slot s of node v begin at
-`begin[2 v + s]`. The rest of the state is that of `secateur.kernels.ensemble.block_descent`.
+`counts` (n_rows, n_resources) says in how many trees a row needs a resource; `ladder[j]` is what a row pays, as a share
+of the price, for a resource that j other trees need: 1, 0, 0, … is the truth, slower decay makes trees leave a feature
+together. The rows that need a resource first at a split are listed once: those of slot s of node v begin at `begin[2 v
++ s]`. The rest of the state is that of `secateur.kernels.ensemble.block_descent`.
 """
 
 import numpy as np
@@ -19,25 +19,25 @@ def list_rows(
     tree_start: np.ndarray,
     parent: np.ndarray,
     feature: np.ndarray,
-    things: np.ndarray,
-    n_things: int,
+    resources: np.ndarray,
+    n_resources: int,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return where the rows of each node and slot begin, and the rows that need its thing there first."""
+    """Return where the rows of each node and slot begin, and the rows that need its resource there first."""
     n_nodes = parent.shape[0]
     begin = np.zeros(2 * n_nodes + 1, np.int64)
     listed = np.empty(0, np.int32)
     every = np.zeros(n_nodes, np.int8)
-    at = np.empty(n_things, np.int64)
-    found = np.empty(n_things, np.int64)
+    at = np.empty(n_resources, np.int64)
+    found = np.empty(n_resources, np.int64)
     for filling in range(2):
-        seen = np.full(n_things, -1, np.int64)
+        seen = np.full(n_resources, -1, np.int64)
         for tree in range(leaves.shape[0]):
             for i in range(leaves.shape[1]):
                 v = parent[tree_start[tree] + leaves[tree, i]]
-                n_found = first_needs(v, tree * leaves.shape[1] + i, parent, feature, every, things, seen, at, found)
+                n_found = first_needs(v, tree * leaves.shape[1] + i, parent, feature, every, resources, seen, at, found)
                 for k in range(n_found):
                     u = at[found[k]]
-                    slot = 2 * u if things[feature[u], 0] == found[k] else 2 * u + 1
+                    slot = 2 * u if resources[feature[u], 0] == found[k] else 2 * u + 1
                     if filling == 0:
                         begin[slot + 1] += 1
                     else:
@@ -59,7 +59,7 @@ def count_tree(
     stop: int,
     step: int,
     feature: np.ndarray,
-    things: np.ndarray,
+    resources: np.ndarray,
     prices: np.ndarray,
     reach: np.ndarray,
     begin: np.ndarray,
@@ -74,13 +74,13 @@ def count_tree(
         if status[v] != 1:
             continue
         for s in range(2):
-            thing = things[feature[v], s]
+            resource = resources[feature[v], s]
             for e in range(begin[2 * v + s], begin[2 * v + s + 1]):
                 i = listed[e]
-                before = counts[i, thing]
-                counts[i, thing] = before + step
+                before = counts[i, resource]
+                counts[i, resource] = before + step
                 if before == 0 or before + step == 0:
-                    paid += step * reach[i] * prices[i if own_price else 0, thing]
+                    paid += step * reach[i] * prices[i if own_price else 0, resource]
     return paid
 
 
@@ -93,7 +93,7 @@ def price_tree(
     right: np.ndarray,
     feature: np.ndarray,
     banned: np.ndarray,
-    things: np.ndarray,
+    resources: np.ndarray,
     prices: np.ndarray,
     reach: np.ndarray,
     begin: np.ndarray,
@@ -112,18 +112,18 @@ def price_tree(
             continue
         total = 0.0
         for s in range(2):
-            thing = things[feature[v], s]
+            resource = resources[feature[v], s]
             first, last = begin[2 * v + s], begin[2 * v + s + 1]
             if own_price:
                 for e in range(first, last):
                     i = listed[e]
-                    total += reach[i] * ladder[counts[i, thing]] * prices[i, thing]
+                    total += reach[i] * ladder[counts[i, resource]] * prices[i, resource]
             elif last > first:
                 share = 0.0
                 for e in range(first, last):
                     i = listed[e]
-                    share += reach[i] * ladder[counts[i, thing]]
-                total += share * prices[0, thing]
+                    share += reach[i] * ladder[counts[i, resource]]
+                total += share * prices[0, resource]
         as_split[v] = penalty * total + per_split
 
 
@@ -131,17 +131,17 @@ def price_tree(
 def collapse_features(
     leaves: np.ndarray,
     weight: np.ndarray,
-    pull: np.ndarray,
-    chance: np.ndarray,
+    neg_gradient: np.ndarray,
+    probability: np.ndarray,
     tree_start: np.ndarray,
     tree_output: np.ndarray,
     end: np.ndarray,
     mean: np.ndarray,
     status: np.ndarray,
-    part: np.ndarray,
+    contribution: np.ndarray,
     feature: np.ndarray,
     banned: np.ndarray,
-    things: np.ndarray,
+    resources: np.ndarray,
     prices: np.ndarray,
     reach: np.ndarray,
     begin: np.ndarray,
@@ -149,7 +149,7 @@ def collapse_features(
     counts: np.ndarray,
 ) -> float:
     """Make every split by a banned feature a leaf with the `mean` of what is below; return how the price changes."""
-    width = part.shape[1]
+    width = contribution.shape[1]
     largest = (tree_start[1:] - tree_start[:-1]).max() if leaves.shape[0] > 0 else 1
     fresh = np.empty((largest, width))
     paid = 0.0
@@ -162,8 +162,8 @@ def collapse_features(
                 break
         if not touched:
             continue
-        paid += count_tree(start, stop, -1, feature, things, prices, reach, begin, listed, status, counts)
-        fresh[: stop - start] = part[start:stop]
+        paid += count_tree(start, stop, -1, feature, resources, prices, reach, begin, listed, status, counts)
+        fresh[: stop - start] = contribution[start:stop]
         v = start
         while v < stop:
             if status[v] == 1 and banned[feature[v]]:
@@ -175,9 +175,19 @@ def collapse_features(
                 v = end[v]
             else:
                 v += 1
-        move_rows(leaves[tree], weight, pull, chance, max(tree_output[tree], 0), start, width, part, fresh)
-        part[start:stop] = fresh[: stop - start]
-        paid += count_tree(start, stop, 1, feature, things, prices, reach, begin, listed, status, counts)
+        move_rows(
+            leaves[tree],
+            weight,
+            neg_gradient,
+            probability,
+            max(tree_output[tree], 0),
+            start,
+            width,
+            contribution,
+            fresh,
+        )
+        contribution[start:stop] = fresh[: stop - start]
+        paid += count_tree(start, stop, 1, feature, resources, prices, reach, begin, listed, status, counts)
     return paid
 
 
@@ -189,7 +199,7 @@ def shifts_without(
     parent: np.ndarray,
     mean: np.ndarray,
     status: np.ndarray,
-    part: np.ndarray,
+    contribution: np.ndarray,
     feature: np.ndarray,
     asked: np.ndarray,
     n_outputs: int,
@@ -199,7 +209,7 @@ def shifts_without(
 
     (n_asked, n_rows, n_outputs); `asked` (n_features,) numbers the features in question, −1 for others.
     """
-    n_rows, width = leaves.shape[1], part.shape[1]
+    n_rows, width = leaves.shape[1], contribution.shape[1]
     shift = np.zeros((n_asked, n_rows, n_outputs))
     at = np.empty(n_asked, np.int64)
     found = np.empty(n_asked, np.int64)
@@ -227,5 +237,5 @@ def shifts_without(
                 u = at[k]
                 for j in range(width):
                     new = mean[u, j] if u != start else 0.0
-                    shift[k, i, column + j] += new - part[leaf, j]
+                    shift[k, i, column + j] += new - contribution[leaf, j]
     return shift

@@ -36,8 +36,8 @@ def best_closure(
     pre.excess[:], pre.up[:], pre.flow[:] = 0, 0, 0
     for h in range(n):
         pre.excess[h] = max(profit[h], 0)
-        pre.room[h] = max(-profit[h], 0)
-    pre.room[n:] = price
+        pre.capacity[h] = max(-profit[h], 0)
+    pre.capacity[n:] = price
     left = saturate(net, pre)
     return left, pre.queued[:n].copy()
 

@@ -37,7 +37,7 @@ class Preflow(NamedTuple):
     excess: np.ndarray
     up: np.ndarray
     flow: np.ndarray
-    room: np.ndarray
+    capacity: np.ndarray
     label: np.ndarray
     current: np.ndarray
     queue: np.ndarray
@@ -78,7 +78,7 @@ def empty_preflow(n: int, m: int, n_edges: int) -> Preflow:
 def saturate(net: Network, pre: Preflow) -> int:
     """Let flow out what can; return how much is left.
 
-    `excess` of nodes and `room` of all must be set, everything else 0. Afterwards `queued` marks the smallest best
+    `excess` of nodes and `capacity` of all must be set, everything else 0. Afterwards `queued` marks the smallest best
     closure.
     """
     n_vertices = len(pre.excess)
@@ -150,16 +150,16 @@ def fill(net: Network, pre: Preflow) -> None:
         rest = pre.excess[v]
         if rest == 0:
             continue
-        out = min(rest, pre.room[v])
-        pre.room[v] -= out
+        out = min(rest, pre.capacity[v])
+        pre.capacity[v] -= out
         rest -= out
         for e in range(net.edge_start[v], net.edge_start[v + 1]):
             if rest == 0:
                 break
             item = n + net.edge_item[e]
-            out = min(rest, pre.room[item])
+            out = min(rest, pre.capacity[item])
             pre.flow[e] += out
-            pre.room[item] -= out
+            pre.capacity[item] -= out
             rest -= out
         if net.parent[v] != -1:
             pre.up[v] += rest
@@ -176,7 +176,7 @@ def relabel_all(net: Network, pre: Preflow) -> None:
     end = 0
     for v in range(len(label)):
         label[v] = UNREACHABLE
-        if pre.room[v] > 0:
+        if pre.capacity[v] > 0:
             label[v] = 1
             queue[end] = v
             end += 1
@@ -225,9 +225,9 @@ def discharge(net: Network, pre: Preflow, waiting: int) -> None:
         waiting -= 1
         pre.queued[v] = False
         while pre.excess[v] > 0 and pre.label[v] < UNREACHABLE:
-            if pre.label[v] == 1 and pre.room[v] > 0:
-                out = min(pre.room[v], pre.excess[v])
-                pre.room[v] -= out
+            if pre.label[v] == 1 and pre.capacity[v] > 0:
+                out = min(pre.capacity[v], pre.excess[v])
+                pre.capacity[v] -= out
                 pre.excess[v] -= out
                 continue
             used, target = _push_node(net, pre, v) if v < n else _push_item(net, pre, v)
@@ -259,12 +259,12 @@ def _push_node(net: Network, pre: Preflow, v: int) -> tuple[int, int]:
         if label[item] != closer:
             continue
         if closer == 1:
-            if pre.room[item] == 0:  # it was filled since labels were set
+            if pre.capacity[item] == 0:  # it was filled since labels were set
                 _relabel_item(net, pre, item)
                 continue
-            out = min(pre.room[item], excess[v])  # straight out, without a stop at the item
+            out = min(pre.capacity[item], excess[v])  # straight out, without a stop at the item
             pre.flow[e] += out
-            pre.room[item] -= out
+            pre.capacity[item] -= out
             excess[v] -= out
             if excess[v] == 0:
                 pre.current[v] = k
@@ -319,7 +319,7 @@ def _push_item(net: Network, pre: Preflow, v: int) -> tuple[int, int]:
 def _relabel_node(net: Network, pre: Preflow, v: int) -> int:
     """Set the label of a node to one more than the lowest it can push to; return the work."""
     n, label = len(net.parent), pre.label
-    lowest = 0 if pre.room[v] > 0 else UNREACHABLE
+    lowest = 0 if pre.capacity[v] > 0 else UNREACHABLE
     for e in range(net.edge_start[v], net.edge_start[v + 1]):
         lowest = min(lowest, label[n + net.edge_item[e]])
     if net.parent[v] != -1:
@@ -337,7 +337,7 @@ def _relabel_node(net: Network, pre: Preflow, v: int) -> int:
 def _relabel_item(net: Network, pre: Preflow, v: int) -> int:
     """Set the label of an item to one more than the lowest it can push back to; return the work."""
     item = v - len(net.parent)
-    lowest = 0 if pre.room[v] > 0 else UNREACHABLE
+    lowest = 0 if pre.capacity[v] > 0 else UNREACHABLE
     for q in range(net.item_start[item], net.item_start[item + 1]):
         e = net.item_edge[q]
         if pre.flow[e] > 0:

@@ -1,9 +1,9 @@
 """The dual of feature cost: what each tree pays for an item, moved until no tree wants anything else.
 
-Trees share items (a thing bought for a row). If every tree pays a share of each item it may need, and the shares of an
-item add up to its price, trees know nothing of each other: each takes its own best pruning, in one pass from the leaves
-up. What they gain together is no less than what any pruning of all trees gains, and shares exist for which it is no
-more. Sub-gradient steps lead there: trees that use an item pay more of it, those that do not pay less.
+Trees share items (a resource bought for a row). If every tree pays a share of each item it may need, and the shares of
+an item add up to its price, trees know nothing of each other: each takes its own best pruning, in one pass from the
+leaves up. What they gain together is no less than what any pruning of all trees gains, and shares exist for which it is
+no more. Sub-gradient steps lead there: trees that use an item pay more of it, those that do not pay less.
 """
 
 from typing import NamedTuple

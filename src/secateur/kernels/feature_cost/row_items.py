@@ -1,7 +1,7 @@
-"""Which rows need what: the things to be bought for a row, and the splits that ask for them.
+"""Which rows need what: the resources to be bought for a row, and the splits that ask for them.
 
-A *thing* is a feature with a price of its own, or what features of a group share; `things` (n_features, 2) lists what a
-feature needs, −1 for nothing. A row buys a thing once, at the first split of any tree that asks for it.
+A *resource* is a feature with a price of its own, or what features of a group share; `resources` (n_features, 2) lists
+what a feature needs, −1 for nothing. A row buys a resource once, at the first split of any tree that asks for it.
 """
 
 import numpy as np
@@ -18,7 +18,7 @@ def cost_of_points(
     parent: np.ndarray,
     feature: np.ndarray,
     until: np.ndarray,
-    things: np.ndarray,
+    resources: np.ndarray,
     prices: np.ndarray,
     weight: np.ndarray,
     n_points: int,
@@ -26,24 +26,24 @@ def cost_of_points(
     """Return what all rows together pay at each point, (n_points,).
 
     `until` (n_nodes,) is the first point at which a node is no split, 0 for one that never is. `prices` has a row for
-    each row, or one for all, and a column for each thing.
+    each row, or one for all, and a column for each resource.
     """
     n_trees, n_rows = leaves.shape
-    n_things = prices.shape[1]
+    n_resources = prices.shape[1]
     paid = np.zeros(n_points + 1)  # paid[p]: what is bought at all points before p, and not from p on
-    last = np.zeros((_BLOCK, n_things), np.int32)
+    last = np.zeros((_BLOCK, n_resources), np.int32)
     for first in range(0, n_rows, _BLOCK):
         n_here = min(_BLOCK, n_rows - first)
         for tree in range(n_trees):
             for j in range(n_here):
                 leaf = tree_start[tree] + leaves[tree, first + j]
-                _note_needs(leaf, parent, feature, until, things, last[j])
+                _note_needs(leaf, parent, feature, until, resources, last[j])
         for j in range(n_here):
             i = first + j
-            for thing in range(n_things):
-                price = prices[i if prices.shape[0] > 1 else 0, thing]
-                paid[last[j, thing]] += weight[i] * price
-                last[j, thing] = 0
+            for resource in range(n_resources):
+                price = prices[i if prices.shape[0] > 1 else 0, resource]
+                paid[last[j, resource]] += weight[i] * price
+                last[j, resource] = 0
     total = np.zeros(n_points)
     running = 0.0
     for point in range(n_points - 1, -1, -1):
@@ -59,29 +59,29 @@ def needed_until(
     parent: np.ndarray,
     feature: np.ndarray,
     until: np.ndarray,
-    things: np.ndarray,
-    n_things: int,
+    resources: np.ndarray,
+    n_resources: int,
 ) -> np.ndarray:
-    """Return the first point at which each row needs each thing no more, (n_rows, n_things); `until` as above."""
+    """Return the first point at which each row needs each resource no more, (n_rows, n_resources); `until` as above."""
     n_trees, n_rows = leaves.shape
-    last = np.zeros((n_rows, n_things), np.int32)
+    last = np.zeros((n_rows, n_resources), np.int32)
     for tree in range(n_trees):
         for i in range(n_rows):
-            _note_needs(tree_start[tree] + leaves[tree, i], parent, feature, until, things, last[i])
+            _note_needs(tree_start[tree] + leaves[tree, i], parent, feature, until, resources, last[i])
     return last
 
 
 @kernel
 def _note_needs(
-    leaf: int, parent: np.ndarray, feature: np.ndarray, until: np.ndarray, things: np.ndarray, last: np.ndarray
+    leaf: int, parent: np.ndarray, feature: np.ndarray, until: np.ndarray, resources: np.ndarray, last: np.ndarray
 ) -> None:
-    """Raise `last` (n_things,) to the points until which the splits above a leaf ask for things."""
+    """Raise `last` (n_resources,) to the points until which the splits above a leaf ask for resources."""
     v = parent[leaf]
     while v != -1:
         for k in range(2):
-            thing = things[feature[v], k]
-            if thing != -1 and until[v] > last[thing]:
-                last[thing] = until[v]
+            resource = resources[feature[v], k]
+            if resource != -1 and until[v] > last[resource]:
+                last[resource] = until[v]
         v = parent[v]
 
 
@@ -92,7 +92,7 @@ def price_needs(
     parent: np.ndarray,
     feature: np.ndarray,
     place: np.ndarray,
-    things: np.ndarray,
+    resources: np.ndarray,
     prices: np.ndarray,
     n_nodes: int,
 ) -> np.ndarray:
@@ -102,14 +102,14 @@ def price_needs(
     at, too. `prices` are whole numbers, with a row for each row, or one for all; with prices of 1 these are counts.
     """
     price = np.zeros(n_nodes, np.int64)
-    n_things = prices.shape[1]
-    seen = np.full(n_things, -1, np.int64)
-    at = np.empty(n_things, np.int64)
-    found = np.empty(n_things, np.int64)
+    n_resources = prices.shape[1]
+    seen = np.full(n_resources, -1, np.int64)
+    at = np.empty(n_resources, np.int64)
+    found = np.empty(n_resources, np.int64)
     for tree in range(leaves.shape[0]):
         for i in range(leaves.shape[1]):
             v = parent[tree_start[tree] + leaves[tree, i]]
-            n_found = first_needs(v, tree * leaves.shape[1] + i, parent, feature, place, things, seen, at, found)
+            n_found = first_needs(v, tree * leaves.shape[1] + i, parent, feature, place, resources, seen, at, found)
             for k in range(n_found):
                 price[place[at[found[k]]]] += prices[i if prices.shape[0] > 1 else 0, found[k]]
     return price
@@ -122,30 +122,30 @@ def list_needs(
     parent: np.ndarray,
     feature: np.ndarray,
     place: np.ndarray,
-    things: np.ndarray,
-    n_things: int,
+    resources: np.ndarray,
+    n_resources: int,
     start: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return what the rows at each node buy there first, as numbers of items, and what the items are.
 
-    An item is a thing bought for a row, numbered row · n_things + thing in the second result. The needs of node h begin
-    at `start[h]`, which adds up the counts of `price_needs`.
+    An item is a resource bought for a row, numbered row · n_resources + resource in the second result. The needs of
+    node h begin at `start[h]`, which adds up the counts of `price_needs`.
     """
     n_rows = leaves.shape[1]
     need = np.empty(start[-1], np.int32)
     position = start[:-1].copy()
-    number = np.full(n_rows * n_things, -1, np.int32)
-    key = np.empty(min(start[-1], n_rows * n_things), np.int64)
+    number = np.full(n_rows * n_resources, -1, np.int32)
+    key = np.empty(min(start[-1], n_rows * n_resources), np.int64)
     n_items = 0
-    seen = np.full(n_things, -1, np.int64)
-    at = np.empty(n_things, np.int64)
-    found = np.empty(n_things, np.int64)
+    seen = np.full(n_resources, -1, np.int64)
+    at = np.empty(n_resources, np.int64)
+    found = np.empty(n_resources, np.int64)
     for tree in range(leaves.shape[0]):
         for i in range(n_rows):
             v = parent[tree_start[tree] + leaves[tree, i]]
-            n_found = first_needs(v, tree * n_rows + i, parent, feature, place, things, seen, at, found)
+            n_found = first_needs(v, tree * n_rows + i, parent, feature, place, resources, seen, at, found)
             for k in range(n_found):
-                what = i * n_things + found[k]
+                what = i * n_resources + found[k]
                 if number[what] == -1:
                     number[what] = n_items
                     key[n_items] = what
@@ -163,12 +163,12 @@ def first_needs(
     parent: np.ndarray,
     feature: np.ndarray,
     place: np.ndarray,
-    things: np.ndarray,
+    resources: np.ndarray,
     seen: np.ndarray,
     at: np.ndarray,
     found: np.ndarray,
 ) -> int:
-    """Return how many things are needed on the way from the root to v; `found` has them, `at` the first split of each.
+    """Return how many resources the way from the root to v needs; `found` has them, `at` the first split of each.
 
     Going up, a split found later is an earlier one.
     """
@@ -176,14 +176,14 @@ def first_needs(
     while v != -1:
         if place[v] != -1:
             for k in range(2):
-                thing = things[feature[v], k]
-                if thing == -1:
+                resource = resources[feature[v], k]
+                if resource == -1:
                     continue
-                if seen[thing] != stamp:
-                    seen[thing] = stamp
-                    found[n_found] = thing
+                if seen[resource] != stamp:
+                    seen[resource] = stamp
+                    found[n_found] = resource
                     n_found += 1
-                at[thing] = v
+                at[resource] = v
         v = parent[v]
     return n_found
 

@@ -78,8 +78,8 @@ def tree_depth(parent: np.ndarray) -> np.ndarray:
 
 
 @kernel
-def stand_ins(right: np.ndarray, keep: np.ndarray, stand_in: np.ndarray) -> int:
-    """Fill `stand_in[v]`, the kept node at the top of what stays of the subtree at v, -1 if nothing stays.
+def replacements(right: np.ndarray, keep: np.ndarray, replacement: np.ndarray) -> int:
+    """Fill `replacement[v]`, the kept node at the top of what stays of the subtree at v, -1 if nothing stays.
 
     A dropped node of which one side stays is replaced by that side. Return -1, or a node where the mask is broken: a
     kept node that loses just one side, or a dropped one that would keep both.
@@ -87,15 +87,15 @@ def stand_ins(right: np.ndarray, keep: np.ndarray, stand_in: np.ndarray) -> int:
     for v in range(right.shape[0] - 1, -1, -1):
         left_stays, right_stays = -1, -1
         if right[v] != -1:
-            left_stays, right_stays = stand_in[v + 1], stand_in[right[v]]
+            left_stays, right_stays = replacement[v + 1], replacement[right[v]]
         if keep[v]:
             if (left_stays == -1) != (right_stays == -1):
                 return v
-            stand_in[v] = v
+            replacement[v] = v
         else:
             if left_stays != -1 and right_stays != -1:
                 return v
-            stand_in[v] = left_stays if left_stays != -1 else right_stays
+            replacement[v] = left_stays if left_stays != -1 else right_stays
     return -1
 
 

@@ -104,19 +104,19 @@ def fit_max_heap(
     criticality is how far a proximal step (3.7) of length 1 moves a weight, relative to the spread of the target.
     """
     n = parent.shape[0]
-    share, one = _shares(parent, leaves, weight), np.ones(n)
+    node_weight, one = _node_weights(parent, leaves, weight), np.ones(n)
     w, g, new, new_g = start.copy(), np.empty(n), np.empty(n), np.empty(n)
     before, before_g, far, far_g = np.zeros(n), np.zeros(n), np.empty(n), np.empty(n)
-    room, links, fit = np.empty((3, n)), np.empty((3, n), np.int32), np.empty(target.shape[0])
+    scratch, links, fit = np.empty((3, n)), np.empty((3, n), np.int32), np.empty(target.shape[0])
     mean = (weight * target).sum()
     scale = max(np.sqrt((weight * (target - mean) ** 2).sum()), 1e-300)
     history = np.empty(max_iterations + 1)
-    history[0], b = _objective(parent, leaves, weight, target, penalty, w, g, room[0], fit)
+    history[0], b = _objective(parent, leaves, weight, target, penalty, w, g, scratch[0], fit)
     steepest = _longest_way(parent, leaves)  # in our distance the gradient changes at most this fast
     t, steep, age, done, moved = 1.0, 1.0, 0.0, 0, 0.0
     while True:
         if moved <= tolerance * scale or done == max_iterations:
-            _step(w, g, 1.0, one, penalty, parent, new, room, links)
+            _step(w, g, 1.0, one, penalty, parent, new, scratch, links)
             criticality = np.abs(new - w).max() / scale
             if criticality <= tolerance or done == max_iterations:
                 return w, b, criticality, history[: done + 1].copy()
@@ -126,16 +126,16 @@ def fit_max_heap(
             for v in range(n):
                 far[v] = w[v] + push * (w[v] - before[v])
                 far_g[v] = g[v] + push * (g[v] - before_g[v])
-            _step(far, far_g, steep, share, penalty, parent, new, room, links)
-            objective, b = _objective(parent, leaves, weight, target, penalty, new, new_g, room[0], fit)
-            moved, square, bent = _change(w, g, new, new_g, share)
+            _step(far, far_g, steep, node_weight, penalty, parent, new, scratch, links)
+            objective, b = _objective(parent, leaves, weight, target, penalty, new, new_g, scratch[0], fit)
+            moved, square, bent = _change(w, g, new, new_g, node_weight)
             accepted = objective <= history[done] - 0.5e-5 * steep * square
         age = age + 1.0 if accepted else 1.0
         worst = history[max(0, done + 1 - memory) : done + 1].max()
         while not accepted:
-            _step(w, g, t, share, penalty, parent, new, room, links)
-            objective, b = _objective(parent, leaves, weight, target, penalty, new, new_g, room[0], fit)
-            moved, square, bent = _change(w, g, new, new_g, share)
+            _step(w, g, t, node_weight, penalty, parent, new, scratch, links)
+            objective, b = _objective(parent, leaves, weight, target, penalty, new, new_g, scratch[0], fit)
+            moved, square, bent = _change(w, g, new, new_g, node_weight)
             accepted = objective <= worst - 0.5e-5 * t * square or t > steepest
             t *= growth
         t = min(max(bent / square, 1e-3), steepest) if square > 0.0 else 1.0
@@ -147,13 +147,13 @@ def fit_max_heap(
 
 
 @kernel
-def _change(w: np.ndarray, g: np.ndarray, new: np.ndarray, new_g: np.ndarray, share: np.ndarray) -> tuple:
+def _change(w: np.ndarray, g: np.ndarray, new: np.ndarray, new_g: np.ndarray, node_weight: np.ndarray) -> tuple:
     """Return the largest change of a weight, the squared distance, and the change of the gradient along it."""
     moved, square, bent = 0.0, 0.0, 0.0
     for v in range(w.shape[0]):
         change = new[v] - w[v]
         moved = max(moved, abs(change))
-        square += share[v] * change * change
+        square += node_weight[v] * change * change
         bent += change * (new_g[v] - g[v])
     return moved, square, bent
 
@@ -174,16 +174,16 @@ def _longest_way(parent: np.ndarray, leaves: np.ndarray) -> float:
 
 
 @kernel
-def _shares(parent: np.ndarray, leaves: np.ndarray, weight: np.ndarray) -> np.ndarray:
+def _node_weights(parent: np.ndarray, leaves: np.ndarray, weight: np.ndarray) -> np.ndarray:
     """Return the share of the rows that reaches each node, never quite 0, (n_nodes,)."""
-    share = np.full(parent.shape[0], 1e-300)
+    node_weight = np.full(parent.shape[0], 1e-300)
     for tree in range(leaves.shape[0]):
         for i in range(weight.shape[0]):
-            share[leaves[tree, i]] += weight[i]
+            node_weight[leaves[tree, i]] += weight[i]
     for v in range(parent.shape[0] - 1, -1, -1):
         if parent[v] != -1:
-            share[parent[v]] += share[v]
-    return share
+            node_weight[parent[v]] += node_weight[v]
+    return node_weight
 
 
 @kernel
@@ -191,19 +191,19 @@ def _step(
     w: np.ndarray,
     g: np.ndarray,
     t: float,
-    share: np.ndarray,
+    node_weight: np.ndarray,
     penalty: float,
     parent: np.ndarray,
     new: np.ndarray,
-    room: np.ndarray,
+    scratch: np.ndarray,
     links: np.ndarray,
 ) -> None:
     """Write into `new` where a proximal step leads: signs of u = w − g / (t · share), sizes by projection (3.8)."""
-    total, count, u = room[0], room[1], room[2]
+    total, count, u = scratch[0], scratch[1], scratch[2]
     for v in range(w.shape[0]):
-        u[v] = share[v] * w[v] - g[v] / t
+        u[v] = node_weight[v] * w[v] - g[v] / t
         total[v] = abs(u[v]) - penalty / t
-        count[v] = share[v]
+        count[v] = node_weight[v]
     _project(parent, total, count, new, links)
     for v in range(w.shape[0]):
         if u[v] < 0.0:

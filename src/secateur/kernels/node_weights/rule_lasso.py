@@ -40,28 +40,28 @@ def fit_rule_lasso(
     nodes · depth) per sweep.
     """
     roots = np.append(np.flatnonzero(parent == -1), parent.shape[0])
-    share = _shares(parent.shape[0], leaves, weight)
+    node_weight = _node_weights(parent.shape[0], leaves, weight)
     w, intercept, rest = start.copy(), np.empty(1), np.empty(target.shape[0])
     sweeps = 0
     while True:
         intercept[0] = _start(parent, leaves, weight, target, w, rest)  # afresh, as many sweeps add up rounding errors
-        _sweep(parent, roots, leaves, weight, share, penalty, w, intercept, rest)
+        _sweep(parent, roots, leaves, weight, node_weight, penalty, w, intercept, rest)
         sweeps += 1
         violation = _violation(parent, roots, leaves, weight, penalty, w, rest)
         if violation <= tolerance or sweeps >= max_sweeps:
             return w, intercept[0], violation, sweeps
         goal, left = 0.1 * violation, max_sweeps - sweeps - 1
-        sweeps += _settle(parent, roots, leaves, weight, penalty, goal, left, w, intercept, rest)
+        sweeps += _solve_active_set(parent, roots, leaves, weight, penalty, goal, left, w, intercept, rest)
 
 
 @kernel
-def _shares(n: int, leaves: np.ndarray, weight: np.ndarray) -> np.ndarray:
+def _node_weights(n: int, leaves: np.ndarray, weight: np.ndarray) -> np.ndarray:
     """Return the share of the rows whose way ends at each node, (n_nodes,)."""
-    share = np.zeros(n)
+    node_weight = np.zeros(n)
     for tree in range(leaves.shape[0]):
         for i in range(weight.shape[0]):
-            share[leaves[tree, i]] += weight[i]
-    return share
+            node_weight[leaves[tree, i]] += weight[i]
+    return node_weight
 
 
 @kernel
@@ -80,7 +80,7 @@ def _start(
 
 
 @kernel
-def _settle(
+def _solve_active_set(
     parent: np.ndarray,
     roots: np.ndarray,
     leaves: np.ndarray,
@@ -98,12 +98,12 @@ def _settle(
     """
     nodes, parent, roots, leaves = _active(parent, roots, leaves, w)
     n = nodes.shape[0]
-    share = _shares(n, leaves, weight)
+    node_weight = _node_weights(n, leaves, weight)
     state = np.concatenate((w[nodes], intercept, rest))  # all that a step beyond moves, being linear in the weights
     small_w, small_intercept, small_rest = state[:n], state[n : n + 1], state[n + 1 :]
     before, least, age, sweeps = state.copy(), np.inf, 0.0, 0
     while sweeps < max_sweeps and n > 0:
-        worst = _sweep(parent, roots, leaves, weight, share, penalty, small_w, small_intercept, small_rest)
+        worst = _sweep(parent, roots, leaves, weight, node_weight, penalty, small_w, small_intercept, small_rest)
         sweeps += 1
         objective = 0.5 * (weight * small_rest**2).sum() + penalty * np.abs(small_w).sum()
         if age > 0.0 and objective > least:  # the step beyond did harm: back to before it
@@ -152,7 +152,7 @@ def _sweep(
     roots: np.ndarray,
     leaves: np.ndarray,
     weight: np.ndarray,
-    share: np.ndarray,
+    node_weight: np.ndarray,
     penalty: float,
     w: np.ndarray,
     intercept: np.ndarray,
@@ -165,13 +165,13 @@ def _sweep(
     worst = 0.0
     for tree in range(leaves.shape[0]):
         a, b = roots[tree], roots[tree + 1]
-        pull = _pull(leaves[tree], a, b - a, weight, rest)
+        neg_gradient = _pull(leaves[tree], a, b - a, weight, rest)
         old, goal = np.empty(b - a), np.empty(b - a)
         for v in range(b - a):
             old[v] = w[a + v] + (intercept[0] if v == 0 else old[parent[a + v] - a])
-            goal[v] = pull[v] + share[a + v] * old[v]
-        worst = max(worst, _miss(parent[a:b], a, penalty, w[a:b], pull))
-        new = _fit_tree(parent[a:b], a, share[a:b], goal, penalty)
+            goal[v] = neg_gradient[v] + node_weight[a + v] * old[v]
+        worst = max(worst, _miss(parent[a:b], a, penalty, w[a:b], neg_gradient))
+        new = _fit_tree(parent[a:b], a, node_weight[a:b], goal, penalty)
         intercept[0] = new[0]
         w[a] = 0.0
         for v in range(1, b - a):
@@ -203,25 +203,25 @@ def _violation(
 @kernel
 def _pull(ends: np.ndarray, first: int, n: int, weight: np.ndarray, rest: np.ndarray) -> np.ndarray:
     """Return the sums of what is left of the rows that end at each node of one tree, (n,)."""
-    pull = np.zeros(n)
+    neg_gradient = np.zeros(n)
     for i in range(rest.shape[0]):
-        pull[ends[i] - first] += weight[i] * rest[i]
-    return pull
+        neg_gradient[ends[i] - first] += weight[i] * rest[i]
+    return neg_gradient
 
 
 @kernel
-def _miss(parent: np.ndarray, first: int, penalty: float, w: np.ndarray, pull: np.ndarray) -> float:
-    """Return the worst violation in one tree; adds up `pull` towards the root, which makes it minus the gradient."""
+def _miss(parent: np.ndarray, first: int, penalty: float, w: np.ndarray, neg_gradient: np.ndarray) -> float:
+    """Return the worst violation in one tree; adds up `neg_gradient` towards the root."""
     worst = 0.0
     for v in range(w.shape[0] - 1, 0, -1):
-        miss = abs(pull[v]) - penalty if w[v] == 0.0 else abs(pull[v] - np.sign(w[v]) * penalty)
+        miss = abs(neg_gradient[v]) - penalty if w[v] == 0.0 else abs(neg_gradient[v] - np.sign(w[v]) * penalty)
         worst = max(worst, miss)
-        pull[parent[v] - first] += pull[v]
-    return max(worst, abs(pull[0]))
+        neg_gradient[parent[v] - first] += neg_gradient[v]
+    return max(worst, abs(neg_gradient[0]))
 
 
 @kernel
-def _fit_tree(parent: np.ndarray, first: int, share: np.ndarray, goal: np.ndarray, penalty: float) -> np.ndarray:
+def _fit_tree(parent: np.ndarray, first: int, node_weight: np.ndarray, goal: np.ndarray, penalty: float) -> np.ndarray:
     """Return the best sums m of the intercept and the weights down to each node of one tree, (n_nodes,).
 
     They are the minimum of Σ_v (½ share[v] m[v]² − goal[v] m[v]) + penalty Σ_v |m[v] − m[parent[v]]|.
@@ -238,14 +238,14 @@ def _fit_tree(parent: np.ndarray, first: int, share: np.ndarray, goal: np.ndarra
     for v in range(n - 1, -1, -1):
         begin, end = 1, 1 + _merge(knots, stack, edge, top, children[v], order)
         top -= children[v]
-        if share[v] > 0.0 or live[v] > 0:
-            _set_line(line, share[v], goal[v], -live[v])
+        if node_weight[v] > 0.0 or live[v] > 0:
+            _set_line(line, node_weight[v], goal[v], -live[v])
             begin = _cross(knots, order, 1, end, 1, -1.0 if v > 0 else 0.0, penalty, line)
             if v == 0:
                 break
             stop = begin - 1
             begin = _add_knot(knots, 2 * v, order, begin, 1, -1.0, line)
-            _set_line(line, share[v], goal[v], live[v])
+            _set_line(line, node_weight[v], goal[v], live[v])
             end = _cross(knots, order, end - 1, stop, -1, 1.0, penalty, line)
             line[PLACE] = max(line[PLACE], knots[2 * v, PLACE])
             end = 1 + _add_knot(knots, 2 * v + 1, order, end, -1, 1.0, line)
@@ -279,10 +279,10 @@ def _merge(knots: np.ndarray, stack: np.ndarray, edge: np.ndarray, top: int, lis
 
 
 @kernel
-def _set_line(line: np.ndarray, share: float, goal: float, clips: int) -> None:
+def _set_line(line: np.ndarray, node_weight: float, goal: float, clips: int) -> None:
     """Write into `line` the outermost piece of the derivative at a node, to which its own rows add a slope if any."""
-    line[SLOPE], line[OFFSET], line[CLIPS] = share, goal, clips
-    line[LIVE] = 1.0 if share > 0.0 else 0.0
+    line[SLOPE], line[OFFSET], line[CLIPS] = node_weight, goal, clips
+    line[LIVE] = 1.0 if node_weight > 0.0 else 0.0
 
 
 @kernel

@@ -103,7 +103,7 @@ def next_column(
     state: np.ndarray,
     waits: np.ndarray,
     gain: np.ndarray,
-    things: np.ndarray,
+    resources: np.ndarray,
     prices: np.ndarray,
     owned: np.ndarray,
     paid: np.ndarray,
@@ -112,8 +112,8 @@ def next_column(
 ) -> None:
     """Write to `wanted[j]` the column to buy next for row `rows[j]`.
 
-    It is the one that leaves open the most per price, free ones first, and of equal ones the first. `things`, `prices`
-    and `owned` are those of a `Bill`.
+    It is the one that leaves open the most per price, free ones first, and of equal ones the first. `resources`,
+    `prices` and `owned` are those of a `PriceTable`.
     """
     n_columns = state.shape[1]
     met = np.full(n_columns, -1, np.int64)
@@ -130,7 +130,7 @@ def next_column(
                 continue
             if best == NOTHING:
                 best = TOO_DEAR
-            price = _price(things[column], prices[i if prices.shape[0] > 1 else 0], owned[i])
+            price = _price(resources[column], prices[i if prices.shape[0] > 1 else 0], owned[i])
             if paid[i] + price > max_cost:
                 continue
             free = price == 0.0
@@ -142,10 +142,10 @@ def next_column(
 
 
 @kernel
-def _price(things: np.ndarray, prices: np.ndarray, owned: np.ndarray) -> float:
+def _price(resources: np.ndarray, prices: np.ndarray, owned: np.ndarray) -> float:
     """Return what must be paid for what is not owned yet."""
     total = 0.0
-    for thing in things:
-        if thing != -1 and not owned[thing]:
-            total += prices[thing]
+    for resource in resources:
+        if resource != -1 and not owned[resource]:
+            total += prices[resource]
     return total

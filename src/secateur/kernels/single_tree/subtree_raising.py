@@ -35,7 +35,7 @@ def raise_tree(
     n = right.shape[0]
     leaf_loss, leaf = leaf_loss.copy(), leaf.copy()
     worth = leaf_loss.copy()  # the loss of what stands at v
-    stand_in = np.arange(n)  # the node that stands at v
+    replacement = np.arange(n)  # the node that stands at v
     is_leaf = right == -1
     present, new_rows, changed = np.ones(n, np.bool_), np.ones(n, np.bool_), np.zeros(n, np.bool_)
     while new_rows.any():
@@ -50,9 +50,9 @@ def raise_tree(
             a, b = v + 1, right[v]
             below = False
             for side in (a, b):
-                before = side if present[side] else stand_in[side]  # what stood there when the sweep began
+                before = side if present[side] else replacement[side]  # what stood there when the sweep began
                 below |= changed[before]
-                worth[side], stand_in[side] = worth[before], stand_in[before]
+                worth[side], replacement[side] = worth[before], replacement[before]
             if not new_rows[v] and not below:
                 continue
             split, through_a, through_b = worth[a] + worth[b], worth[a], worth[b]
@@ -61,12 +61,12 @@ def raise_tree(
                 # Once it is worse than leaf or split it need not be known how much worse.
                 limit = min(leaf_loss[v], split) + 1e-9 * leaf_loss[v]
                 for k in range(first[b], first[end[b]]):
-                    u = _descend(a, order[k], X, right, feature, threshold, default_left, stand_in, is_leaf)
+                    u = _descend(a, order[k], X, right, feature, threshold, default_left, replacement, is_leaf)
                     through_a += weight[order[k]] * _loss(u, order[k], label, target, table, value)
                     if through_a > limit:
                         break
                 for k in range(first[a], first[end[a]]):
-                    u = _descend(b, order[k], X, right, feature, threshold, default_left, stand_in, is_leaf)
+                    u = _descend(b, order[k], X, right, feature, threshold, default_left, replacement, is_leaf)
                     through_b += weight[order[k]] * _loss(u, order[k], label, target, table, value)
                     if through_b > limit:
                         break
@@ -75,24 +75,24 @@ def raise_tree(
             if leaf_loss[v] <= enough:
                 worth[v], is_leaf[v] = leaf_loss[v], True
             elif through_a <= enough:
-                worth[v], stand_in[v] = through_a, stand_in[a]
+                worth[v], replacement[v] = through_a, replacement[a]
             elif through_b <= enough:
-                worth[v], stand_in[v] = through_b, stand_in[b]
+                worth[v], replacement[v] = through_b, replacement[b]
             else:
                 worth[v], changed[v] = split, below
-        stand_in[0] = stand_in[stand_in[0]]
-        present = _present(right, stand_in, is_leaf)
+        replacement[0] = replacement[replacement[0]]
+        present = _present(right, replacement, is_leaf)
         new_rows[:] = False
         home = _leaf_above(present, is_leaf, end)
         for i in range(leaf.shape[0]):
-            u = stand_in[0] if home[leaf[i]] == -1 else home[leaf[i]]
+            u = replacement[0] if home[leaf[i]] == -1 else home[leaf[i]]
             while True:
                 if not u <= leaf[i] < end[u]:  # it was not below u
                     new_rows[u] = True
                     leaf_loss[u] += weight[i] * _loss(u, i, label, target, table, value)
                 if is_leaf[u]:
                     break
-                u = _next(u, i, X, right, feature, threshold, default_left, stand_in)
+                u = _next(u, i, X, right, feature, threshold, default_left, replacement)
             leaf[i] = u
     return present
 
@@ -143,13 +143,13 @@ def _descend(
     feature: np.ndarray,
     threshold: np.ndarray,
     default_left: np.ndarray,
-    stand_in: np.ndarray,
+    replacement: np.ndarray,
     is_leaf: np.ndarray,
 ) -> int:
     """Return the node in which a row ends when it starts at what stands at `top`."""
-    v = stand_in[top]
+    v = replacement[top]
     while not is_leaf[v]:
-        v = _next(v, row, X, right, feature, threshold, default_left, stand_in)
+        v = _next(v, row, X, right, feature, threshold, default_left, replacement)
     return v
 
 
@@ -162,21 +162,21 @@ def _next(
     feature: np.ndarray,
     threshold: np.ndarray,
     default_left: np.ndarray,
-    stand_in: np.ndarray,
+    replacement: np.ndarray,
 ) -> int:
     """Return the node to which a split sends a row."""
     x = X[row, feature[v]]
     left = (x <= threshold[v]) | (default_left[v] & (x != x))
-    return stand_in[v + 1] if left else stand_in[right[v]]
+    return replacement[v + 1] if left else replacement[right[v]]
 
 
 @kernel
-def _present(right: np.ndarray, stand_in: np.ndarray, is_leaf: np.ndarray) -> np.ndarray:
+def _present(right: np.ndarray, replacement: np.ndarray, is_leaf: np.ndarray) -> np.ndarray:
     """Return which nodes are there, walking down from what stands at the root; children come after parents."""
     keep = np.zeros(right.shape[0], np.bool_)
-    keep[stand_in[0]] = True
+    keep[replacement[0]] = True
     for v in range(right.shape[0]):
         if keep[v] and not is_leaf[v]:
-            keep[stand_in[v + 1]] = True
-            keep[stand_in[right[v]]] = True
+            keep[replacement[v + 1]] = True
+            keep[replacement[right[v]]] = True
     return keep

@@ -49,7 +49,7 @@ def grow_budget_tree(
     label: np.ndarray,
     weight: np.ndarray,
     n_classes: int,
-    things: np.ndarray,
+    resources: np.ndarray,
     prices: np.ndarray,
     reuse: float,
     alpha: float,
@@ -65,10 +65,10 @@ def grow_budget_tree(
     values, order : (n_features, n_drawn) float32 and int32
         The rows to grow on, sorted by each feature, missing values last.
     label, weight : (n_rows,) int32 and float64
-    things, prices : (n_features, 2) int32 and (n_things,)
-        What a feature needs, −1 for nothing, and the price of each thing.
+    resources, prices : (n_features, 2) int32 and (n_resources,)
+        What a feature needs, −1 for nothing, and the price of each resource.
     reuse : float
-        The share of its price that a thing has below the split that bought it.
+        The share of its price that a resource has below the split that bought it.
     n_candidates : int
         How many features that are not constant to draw at a node; more are drawn until one makes progress.
 
@@ -114,12 +114,12 @@ def grow_budget_tree(
             right[above] = node
         if _is_final(counts[node], n, depth, alpha, max_depth, min_leaf):
             continue
-        _mark_bought(node, parent, feature, things, bought, True)
+        _mark_bought(node, parent, feature, resources, bought, True)
         k, cut, nan_left = best_split(
-            values, order, start, end, label, weight, counts[node], things, prices, bought, reuse, alpha,
+            values, order, start, end, label, weight, counts[node], resources, prices, bought, reuse, alpha,
             min_leaf, n_candidates, candidates, random, on_the_left,
         )  # fmt: skip
-        _mark_bought(node, parent, feature, things, bought, False)
+        _mark_bought(node, parent, feature, resources, bought, False)
         if k == -1:
             continue
         own = values[k, start:end]
@@ -157,7 +157,7 @@ def best_split(
     label: np.ndarray,
     weight: np.ndarray,
     counts: np.ndarray,
-    things: np.ndarray,
+    resources: np.ndarray,
     prices: np.ndarray,
     bought: np.ndarray,
     reuse: float,
@@ -189,7 +189,7 @@ def best_split(
         n_seen += 1
         own, rows = values[k, start:end], order[k, start:end]
         n_present = _n_present(own)
-        price = _price(k, things, prices, bought, reuse)
+        price = _price(k, resources, prices, bought, reuse)
         for side in range(1 if n_present == n else 2):
             if len(counts) == 2:
                 place, worst = _scan_two(own, rows, n_present, side == 1, label, weight, counts, alpha, min_leaf)
@@ -306,24 +306,24 @@ def _is_final(counts: np.ndarray, n: int, depth: int, alpha: float, max_depth: i
 
 
 @kernel
-def _price(k: int, things: np.ndarray, prices: np.ndarray, bought: np.ndarray, reuse: float) -> float:
+def _price(k: int, resources: np.ndarray, prices: np.ndarray, bought: np.ndarray, reuse: float) -> float:
     price = 0.0
-    for thing in things[k]:
-        if thing != -1:
-            price += prices[thing] * (reuse if bought[thing] else 1.0)
+    for resource in resources[k]:
+        if resource != -1:
+            price += prices[resource] * (reuse if bought[resource] else 1.0)
     return price
 
 
 @kernel
 def _mark_bought(
-    node: int, parent: np.ndarray, feature: np.ndarray, things: np.ndarray, bought: np.ndarray, mark: bool
+    node: int, parent: np.ndarray, feature: np.ndarray, resources: np.ndarray, bought: np.ndarray, mark: bool
 ) -> None:
     """Mark, or unmark, what the splits above a node have paid for."""
     above = parent[node]
     while above != -1:
-        for thing in things[feature[above]]:
-            if thing != -1:
-                bought[thing] = mark
+        for resource in resources[feature[above]]:
+            if resource != -1:
+                bought[resource] = mark
         above = parent[above]
 
 

@@ -25,27 +25,27 @@ def fit_tree_lasso(
     objective may be above the minimum, is at most `tolerance`, or after `max_sweeps`. Every step lowers the objective.
     """
     beta = start.copy()
-    pull = match - gram @ beta  # stays match − gram @ beta
+    neg_gradient = match - gram @ beta  # stays match − gram @ beta
     gap = np.inf
     for sweep in range(max_sweeps):
         for j in range(beta.shape[0]):
             if gram[j, j] > 0.0:
-                wanted = pull[j] + gram[j, j] * beta[j]
+                wanted = neg_gradient[j] + gram[j, j] * beta[j]
                 new = np.sign(wanted) * max(abs(wanted) - penalty / 2, 0.0) / gram[j, j]
                 if new != beta[j]:
-                    pull -= gram[j] * (new - beta[j])
+                    neg_gradient -= gram[j] * (new - beta[j])
                     beta[j] = new
-        while _step_within_signs(gram, penalty, beta, pull):
-            pull[:] = match - gram @ beta
-        pull[:] = match - gram @ beta
-        gap = _duality_gap(match, square, penalty, beta, pull)
+        while _step_within_signs(gram, penalty, beta, neg_gradient):
+            neg_gradient[:] = match - gram @ beta
+        neg_gradient[:] = match - gram @ beta
+        gap = _duality_gap(match, square, penalty, beta, neg_gradient)
         if gap <= tolerance:
             return beta, gap, sweep + 1
     return beta, gap, max_sweeps
 
 
 @kernel
-def _step_within_signs(gram: np.ndarray, penalty: float, beta: np.ndarray, pull: np.ndarray) -> bool:
+def _step_within_signs(gram: np.ndarray, penalty: float, beta: np.ndarray, neg_gradient: np.ndarray) -> bool:
     """Move the weights that are not 0 towards their minimum for these signs; return whether one got 0 on the way.
 
     With g half the negative gradient and p = (G + εI)⁻¹ g, a step of length t ≤ 1 lowers the objective by
@@ -60,7 +60,7 @@ def _step_within_signs(gram: np.ndarray, penalty: float, beta: np.ndarray, pull:
     for i in range(n):
         for j in range(n):
             system[i, j] = gram[active[i], active[j]]
-        g[i] = pull[active[i]] - penalty / 2 * np.sign(beta[active[i]])
+        g[i] = neg_gradient[active[i]] - penalty / 2 * np.sign(beta[active[i]])
         trace += system[i, i]
     for i in range(n):
         system[i, i] += 1e-12 * trace
@@ -78,11 +78,11 @@ def _step_within_signs(gram: np.ndarray, penalty: float, beta: np.ndarray, pull:
 
 
 @kernel
-def _duality_gap(match: np.ndarray, square: float, penalty: float, beta: np.ndarray, pull: np.ndarray) -> float:
-    """Return objective − dual, where the dual is 2 s r'y − s² r'r for the residual r, and s |pull| ≤ penalty / 2."""
+def _duality_gap(match: np.ndarray, square: float, penalty: float, beta: np.ndarray, neg_gradient: np.ndarray) -> float:
+    """Return objective − dual: the dual is 2 s r'y − s² r'r for the residual r, with s |neg_gradient| ≤ penalty / 2."""
     along = square - (beta * match).sum()  # r'y
-    loss = max(along - (beta * pull).sum(), 0.0)  # r'r
-    steepest = np.abs(pull).max() if pull.shape[0] else 0.0
+    loss = max(along - (beta * neg_gradient).sum(), 0.0)  # r'r
+    steepest = np.abs(neg_gradient).max() if neg_gradient.shape[0] else 0.0
     scale = along / loss if loss > 0.0 else 1.0
     if scale * steepest > penalty / 2:
         scale = penalty / (2 * steepest)

@@ -107,7 +107,7 @@ class CatBoostAdapter(Adapter):
             model._prediction_values_change = model.get_feature_importance(type="PredictionValuesChange")
         return model
 
-    def cannot_change(self, what: str) -> str | None:
+    def why_immutable(self, what: str) -> str | None:
         """Return a reason for tree weights."""
         if what != "tree_weight":
             return None

@@ -146,7 +146,7 @@ class BoosterAdapter(SklearnAdapter):
         place = nodes.order - np.repeat(nodes.tree_start[:-1], size)
         return np.where(nodes.right == -1, ~(place - np.repeat(size // 2, size)), place)
 
-    def cannot_change(self, what: str) -> str | None:
+    def why_immutable(self, what: str) -> str | None:
         """Return a reason where trees are averaged."""
         if what == "value" or not self.averages:
             return None

@@ -44,11 +44,11 @@ class AdaBoostAdapter(TreesAdapter):
         votes[np.arange(len(value)), value[:, 0, :].argmax(axis=1)] = 1.0
         return votes
 
-    def cannot_change(self, what: str) -> str | None:
+    def why_immutable(self, what: str) -> str | None:
         """Return a reason for the base and for votes, but not for weights of trees."""
         if what == "value" and self.classes:
             return "the trees of an AdaBoostClassifier vote for one class each. Use a solver that keeps values."
-        return None if what == "tree_weight" else super().cannot_change(what)
+        return None if what == "tree_weight" else super().why_immutable(what)
 
     def write(self, decision: Decision) -> Any:
         """Return a deep copy with pruned trees and, if they change, new tree weights."""

@@ -98,7 +98,7 @@ class BaggingAdapter(ForestEnsembleAdapter):
         places[:, estimator.classes_] = value[:, 0, : len(estimator.classes_)]
         return places
 
-    def cannot_change(self, what: str) -> str | None:
+    def why_immutable(self, what: str) -> str | None:
         """Return a reason also for values, if some tree has not seen all classes."""
         seen = [len(e.classes_) for e in self.estimators] if self.classes else []
         if what == "value" and any(count != self.n_classes[0] for count in seen):
@@ -106,7 +106,7 @@ class BaggingAdapter(ForestEnsembleAdapter):
                 "some trees of this BaggingClassifier have not seen all classes, and their leaves have no place for "
                 "the others. Use a solver that keeps values."
             )
-        return super().cannot_change(what)
+        return super().why_immutable(what)
 
     def drop_trees(self, model: Any, standing: NDArray[np.bool_]) -> None:
         """Shorten the lists of trees, of their columns and of their seeds."""

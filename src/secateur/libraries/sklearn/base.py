@@ -134,7 +134,7 @@ class TreesAdapter(SklearnAdapter):
             self.drop_trees(model, standing)
         return model
 
-    def cannot_change(self, what: str) -> str | None:
+    def why_immutable(self, what: str) -> str | None:
         """Return a reason for tree weights and the base."""
         if what == "value":
             return None

@@ -107,7 +107,7 @@ class HistGradientBoostingAdapter(SklearnAdapter):
         matrix[:, self.column_of] = encoded
         return as_matrix(matrix, self.forest)
 
-    def cannot_change(self, what: str) -> str | None:
+    def why_immutable(self, what: str) -> str | None:
         """Return a reason for tree weights."""
         if what != "tree_weight":
             return None

@@ -43,11 +43,11 @@ class IsolationForestAdapter(TreesAdapter):
         """Return None: the impurities stored are those of a random target."""
         return None
 
-    def cannot_change(self, what: str) -> str | None:
+    def why_immutable(self, what: str) -> str | None:
         """Return a reason also for values: they follow from the shape."""
         if what == "value":
             return "the values of an IsolationForest are path lengths. Use a solver that keeps values."
-        return super().cannot_change(what)
+        return super().why_immutable(what)
 
     def check_decision(self, decision: Decision) -> None:
         """Raise ValueError also for raised nodes, as path lengths follow from the shape."""

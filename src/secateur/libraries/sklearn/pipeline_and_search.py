@@ -97,9 +97,9 @@ class PipelineAdapter(Adapter):
         """Return the impurities of the inner model."""
         return self.inner.impurity_per_node()
 
-    def cannot_change(self, what: str) -> str | None:
+    def why_immutable(self, what: str) -> str | None:
         """Return what the inner model says."""
-        return self.inner.cannot_change(what)
+        return self.inner.why_immutable(what)
 
     def write(self, decision: Decision) -> Any:
         """Return a deep copy in which only the inner model is replaced."""

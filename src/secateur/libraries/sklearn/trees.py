@@ -125,17 +125,17 @@ def pruned_shape(left: NDArray[Any], right: NDArray[Any], keep: NDArray[np.bool_
     order = native_order(left, right)
     leaf = (left if order is None else left[order]) == -1
     preorder_right = _preorder_right(right if order is None else right[order], leaf, order)
-    stand_in = np.empty(len(keep), np.int32)
-    kernels.stand_ins(preorder_right, keep, stand_in)
+    replacement = np.empty(len(keep), np.int32)
+    kernels.replacements(preorder_right, keep, replacement)
     native_keep = from_preorder(keep, order)
     new_id = np.cumsum(native_keep) - 1
     if order is not None:
         new_id = new_id[order]
     new_left, new_right = np.full(len(keep), -1), np.full(len(keep), -1)
     split = np.flatnonzero(keep & ~leaf)
-    split = split[stand_in[preorder_right[split]] != -1]
-    new_left[split] = new_id[stand_in[split + 1]]
-    new_right[split] = new_id[stand_in[preorder_right[split]]]
+    split = split[replacement[preorder_right[split]] != -1]
+    new_left[split] = new_id[replacement[split + 1]]
+    new_right[split] = new_id[replacement[preorder_right[split]]]
     return PrunedShape(
         native_keep,
         from_preorder(new_left, order)[native_keep],

@@ -120,7 +120,7 @@ class SparkAdapter(Adapter):
         """Return the size of the pruned folder; no session has to load it."""
         return _size(self.pruned(decision))
 
-    def cannot_change(self, what: str) -> str | None:
+    def why_immutable(self, what: str) -> str | None:
         """Return a reason for the base, for tree weights where trees only have a mean, and for values of classes.
 
         A solver's new values need not be class fractions; a decision whose values are is written all the same.

@@ -180,7 +180,7 @@ class BoosterAdapter(Adapter):
         booster = model if isinstance(model, xgboost.Booster) else model.get_booster()
         return len(booster.save_raw("ubj"))
 
-    def cannot_change(self, what: str) -> str | None:
+    def why_immutable(self, what: str) -> str | None:
         """Return a reason for the base, and for tree weights unless the model is a DART."""
         if what == "base":
             return (

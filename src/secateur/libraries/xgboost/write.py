@@ -131,14 +131,14 @@ def _fillers(trees: Trees, standing: Bools) -> Bools:
 
 def _pruned_nodes(trees: Trees, forest: Forest, decision: Decision, filler: Bools) -> dict[int, Saved]:
     """Return the arrays of each tree that stays."""
-    stand_in = check_keep(forest, decision.keep)
-    split = kept_splits(forest, decision.keep, stand_in)
-    source, new_id, start = _places(trees, forest, stand_in, split)
+    replacement = check_keep(forest, decision.keep)
+    split = kept_splits(forest, decision.keep, replacement)
+    source, new_id, start = _places(trees, forest, replacement, split)
     before = trees.order[source]
     node = {name: array[before] for name, array in trees.node.items() if name not in _LINKS}
     is_split, first = split[source], np.repeat(start[:-1], np.diff(start))
     child = np.flatnonzero(is_split)
-    left, right = new_id[stand_in[source[child] + 1]], new_id[stand_in[forest.right[source[child]]]]
+    left, right = new_id[replacement[source[child] + 1]], new_id[replacement[forest.right[source[child]]]]
     for name, nothing in _LINKS.items():
         node[name] = np.full(len(source), nothing, np.int32)
     node["left_children"][child], node["right_children"][child] = left - first[child], right - first[child]
@@ -160,12 +160,12 @@ def _pruned_nodes(trees: Trees, forest: Forest, decision: Decision, filler: Bool
     return pruned | {int(t): _says_0() for t in np.flatnonzero(filler)}
 
 
-def _places(trees: Trees, forest: Forest, stand_in: NDArray[np.int32], split: Bools) -> tuple[Ints, Ints, Ints]:
+def _places(trees: Trees, forest: Forest, replacement: NDArray[np.int32], split: Bools) -> tuple[Ints, Ints, Ints]:
     """Return the forest's node in each place, the place of each kept node, and where trees start."""
     taken = np.full(trees.start[forest.n_trees], -1, np.int64)
     above = np.flatnonzero(split)
-    for child in (above + 1, forest.right[above].astype(np.int64), forest.root[stand_in[forest.root] != -1]):
-        taken[trees.order[child]] = stand_in[child]
+    for child in (above + 1, forest.right[above].astype(np.int64), forest.root[replacement[forest.root] != -1]):
+        taken[trees.order[child]] = replacement[child]
     used = taken != -1
     source = taken[used]
     new_id = np.full(forest.n_nodes, -1, np.int64)

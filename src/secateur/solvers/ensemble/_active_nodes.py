@@ -20,7 +20,7 @@ class Nodes:
     right: NDArray[np.int32]
     depth: NDArray[np.int32]
     share: Floats
-    own: Floats
+    original: Floats
     as_leaf: Floats
     as_split: Floats
 
@@ -58,7 +58,7 @@ def all_nodes(ensemble: Additive, as_leaf: Floats, as_split: Floats) -> Nodes:
         forest.right,
         forest.depth,
         ensemble.share,
-        ensemble.own,
+        ensemble.original,
         as_leaf,
         as_split,
     )

@@ -33,15 +33,15 @@ class Cut:
     ----------
     depth : (n_trees,)
         -1 for a dropped tree.
-    pull : (n_columns,)
+    neg_gradient : (n_columns,)
     """
 
     depth: NDArray[np.int64]
-    pull: Floats
+    neg_gradient: Floats
 
     def copy(self) -> "Cut":
         """Return a state of its own."""
-        return Cut(self.depth.copy(), self.pull.copy())
+        return Cut(self.depth.copy(), self.neg_gradient.copy())
 
 
 class GramDescent(FallingDescent[Cut]):
@@ -85,14 +85,14 @@ class GramDescent(FallingDescent[Cut]):
         status = np.where(keep, np.where((forest.depth == depth) | ~forest.is_split, 2, 1), 0).astype(np.int8)
         speaker = kernels.lift(forest.parent, keep)
         silent = (speaker == -1) | (status == 1)
-        part = np.where(silent[:, None], 0.0, ensemble.own[speaker])
+        contribution = np.where(silent[:, None], 0.0, ensemble.original[speaker])
         left = self.gram.rest - self.gram.added[self.inside(cut)].sum(axis=0)
         return State(
             np.empty((0, forest.n_outputs)),
             np.empty((0, 0)),
             self.gram.shift + left / self.gram.weight,
             status,
-            part,
+            contribution,
             (cut.depth >= 0).astype(np.float64),
         )
 
@@ -111,7 +111,7 @@ class GramDescent(FallingDescent[Cut]):
             self.price,
             trees,
             self.state.depth,
-            self.state.pull,
+            self.state.neg_gradient,
             penalty,
             first,
             1e-12 * self.scale,
@@ -121,7 +121,7 @@ class GramDescent(FallingDescent[Cut]):
     def objective(self, penalty: float) -> float:
         """Return what is being minimised."""
         inside = self.inside(self.state)
-        loss = self.scale - float((self.match + self.state.pull)[inside].sum())
+        loss = self.scale - float((self.match + self.state.neg_gradient)[inside].sum())
         return loss + penalty * float(self.price[self.places()][self.used()].sum())
 
     def used(self) -> NDArray[np.bool_]:
@@ -133,7 +133,7 @@ class GramDescent(FallingDescent[Cut]):
         rise = np.zeros(len(self.open))
         for tree in np.flatnonzero(self.used()):
             kept = slice(self.column_start[tree], self.column_start[tree] + self.state.depth[tree])
-            rise[tree] = 2 * self.state.pull[kept].sum() + self.inner[kept, kept].sum()
+            rise[tree] = 2 * self.state.neg_gradient[kept].sum() + self.inner[kept, kept].sum()
         return rise
 
     def drop(self, tree: int) -> None:
@@ -142,7 +142,7 @@ class GramDescent(FallingDescent[Cut]):
 
     def move(self, tree: int, depth: int) -> None:
         """Cut a tree at another depth."""
-        kernels.move_cut(tree, depth, self.inner, self.column_start, self.state.depth, self.state.pull)
+        kernels.move_cut(tree, depth, self.inner, self.column_start, self.state.depth, self.state.neg_gradient)
 
     def places(self) -> NDArray[np.int64]:
         """Return where in `price` the depth of each tree is; for a dropped tree nowhere in particular."""

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secateur import kernels
-from secateur.data.row_source import Evidence
-from secateur.data.rows import Sample
+from secateur.data.row_source import RowSource
+from secateur.data.rows import LocalRows
 from secateur.forest import Forest
 
 Floats = NDArray[np.float64]
@@ -29,7 +29,7 @@ class AskOverlaps:
     trees: Ints
     others: Ints
 
-    def __call__(self, forest: Forest, sample: Sample) -> Floats:
+    def __call__(self, forest: Forest, sample: LocalRows) -> Floats:
         """Return the sums over some rows."""
         row, column = _places(forest, self.trees), _places(forest, self.others)
         answer = np.zeros((row.max() + 1, column.max() + 1))
@@ -50,8 +50,8 @@ class Overlaps:
         How many questions were asked so far.
     """
 
-    def __init__(self, forest: Forest, evidence: Evidence, unit: float) -> None:
-        self.forest, self.evidence, self.unit = forest, evidence, unit
+    def __init__(self, forest: Forest, row_source: RowSource, unit: float) -> None:
+        self.forest, self.row_source, self.unit = forest, row_source, unit
         self.known, self.passes = np.zeros(forest.n_trees, bool), 0
         self.n_leaves = np.add.reduceat(~forest.is_split, forest.root, dtype=np.int64)
         self._trees = np.empty(0, np.int64)
@@ -76,7 +76,7 @@ class Overlaps:
         self._first[trees] = len(self._nodes) + np.cumsum(self.n_leaves[trees]) - self.n_leaves[trees]
         before, self._trees = len(self._nodes), np.concatenate([self._trees, trees])
         self._nodes = np.concatenate([self._nodes, *(_leaves_of(self.forest, tree) for tree in trees)])
-        block = self.evidence.total(self.forest, AskOverlaps(trees, self._trees)) * self.unit
+        block = self.row_source.total(self.forest, AskOverlaps(trees, self._trees)) * self.unit
         self._weight[before : len(self._nodes), : len(self._nodes)] = block
         self._weight[: len(self._nodes), before : len(self._nodes)] = block.T
         self.known[trees] = True
@@ -89,8 +89,8 @@ class Overlaps:
         """
         output = self.forest.tree_output
         places = np.arange(self._first[tree], self._first[tree] + self.n_leaves[tree])
-        own = self._nodes[places] - self.forest.tree_start[tree]
-        shift = self._weight[places, : len(self._nodes)].T @ step[own]
+        original = self._nodes[places] - self.forest.tree_start[tree]
+        shift = self._weight[places, : len(self._nodes)].T @ step[original]
         fed = np.repeat(output[self._trees] == output[tree], self.n_leaves[self._trees])
         return self._nodes[fed], shift[fed]
 

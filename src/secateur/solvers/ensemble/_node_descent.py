@@ -49,7 +49,7 @@ class NodeDescent(FallingDescent[State]):
         price = self.as_leaf[state.status == 2].sum() + self.as_split[state.status == 1].sum()
         extra = 0.0
         if self.values == kernels.REFIT:
-            extra = half * self.ridge * float((state.part[state.status == 2] ** 2).sum())
+            extra = half * self.ridge * float((state.contribution[state.status == 2] ** 2).sum())
         elif self.values == kernels.SCALE:
             extra = half * self.ridge * float((state.factor**2).sum())
         elif self.values == kernels.SCALE_SPARSE:

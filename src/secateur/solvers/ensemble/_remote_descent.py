@@ -25,13 +25,13 @@ class Choice:
     ----------
     gain : float
         For squared error of the objective, for logits of penalty and ridge alone.
-    status, part : (n_nodes of the tree,) and (n_nodes of the tree, width)
+    status, contribution : (n_nodes of the tree,) and (n_nodes of the tree, width)
     factor : float
     """
 
     gain: float
     status: NDArray[np.int8]
-    part: Floats
+    contribution: Floats
     factor: float
 
 
@@ -50,12 +50,12 @@ class DistantDescent(NodeDescent):
     """
 
     def __init__(self, problem: Problem, settings: Settings, known: KnownSums | None = None) -> None:
-        forest, evidence = problem.forest, problem.evidence
-        sums = evidence.total(forest, first_sums)
-        self.known = known or KnownSums(forest, evidence, problem.weight)
+        forest, row_source = problem.forest, problem.row_source
+        sums = row_source.total(forest, first_sums)
+        self.known = known or KnownSums(forest, row_source, problem.weight)
         self.prepare(without_rows(forest, self.known.share), problem, settings, self.known.total / sums[0])
         largest, width = int(np.diff(forest.tree_start).max(initial=1)), forest.value.shape[1]
-        self.room = np.empty((4, largest, width)), np.empty((3, largest)), np.empty(largest, np.int8)
+        self.scratch = np.empty((4, largest, width)), np.empty((3, largest)), np.empty(largest, np.int8)
         self.state = self.empty(*np.split(sums[1:] / problem.total_weight, 2))
         for _ in range(20 if self.ensemble.logits else 1):
             if self.move_intercept() < 1e-15:
@@ -71,7 +71,7 @@ class DistantDescent(NodeDescent):
             np.empty((0, 0)),
             log_odds(target) if self.ensemble.logits else wanted,
             np.zeros(forest.n_nodes, np.int8),
-            np.zeros_like(self.ensemble.own),
+            np.zeros_like(self.ensemble.original),
             np.zeros(forest.n_trees),
         )
 
@@ -108,11 +108,11 @@ class DistantDescent(NodeDescent):
         here = self.nodes_of(tree)
         choices = [self.choose(tree, penalty, frozen, bounded=bounded) for bounded in (False, True)]
         found = [choice for choice in choices if choice is not None]
-        was = self.state.status[here], self.state.part[here]
-        if all(np.array_equal(c.status, was[0]) and np.array_equal(c.part, was[1]) for c in found):
+        was = self.state.status[here], self.state.contribution[here]
+        if all(np.array_equal(c.status, was[0]) and np.array_equal(c.contribution, was[1]) for c in found):
             return 0.0
         column = max(int(self.ensemble.forest.tree_output[tree]), 0)
-        steps = [Step(tree, column, kept_leaves(c.status, c.part, here.start)) for c in found]
+        steps = [Step(tree, column, kept_leaves(c.status, c.contribution, here.start)) for c in found]
         trees = self.known.next_of(rest)
         now, *after = self.known.ask(self.state, trees, *steps)
         for choice, told in zip(found, after, strict=True):
@@ -128,8 +128,8 @@ class DistantDescent(NodeDescent):
         forest, state, logits = self.ensemble.forest, self.state, self.ensemble.logits
         here = self.nodes_of(tree)
         n = here.stop - here.start
-        room, numbers, status = self.room
-        room[0, :n], numbers[0, :n] = self.known.pulled[here], self.known.curve[here]
+        scratch, numbers, status = self.scratch
+        scratch[0, :n], numbers[0, :n] = self.known.pulled[here], self.known.hessian[here]
         prices = self.as_leaf, self.as_split
         gain, times = kernels.choose_subtree(
             tree,
@@ -138,10 +138,10 @@ class DistantDescent(NodeDescent):
             forest.right,
             forest.depth,
             self.ensemble.share,
-            self.ensemble.own,
+            self.ensemble.original,
             *prices,
             state.status,
-            state.part,
+            state.contribution,
             state.factor,
             penalty,
             self.ridge,
@@ -152,20 +152,26 @@ class DistantDescent(NodeDescent):
             self.tolerance,
             logits,
             bounded,
-            *self.room,
+            *self.scratch,
         )
         if logits:
-            changes = state.status, state.part, status, room[3]
-            gain = kernels.price_gain(here.start, n, self.ensemble.own, *prices, *changes, penalty, self.ridge, 0.0)
+            changes = state.status, state.contribution, status, scratch[3]
+            gain = kernels.price_gain(
+                here.start, n, self.ensemble.original, *prices, *changes, penalty, self.ridge, 0.0
+            )
         elif gain <= self.tolerance:
             return None
-        return Choice(float(gain), status[:n].copy(), room[3, :n].copy(), times if status[0] != 0 else 0.0)
+        return Choice(float(gain), status[:n].copy(), scratch[3, :n].copy(), times if status[0] != 0 else 0.0)
 
     def put(self, tree: int, choice: Choice) -> None:
         """Change a tree."""
         state, here = self.state, self.nodes_of(tree)
-        self.known.tree_changes(state, tree, choice.part - state.part[here])
-        state.status[here], state.part[here], state.factor[tree] = choice.status, choice.part, choice.factor
+        self.known.tree_changes(state, tree, choice.contribution - state.contribution[here])
+        state.status[here], state.contribution[here], state.factor[tree] = (
+            choice.status,
+            choice.contribution,
+            choice.factor,
+        )
 
     def move_intercept(self) -> float:
         """Move the intercept of every output to where the loss is least, or nearer; return the gain."""
@@ -201,24 +207,24 @@ class DistantDescent(NodeDescent):
 
     def rises(self) -> Floats:
         """Return by how much the loss rises, to second order, when a tree is dropped, (n_trees,)."""
-        forest, part = self.ensemble.forest, self.state.part
+        forest, contribution = self.ensemble.forest, self.state.contribution
         self.known.know_all(self.state, np.flatnonzero(self.used()))
-        curve, half = (self.known.curve, 0.5) if self.ensemble.logits else (self.ensemble.share, 1.0)
-        rise = half * (part * (2 * self.known.pulled + curve[:, None] * part)).sum(axis=1)
+        hessian, half = (self.known.hessian, 0.5) if self.ensemble.logits else (self.ensemble.share, 1.0)
+        rise = half * (contribution * (2 * self.known.pulled + hessian[:, None] * contribution)).sum(axis=1)
         tree = np.repeat(np.arange(forest.n_trees), np.diff(forest.tree_start))
         rise[forest.is_split | ~self.used()[tree]] = 0.0
         return np.bincount(tree, rise, forest.n_trees).astype(np.float64)
 
     def drop(self, tree: int) -> None:
         """Take one tree out."""
-        part = self.state.part[self.nodes_of(tree)]
-        self.put(tree, Choice(0.0, np.zeros(len(part), np.int8), np.zeros_like(part), 0.0))
+        contribution = self.state.contribution[self.nodes_of(tree)]
+        self.put(tree, Choice(0.0, np.zeros(len(contribution), np.int8), np.zeros_like(contribution), 0.0))
 
     def weakest(self) -> tuple[Ints, Floats, Floats]:
         """Return for each tree the split to collapse, -1 if there is none, what that costs per price, the new value."""
         forest, state, ensemble = self.ensemble.forest, self.state, self.ensemble
         node, rate = np.full(forest.n_trees, -1), np.full(forest.n_trees, np.inf)
-        value = np.zeros((forest.n_trees, state.part.shape[1]))
+        value = np.zeros((forest.n_trees, state.contribution.shape[1]))
         trees = np.flatnonzero(state.status[forest.root] == 1)
         self.known.know_all(self.state, trees)
         for tree in trees.tolist():
@@ -228,16 +234,16 @@ class DistantDescent(NodeDescent):
                 here.stop - here.start,
                 forest.right,
                 ensemble.share,
-                ensemble.own,
+                ensemble.original,
                 self.as_leaf,
                 self.as_split,
                 state.status,
-                state.part,
+                state.contribution,
                 self.ridge,
                 self.values,
                 ensemble.logits,
                 self.known.pulled[here].copy(),
-                self.known.curve[here].copy(),
+                self.known.hessian[here].copy(),
                 value[tree],
             )
         return node, rate, value
@@ -245,9 +251,9 @@ class DistantDescent(NodeDescent):
     def collapse(self, tree: int, node: int, value: Floats) -> None:
         """Make a split a leaf with a value; a root goes altogether."""
         here, state = self.nodes_of(tree), self.state
-        status, part = state.status[here].copy(), state.part[here].copy()
+        status, contribution = state.status[here].copy(), state.contribution[here].copy()
         below = slice(node - here.start, int(self.ensemble.forest.end[node]) - here.start)
-        status[below], part[below] = 0, value
+        status[below], contribution[below] = 0, value
         if below.start:
             status[below.start] = 2
-        self.put(tree, Choice(0.0, status, part, float(state.factor[tree])))
+        self.put(tree, Choice(0.0, status, contribution, float(state.factor[tree])))

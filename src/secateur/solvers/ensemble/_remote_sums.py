@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from secateur.data.row_source import Evidence
+from secateur.data.row_source import RowSource
 from secateur.forest import Forest
 from secateur.solvers.ensemble._leaf_overlaps import Overlaps
 from secateur.solvers.ensemble._row_sums import RowSums, Step, Told, kept_leaves
@@ -26,7 +26,7 @@ class KnownSums:
 
     Attributes
     ----------
-    pulled, curve : (n_nodes, width) and (n_nodes,)
+    pulled, hessian : (n_nodes, width) and (n_nodes,)
         Pull and, for logits, curvature of the rows in each leaf of the trees that are held.
     held : (n_trees,) bool
         Whose sums are known.
@@ -38,16 +38,16 @@ class KnownSums:
         For squared error: trees whose sums can be brought up to date when one of them changes.
     """
 
-    def __init__(self, forest: Forest, evidence: Evidence, reach: Floats) -> None:
-        self.forest, self.evidence = forest, evidence
+    def __init__(self, forest: Forest, row_source: RowSource, reach: Floats) -> None:
+        self.forest, self.row_source = forest, row_source
         self.total = 1.0 / n_targets(forest)
-        self.unit = self.total / evidence.total_weight
+        self.unit = self.total / row_source.total_weight
         self.share = reach * self.unit
         self.logits = forest.response.logits
-        self.pulled, self.curve = np.zeros_like(forest.value), np.zeros(forest.n_nodes)
+        self.pulled, self.hessian = np.zeros_like(forest.value), np.zeros(forest.n_nodes)
         self.held = np.zeros(forest.n_trees, bool)
         self.feeds = np.repeat(np.maximum(forest.tree_output, 0), np.diff(forest.tree_start))
-        self.overlaps = Overlaps(forest, evidence, self.unit) if not self.logits else None
+        self.overlaps = Overlaps(forest, row_source, self.unit) if not self.logits else None
         self._asked = 0
         self._all: Told | None = None
         self._state: State | None = None
@@ -90,9 +90,9 @@ class KnownSums:
 
     def ask(self, state: State, trees: Ints, *steps: Step) -> list[Told]:
         """Return what the rows say of some trees, now and after each of some steps."""
-        question = RowSums(kept_leaves(state.status, state.part), state.intercept, self.unit, trees, steps)
+        question = RowSums(kept_leaves(state.status, state.contribution), state.intercept, self.unit, trees, steps)
         self._asked += 1
-        return question.read(self.forest, self.evidence.total(self.forest, question))
+        return question.read(self.forest, self.row_source.total(self.forest, question))
 
     def note(self, trees: Ints, told: Told) -> None:
         """Remember what the rows said of the ensemble as it is now."""
@@ -102,7 +102,7 @@ class KnownSums:
             last = first + here[1] - here[0]
             self.pulled[here[0] : here[1]] = told.pulled[first:last]
             if self.logits:
-                self.curve[here[0] : here[1]] = told.curve[first:last]
+                self.hessian[here[0] : here[1]] = told.hessian[first:last]
             first = last
         self._all, self.held[trees] = told, True
 

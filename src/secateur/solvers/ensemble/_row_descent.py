@@ -38,19 +38,19 @@ class Descent(NodeDescent):
         changed, gain = kernels.sweep_blocks(
             nodes.leaves,
             self.ensemble.weight,
-            state.pull,
-            state.chance,
+            state.neg_gradient,
+            state.probability,
             state.intercept,
             nodes.tree_start,
             self.ensemble.forest.tree_output,
             nodes.right,
             nodes.depth,
             nodes.share,
-            nodes.own,
+            nodes.original,
             nodes.as_leaf,
             nodes.as_split,
             state.status,
-            state.part,
+            state.contribution,
             state.factor,
             trees,
             penalty,
@@ -62,23 +62,23 @@ class Descent(NodeDescent):
             first,
             tolerance,
         )
-        moved = kernels.move_intercept(self.ensemble.weight, state.pull, state.chance, state.intercept)
+        moved = kernels.move_intercept(self.ensemble.weight, state.neg_gradient, state.probability, state.intercept)
         return changed == 0 and moved <= tolerance, gain + moved
 
-    def settle(self, penalty: float, first: int, frozen: bool, most: int) -> tuple[int, float]:
+    def converge(self, penalty: float, first: int, frozen: bool, most: int) -> tuple[int, float]:
         """Update the trees in use, of large ones the crowns alone, until they settle."""
         if most <= 0 or not self.has_large_trees:
-            return super().settle(penalty, first, frozen, most)
+            return super().converge(penalty, first, frozen, most)
         crown = self.crown = self.crown_for(penalty)
         before, everything = self.state, self.nodes
-        status, added = before.status[crown.nodes], before.part[crown.nodes]
-        self.nodes, self.state = crown.arrays, replace(before, status=status, part=added)
+        status, added = before.status[crown.nodes], before.contribution[crown.nodes]
+        self.nodes, self.state = crown.arrays, replace(before, status=status, contribution=added)
         try:
-            return super().settle(penalty, first, frozen, most)
+            return super().converge(penalty, first, frozen, most)
         finally:
             before.status[:] = 0
             before.status[crown.nodes] = status
-            np.take(added, crown.lowest, axis=0, out=before.part)
+            np.take(added, crown.lowest, axis=0, out=before.contribution)
             self.nodes, self.state = everything, before
 
     def crown_for(self, penalty: float) -> Crown:
@@ -93,7 +93,7 @@ class Descent(NodeDescent):
         marked = kernels.mark_crown(
             self.nodes.leaves,
             self.ensemble.weight,
-            state.pull,
+            state.neg_gradient,
             forest.tree_start,
             forest.tree_output,
             forest.right,
@@ -101,7 +101,7 @@ class Descent(NodeDescent):
             self.as_leaf,
             self.as_split,
             state.status,
-            state.part,
+            state.contribution,
             penalty / 2,
             self.ridge,
         )
@@ -121,14 +121,14 @@ class Descent(NodeDescent):
         rise = np.zeros(forest.n_trees)
         half = 0.5 if ensemble.logits else 1.0
         for tree in np.flatnonzero(self.used()):
-            added = state.part[forest.root[tree] + ensemble.leaves[tree].astype(np.intp)]
+            added = state.contribution[forest.root[tree] + ensemble.leaves[tree].astype(np.intp)]
             fed = slice(None) if forest.tree_output[tree] < 0 else slice(forest.tree_output[tree], None)
-            curve = ensemble.weight[:, None]
+            hessian = ensemble.weight[:, None]
             if ensemble.logits:
-                chance = state.chance[:, fed][:, :1]
-                curve = curve * chance * (1 - chance)
-            pull = state.pull[:, fed][:, : added.shape[1]]
-            rise[tree] = half * float((2 * pull * added + curve * added**2).sum())
+                probability = state.probability[:, fed][:, :1]
+                hessian = hessian * probability * (1 - probability)
+            neg_gradient = state.neg_gradient[:, fed][:, : added.shape[1]]
+            rise[tree] = half * float((2 * neg_gradient * added + hessian * added**2).sum())
         return rise
 
     def drop(self, tree: int) -> None:
@@ -137,13 +137,13 @@ class Descent(NodeDescent):
         kernels.drop_tree(
             ensemble.leaves[tree],
             ensemble.weight,
-            state.pull,
-            state.chance,
+            state.neg_gradient,
+            state.probability,
             max(forest.tree_output[tree], 0),
             forest.tree_start[tree],
             forest.tree_start[tree + 1],
             state.status,
-            state.part,
+            state.contribution,
         )
         state.factor[tree] = 0.0
 
@@ -153,17 +153,17 @@ class Descent(NodeDescent):
         node, rate, value = kernels.weakest_collapses(
             ensemble.leaves,
             ensemble.weight,
-            state.pull,
-            state.chance,
+            state.neg_gradient,
+            state.probability,
             forest.tree_start,
             forest.tree_output,
             forest.right,
             ensemble.share,
-            ensemble.own,
+            ensemble.original,
             self.as_leaf,
             self.as_split,
             state.status,
-            state.part,
+            state.contribution,
             self.ridge if self.values == kernels.REFIT else 0.0,
             self.values,
         )
@@ -175,8 +175,8 @@ class Descent(NodeDescent):
         kernels.collapse(
             ensemble.leaves[tree],
             ensemble.weight,
-            state.pull,
-            state.chance,
+            state.neg_gradient,
+            state.probability,
             max(forest.tree_output[tree], 0),
             forest.tree_start[tree],
             forest.tree_start[tree + 1],
@@ -184,5 +184,5 @@ class Descent(NodeDescent):
             forest.end[node],
             value,
             state.status,
-            state.part,
+            state.contribution,
         )

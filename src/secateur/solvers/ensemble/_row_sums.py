@@ -1,7 +1,7 @@
 """What a descent asks of rows that are elsewhere: sums over the leaves of some trees, and what steps would gain.
 
 Rows remember nothing from one question to the next. A question carries the ensemble as it stands, by its kept leaves
-alone, and every row works out its pull from the leaves it reaches; see `secateur.kernels.ensemble.block_descent`.
+alone, and every row works out its gradient from the leaves it reaches; see `secateur.kernels.ensemble.block_descent`.
 """
 
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secateur import kernels
-from secateur.data.rows import Sample
+from secateur.data.rows import LocalRows
 from secateur.forest import Forest
 from secateur.solvers.ensemble.additive_model import as_numbers, chances, log_loss, starts
 
@@ -33,22 +33,22 @@ class Kept:
 
     def spread(self, forest: Forest, nodes: slice) -> Floats:
         """Return what each of some nodes adds: what the kept leaf at or above it does, else nothing; (n, width)."""
-        part = np.zeros((nodes.stop - nodes.start, self.value.shape[1]))
+        contribution = np.zeros((nodes.stop - nodes.start, self.value.shape[1]))
         first = self.node - nodes.start
         length = forest.end[self.node] - self.node
         place = np.arange(length.sum()) + np.repeat(first - np.cumsum(length) + length, length)
-        part[place] = np.repeat(self.value, length, axis=0)
-        return part
+        contribution[place] = np.repeat(self.value, length, axis=0)
+        return contribution
 
     def trees(self, forest: Forest) -> Ints:
         """Return the trees they are in, by number."""
         return np.unique(np.searchsorted(forest.tree_start, self.node, "right") - 1)
 
 
-def kept_leaves(status: NDArray[np.int8], part: Floats, start: int = 0) -> Kept:
+def kept_leaves(status: NDArray[np.int8], contribution: Floats, start: int = 0) -> Kept:
     """Return the kept leaves among some nodes, the first of which has the number `start`."""
     node = np.flatnonzero(status == 2)
-    return Kept((node + start).astype(np.int32), part[node])
+    return Kept((node + start).astype(np.int32), contribution[node])
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,12 +69,12 @@ class Step:
     column: int
     kept: Kept
 
-    def of_rows(self, forest: Forest, sample: Sample, part: Floats) -> Floats:
-        """Return by how much the sum of each row grows, (n_rows,); `part` is what nodes add now."""
+    def of_rows(self, forest: Forest, sample: LocalRows, contribution: Floats) -> Floats:
+        """Return by how much the sum of each row grows, (n_rows,); `contribution` is what nodes add now."""
         if self.tree < 0:
             return np.full(len(sample), self.kept.value[0, 0])
         here = slice(*forest.tree_start[self.tree : self.tree + 2].tolist())
-        return (self.kept.spread(forest, here) - part[here])[sample.leaves[self.tree].astype(np.intp), 0]
+        return (self.kept.spread(forest, here) - contribution[here])[sample.leaves[self.tree].astype(np.intp), 0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,38 +99,55 @@ class RowSums:
     trees: Ints
     steps: tuple[Step, ...] = ()
 
-    def __call__(self, forest: Forest, sample: Sample) -> Floats:
+    def __call__(self, forest: Forest, sample: LocalRows) -> Floats:
         """Return all sums over some rows in one array; `read` takes it apart."""
         weight, target = sample.weight * self.unit, as_numbers(forest, sample.y)
-        score, part = starts(forest, sample) + self.intercept, self.kept.spread(forest, slice(0, forest.n_nodes))
-        kernels.add_parts(sample.leaves, forest.tree_start, forest.tree_output, self.kept.trees(forest), part, score)
+        score, contribution = (
+            starts(forest, sample) + self.intercept,
+            self.kept.spread(forest, slice(0, forest.n_nodes)),
+        )
+        kernels.add_parts(
+            sample.leaves, forest.tree_start, forest.tree_output, self.kept.trees(forest), contribution, score
+        )
         if not forest.response.logits:
-            pull = weight[:, None] * (target - score)
+            neg_gradient = weight[:, None] * (target - score)
             loss = float(weight @ ((target - score) ** 2).sum(axis=1))
-            return np.concatenate([[0.0, loss], pull.sum(axis=0), self._sums(forest, sample, weight, pull)])
-        chance = chances(score)
-        pull = weight[:, None] * (target - chance)
+            return np.concatenate(
+                [[0.0, loss], neg_gradient.sum(axis=0), self._sums(forest, sample, weight, neg_gradient)]
+            )
+        probability = chances(score)
+        neg_gradient = weight[:, None] * (target - probability)
         answers = []
         for step in (None, *self.steps):
-            pulled, likely, gain = pull.copy(), chance.copy(), 0.0
+            pulled, likely, gain = neg_gradient.copy(), probability.copy(), 0.0
             if step is not None:
-                gain = kernels.shift_rows(step.of_rows(forest, sample, part), weight, pulled, likely, step.column)
-            curve = weight @ (likely * (1 - likely))
-            answers += [[gain, log_loss(weight, target, likely)], pulled.sum(axis=0), curve]
+                gain = kernels.shift_rows(
+                    step.of_rows(forest, sample, contribution), weight, pulled, likely, step.column
+                )
+            hessian = weight @ (likely * (1 - likely))
+            answers += [[gain, log_loss(weight, target, likely)], pulled.sum(axis=0), hessian]
             answers += [self._sums(forest, sample, weight, pulled, likely)]
         return np.concatenate(answers)
 
     def _sums(
-        self, forest: Forest, sample: Sample, weight: Floats, pull: Floats, chance: Floats | None = None
+        self, forest: Forest, sample: LocalRows, weight: Floats, neg_gradient: Floats, probability: Floats | None = None
     ) -> Floats:
-        """Return the pull, and for logits the curvature, of the rows in each node, one tree after the other."""
+        """Return the gradient, and for logits the curvature, of the rows in each node, one tree after the other."""
         n_nodes = n_nodes_of(forest, self.trees)
-        pulled, curve = np.zeros((n_nodes, forest.value.shape[1])), np.zeros(n_nodes)
-        likely = np.empty((0, 0)) if chance is None else chance
+        pulled, hessian = np.zeros((n_nodes, forest.value.shape[1])), np.zeros(n_nodes)
+        likely = np.empty((0, 0)) if probability is None else probability
         kernels.sum_trees(
-            sample.leaves, weight, pull, likely, forest.tree_start, forest.tree_output, self.trees, pulled, curve
+            sample.leaves,
+            weight,
+            neg_gradient,
+            likely,
+            forest.tree_start,
+            forest.tree_output,
+            self.trees,
+            pulled,
+            hessian,
         )
-        return pulled.ravel() if chance is None else np.concatenate([pulled.ravel(), curve])
+        return pulled.ravel() if probability is None else np.concatenate([pulled.ravel(), hessian])
 
     def read(self, forest: Forest, answer: Floats) -> "list[Told]":
         """Return what was said of the ensemble as it stands, then of it after each step."""
@@ -138,9 +155,9 @@ class RowSums:
         curved = forest.response.logits
         lengths = [1, 1, n_outputs, n_outputs * curved, n_nodes * width, n_nodes * curved]
         told = []
-        for part in np.split(answer, 1 + len(self.steps)):
-            gain, loss, slope, bend, pulled, curve = np.split(part, np.cumsum(lengths)[:-1])
-            told.append(Told(float(gain[0]), float(loss[0]), slope, bend, pulled.reshape(n_nodes, width), curve))
+        for contribution in np.split(answer, 1 + len(self.steps)):
+            gain, loss, slope, bend, pulled, hessian = np.split(contribution, np.cumsum(lengths)[:-1])
+            told.append(Told(float(gain[0]), float(loss[0]), slope, bend, pulled.reshape(n_nodes, width), hessian))
         return told
 
 
@@ -155,7 +172,7 @@ class Told:
     loss : float
     slope, bend : (n_outputs,)
         Pull and curvature of all rows; without logits there is no curvature.
-    pulled, curve : (n_nodes of the trees asked for, width) and (n_nodes of the trees asked for,)
+    pulled, hessian : (n_nodes of the trees asked for, width) and (n_nodes of the trees asked for,)
         The same of the rows in each leaf, one tree after the other.
     """
 
@@ -164,11 +181,11 @@ class Told:
     slope: Floats
     bend: Floats
     pulled: Floats
-    curve: Floats
+    hessian: Floats
 
     def over_all(self, slope: Floats, loss: float) -> "Told":
         """Return other sums over all rows, and none over leaves."""
-        return Told(0.0, loss, slope, self.bend, self.pulled[:0], self.curve[:0])
+        return Told(0.0, loss, slope, self.bend, self.pulled[:0], self.hessian[:0])
 
 
 def n_nodes_of(forest: Forest, trees: Ints) -> int:
@@ -176,7 +193,7 @@ def n_nodes_of(forest: Forest, trees: Ints) -> int:
     return int((forest.tree_start[trees + 1] - forest.tree_start[trees]).sum())
 
 
-def first_sums(forest: Forest, sample: Sample) -> Floats:
+def first_sums(forest: Forest, sample: LocalRows) -> Floats:
     """Return the number of rows that count, then for each output the sums of the target and of what is to be added."""
     target = as_numbers(forest, sample.y)
     wanted = target - starts(forest, sample)

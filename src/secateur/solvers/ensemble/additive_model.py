@@ -1,7 +1,7 @@
 """An ensemble as a sum of trees, on the scale on which its loss is a function of the sum; and the way back.
 
-On this scale a tree adds `part` to a row, and one intercept per output holds everything else: the base, and what the
-roots of all trees say, so that a tree can go without taking the mean along.
+On this scale a tree adds `contribution` to a row, and one intercept per output holds everything else: the base, and
+what the roots of all trees say, so that a tree can go without taking the mean along.
 """
 
 from dataclasses import dataclass, replace
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secateur import kernels
-from secateur.data.rows import Sample
+from secateur.data.rows import LocalRows
 from secateur.forest import Forest
 from secateur.forest.links import Logit, Softmax
 from secateur.forest.subforest import mean_over
@@ -38,7 +38,7 @@ class Additive:
         From the model's scale to this one.
     logits : bool
         Whether sums are logits, and the loss is the log loss, instead of squared error.
-    own : (n_nodes, width)
+    original : (n_nodes, width)
         What each node adds as a leaf, less what its root does.
     share : (n_nodes,)
         Row weight at each node.
@@ -51,7 +51,7 @@ class Additive:
     start: Floats
     slope: float
     logits: bool
-    own: Floats
+    original: Floats
     share: Floats
 
     @property
@@ -64,11 +64,11 @@ class Additive:
 class State:
     """An ensemble in the course of being pruned; the arrays change. See `secateur.kernels.ensemble.block_descent`."""
 
-    pull: Floats
-    chance: Floats
+    neg_gradient: Floats
+    probability: Floats
     intercept: Floats
     status: NDArray[np.int8]
-    part: Floats
+    contribution: Floats
     factor: Floats
 
     def copy(self) -> "State":
@@ -132,11 +132,11 @@ def n_targets(forest: Forest) -> int:
 def own_values(forest: Forest) -> Floats:
     """Return what each node adds as a leaf, less what its root does, (n_nodes, width)."""
     tree = np.repeat(np.arange(forest.n_trees), np.diff(forest.tree_start))
-    own = forest.value * (_slope(forest) / forest.divisor * forest.tree_weight[tree])[:, None]
-    return own - own[forest.root][tree]
+    original = forest.value * (_slope(forest) / forest.divisor * forest.tree_weight[tree])[:, None]
+    return original - original[forest.root][tree]
 
 
-def starts(forest: Forest, sample: Sample) -> Floats:
+def starts(forest: Forest, sample: LocalRows) -> Floats:
     """Return what each row gets besides trees and intercept, (n_rows, n_outputs)."""
     if sample.offset is None:
         return np.zeros((len(sample), forest.n_outputs))
@@ -172,11 +172,11 @@ def empty_state(ensemble: Additive) -> State:
         predicted if ensemble.logits else np.empty((0, 0)),
         intercept,
         np.zeros(forest.n_nodes, np.int8),
-        np.zeros_like(ensemble.own),
+        np.zeros_like(ensemble.original),
         np.zeros(forest.n_trees),
     )
     for _ in range(20 if ensemble.logits else 1):
-        if kernels.move_intercept(ensemble.weight, state.pull, state.chance, state.intercept) < 1e-15:
+        if kernels.move_intercept(ensemble.weight, state.neg_gradient, state.probability, state.intercept) < 1e-15:
             break
     return state
 
@@ -196,9 +196,9 @@ def full_state(ensemble: Additive) -> State:
     for tree, output in enumerate(forest.tree_output):
         intercept[slice(None) if output < 0 else slice(output, output + 1)] += at_root[tree]
     score = ensemble.start + intercept
-    part = np.where(forest.is_split[:, None], 0.0, ensemble.own)
+    contribution = np.where(forest.is_split[:, None], 0.0, ensemble.original)
     for tree, output in enumerate(forest.tree_output):
-        added = part[forest.root[tree] + ensemble.leaves[tree].astype(np.intp)]
+        added = contribution[forest.root[tree] + ensemble.leaves[tree].astype(np.intp)]
         score[:, slice(None) if output < 0 else slice(output, output + 1)] += added
     predicted = predict(ensemble, score)
     status = np.where(forest.is_split, 1, 2).astype(np.int8)
@@ -208,7 +208,7 @@ def full_state(ensemble: Additive) -> State:
         predicted if ensemble.logits else np.empty((0, 0)),
         intercept,
         status,
-        part,
+        contribution,
         np.ones(forest.n_trees),
     )
 
@@ -229,25 +229,25 @@ def chances(score: Floats) -> Floats:
 def loss_of(ensemble: Additive, state: State) -> float:
     """Return the loss that is being minimised, without penalty: squared error, or log loss."""
     if ensemble.logits:
-        return log_loss(ensemble.weight, ensemble.target, state.chance)
-    residual = state.pull / ensemble.weight[:, None]
+        return log_loss(ensemble.weight, ensemble.target, state.probability)
+    residual = state.neg_gradient / ensemble.weight[:, None]
     return float(ensemble.weight @ (residual**2).sum(axis=1))
 
 
-def log_loss(weight: Floats, target: Floats, chance: Floats) -> float:
+def log_loss(weight: Floats, target: Floats, probability: Floats) -> float:
     """Return the log loss of some rows with their weights."""
-    if chance.shape[1] == 1:
-        chance = np.where(target == 1, chance, 1 - chance)
+    if probability.shape[1] == 1:
+        probability = np.where(target == 1, probability, 1 - probability)
     else:
-        chance = (chance * target).sum(axis=1, keepdims=True)
-    return float(-weight @ np.log(np.maximum(chance[:, 0], 1e-300)))
+        probability = (probability * target).sum(axis=1, keepdims=True)
+    return float(-weight @ np.log(np.maximum(probability[:, 0], 1e-300)))
 
 
 def risk_of(ensemble: Additive, state: State, problem: Problem) -> float:
     """Return the mean loss of the state, by whatever loss was asked for; NaN where its rows do not tell."""
     if ensemble.logits:
         return np.nan
-    raw = ensemble.target - state.pull / ensemble.weight[:, None]
+    raw = ensemble.target - state.neg_gradient / ensemble.weight[:, None]
     some = problem.sample.weight > 0
     y = problem.sample.y if some.all() else problem.sample.y[some]
     return float(np.average(problem.loss.rows(ensemble.forest, raw, y), weights=ensemble.weight))
@@ -294,31 +294,33 @@ def decide(ensemble: Additive, state: State) -> tuple[NDArray[np.bool_], Floats]
     divisor = forest.divisor
     if forest.aggregation == "mean":
         divisor = mean_over(forest, forest.tree_weight, standing)
-    lift = np.zeros((forest.n_trees, state.part.shape[1]))
+    lift = np.zeros((forest.n_trees, state.contribution.shape[1]))
     for k, trees in enumerate(trees_of):
-        own = trees[standing[trees]]
-        if len(own):
+        original = trees[standing[trees]]
+        if len(original):
             rest = state.intercept[k] / ensemble.slope - forest.base[k] / divisor
-            lift[own, k if state.part.shape[1] > 1 else 0] = rest / len(own)
+            lift[original, k if state.contribution.shape[1] > 1 else 0] = rest / len(original)
     tree = np.repeat(np.arange(forest.n_trees), np.diff(forest.tree_start))
-    added = fill_splits(ensemble, status, state.part) / ensemble.slope + lift[tree]
+    added = fill_splits(ensemble, status, state.contribution) / ensemble.slope + lift[tree]
     return keep, added * divisor / forest.tree_weight[tree, None]
 
 
-def fill_splits(ensemble: Additive, status: NDArray[np.int8], part: Floats) -> Floats:
-    """Return `part` with the mean of the kept leaves below, by their rows, at the splits that are kept."""
+def fill_splits(ensemble: Additive, status: NDArray[np.int8], contribution: Floats) -> Floats:
+    """Return `contribution` with the mean of the kept leaves below, by their rows, at the splits that are kept."""
     right = ensemble.forest.right
     at_leaf = (status == 2)[:, None]
-    sums = np.hstack([np.where(at_leaf, ensemble.share[:, None], 0.0) * part, ensemble.share[:, None] * at_leaf])
+    sums = np.hstack(
+        [np.where(at_leaf, ensemble.share[:, None], 0.0) * contribution, ensemble.share[:, None] * at_leaf]
+    )
     kernels.roll_up(np.where(status == 1, right, -1), sums)
     mean = sums[:, :-1] / np.maximum(sums[:, -1:], 1e-300)
-    return np.where((status == 1)[:, None], mean, part)
+    return np.where((status == 1)[:, None], mean, contribution)
 
 
 def rescaled(ensemble: Additive, state: State, tree: int, times: float) -> State:
     """Return the state with what one tree adds multiplied."""
     forest = ensemble.forest
     nodes = slice(forest.tree_start[tree], forest.tree_start[tree + 1])
-    part = state.part.copy()
-    part[nodes] *= times
-    return replace(state, part=part)
+    contribution = state.contribution.copy()
+    contribution[nodes] *= times
+    return replace(state, contribution=contribution)

@@ -107,7 +107,7 @@ class BlockDescent(Solver):
         return ("value",)
 
     @property
-    def takes_levels(self) -> bool:
+    def supports_symmetric(self) -> bool:
         """Whether layers are what is cut."""
         return self.granularity == "layer"
 
@@ -117,16 +117,16 @@ class BlockDescent(Solver):
         return self.polish is not None
 
     @property
-    def asks_often(self) -> bool:
+    def many_passes(self) -> bool:
         """Whether inner products, asked for once, will not do."""
         return self.granularity == "node" or self.values != "keep" or self.needs_rows
 
     @property
-    def judges_ensemble(self) -> bool:
+    def uses_ensemble_loss(self) -> bool:
         """Yes: that is the point."""
         return True
 
-    def aiming_at(
+    def with_budget(
         self, *, max_nodes: int | None = None, max_trees: int | None = None, max_cost: float | None = None
     ) -> "BlockDescent":
         """Return the same with budgets, unless there are some."""
@@ -137,7 +137,7 @@ class BlockDescent(Solver):
         """Whether there are several ridges, between which there are others."""
         return isinstance(self.ridge, tuple) and len(self.ridge) > 1 and min(self.ridge) > 0 and self.values != "keep"
 
-    def settled_on(self, ridge: float | None) -> "BlockDescent":
+    def with_ridge(self, ridge: float | None) -> "BlockDescent":
         """Return the same with one ridge, or with kept values."""
         return replace(self, values="keep") if ridge is None else replace(self, values="refit", ridge=ridge)
 
@@ -151,14 +151,14 @@ class BlockDescent(Solver):
         reason = too_many_pairs(problem.forest) if self.polish or self.engine == "gram" else None
         if reason:
             return f"{reason}Use polish=None and engine='rows'."
-        if problem.no_prices:
-            return problem.no_prices
+        if problem.why_no_node_prices:
+            return problem.why_no_node_prices
         return no_gram(problem.forest) if self.engine == "gram" else None
 
     def path(self, problem: Problem) -> Path:
         """Return the unpruned forest and what was found at each penalty, by falling size."""
         if self._takes_gram(problem):
-            gram = problem.evidence.total(problem.forest, gram_of)
+            gram = problem.row_source.total(problem.forest, gram_of)
             points = gram_points(problem.forest, problem.prices, gram, self.settings("keep", 0.0))
         else:
             points = self._points(problem)
@@ -169,7 +169,7 @@ class BlockDescent(Solver):
         if self.engine == "gram":
             return True
         layers = self.granularity == "layer" and self.values == "keep" and self.polish is None
-        if not (layers and problem.evidence.distant) or no_gram(problem.forest):
+        if not (layers and problem.row_source.is_remote) or no_gram(problem.forest):
             return False
         return bool(columns(problem.forest)[-1] <= _COLUMNS)
 
@@ -178,7 +178,7 @@ class BlockDescent(Solver):
         ridges = self.ridge if isinstance(self.ridge, tuple) else (self.ridge,)
         runs = [] if self.values == "keep" else [("refit", ridge) for ridge in ridges]
         runs += [] if self.values == "refit" else [("keep", 0.0)]
-        if problem.evidence.distant and not self.needs_rows:
+        if problem.row_source.is_remote and not self.needs_rows:
             yield from self._distant_points(problem, runs)
             return
         ensemble = additive(problem)
@@ -193,7 +193,7 @@ class BlockDescent(Solver):
 
     def _distant_points(self, problem: Problem, runs: list[tuple[str, float]]) -> Iterator[Point]:
         """Yield the same, with nothing but sums over the rows; the loss of the points remains to be measured."""
-        known = KnownSums(problem.forest, problem.evidence, problem.weight)
+        known = KnownSums(problem.forest, problem.row_source, problem.weight)
         for run, (values, ridge) in enumerate(runs):
             descent = DistantDescent(problem, self.settings(values, ridge), known)
             descent.on_sweep = problem.watch("pruning", run, len(runs))

@@ -127,12 +127,12 @@ class FallingDescent(ABC, Generic[S]):
             total += gain
             if settled:
                 break
-            used, gain = self.settle(penalty, first, frozen, rounds_left - 1)
+            used, gain = self.converge(penalty, first, frozen, rounds_left - 1)
             rounds_left -= used
             total += gain
         return total
 
-    def settle(self, penalty: float, first: int, frozen: bool, most: int) -> tuple[int, float]:
+    def converge(self, penalty: float, first: int, frozen: bool, most: int) -> tuple[int, float]:
         """Update the trees in use, which have the most to gain, until they settle; return the rounds and the gain."""
         total = 0.0
         for done in range(1, most + 1):

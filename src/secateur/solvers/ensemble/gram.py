@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secateur import kernels
-from secateur.data.rows import Sample
+from secateur.data.rows import LocalRows
 from secateur.forest import Forest
 from secateur.forest.node_sums import node_weight
 from secateur.solvers.ensemble.additive_model import as_numbers, not_additive, own_values, starts
@@ -85,7 +85,7 @@ def no_gram(forest: Forest) -> str | None:
     return None
 
 
-def gram_of(forest: Forest, sample: Sample) -> Gram:
+def gram_of(forest: Forest, sample: LocalRows) -> Gram:
     """Return the sums over some rows, of which there may be none.
 
     O(rows · columns²) for each output, in matrix products of at most 2²² numbers; columns² numbers of memory.
@@ -99,7 +99,7 @@ def gram_of(forest: Forest, sample: Sample) -> Gram:
     if reason:
         raise ValueError(f"There are no inner products for this model: {reason}")
     first_column = columns(forest)
-    n_columns, own, shift = int(first_column[-1]), own_values(forest), _said_by_roots(forest)
+    n_columns, original, shift = int(first_column[-1]), own_values(forest), _said_by_roots(forest)
     target = as_numbers(forest, sample.y) - starts(forest, sample) - shift
     inner, match = np.zeros((n_columns, n_columns)), np.zeros((n_columns, forest.n_outputs))
     added = np.zeros((n_columns, forest.n_outputs))
@@ -108,8 +108,8 @@ def gram_of(forest: Forest, sample: Sample) -> Gram:
         root_weight = np.sqrt(sample.weight[first : first + step, None])
         weighted = root_weight * target[first : first + step]
         steps = np.empty((len(weighted), n_columns))
-        for k in range(own.shape[1]):
-            fed = slice(None) if own.shape[1] == 1 else slice(k, k + 1)
+        for k in range(original.shape[1]):
+            fed = slice(None) if original.shape[1] == 1 else slice(k, k + 1)
             kernels.layer_steps(
                 sample.leaves,
                 first,
@@ -117,7 +117,7 @@ def gram_of(forest: Forest, sample: Sample) -> Gram:
                 first_column,
                 forest.parent,
                 forest.depth,
-                np.ascontiguousarray(own[:, k]),
+                np.ascontiguousarray(original[:, k]),
                 steps,
             )
             steps *= root_weight
@@ -125,7 +125,7 @@ def gram_of(forest: Forest, sample: Sample) -> Gram:
             match[:, fed] += steps.T @ weighted[:, fed]
             added[:, fed] += steps.T @ root_weight
     fed_by = _feeds(forest, first_column)
-    if own.shape[1] < forest.n_outputs:
+    if original.shape[1] < forest.n_outputs:
         inner *= fed_by @ fed_by.T
     return Gram(
         inner,

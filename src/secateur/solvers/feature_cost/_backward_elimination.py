@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from secateur import kernels
 from secateur.solvers.ensemble.additive_model import fill_splits
-from secateur.solvers.feature_cost._priced_descent import Bought, Floats, Found, PricedDescent
+from secateur.solvers.feature_cost._priced_descent import Floats, Found, PricedDescent, Purchases
 
 _AT_ONCE = 64
 """From how many features on more than one is dropped at a time."""
@@ -44,12 +44,12 @@ class Elimination(PricedDescent):
 
     def droppable(self) -> list[NDArray[np.intp]]:
         """Return the features that cost and are used, each by itself, and groups of them."""
-        things, feature = self.shop.things, self.forest.feature
+        resources, feature = self.purchases.resources, self.forest.feature
         used = np.unique(feature[self.now.state.status == 1])
-        priced = used[(things[used] >= 0).any(axis=1)]
+        priced = used[(resources[used] >= 0).any(axis=1)]
         sets = [np.array([k]) for k in priced]
-        for group in np.unique(things[priced, 1][things[priced, 1] >= 0]):
-            members = priced[things[priced, 1] == group]
+        for group in np.unique(resources[priced, 1][resources[priced, 1] >= 0]):
+            members = priced[resources[priced, 1] == group]
             if len(members) > 1:
                 sets.append(members)
         return sets
@@ -67,7 +67,7 @@ class Elimination(PricedDescent):
             trials = [np.unique(np.concatenate(first))]
         else:
             trials = [sets[k] for k in order[:_TRIED]]
-        best: tuple[float, Bought] | None = None
+        best: tuple[float, Purchases] | None = None
         for trial in trials:
             self.now = start.copy()
             self.ban(trial)
@@ -87,17 +87,17 @@ class Elimination(PricedDescent):
         change = kernels.collapse_features(
             ensemble.leaves,
             ensemble.weight,
-            now.state.pull,
-            now.state.chance,
+            now.state.neg_gradient,
+            now.state.probability,
             forest.tree_start,
             forest.tree_output,
             forest.end,
-            fill_splits(ensemble, now.state.status, now.state.part),
+            fill_splits(ensemble, now.state.status, now.state.contribution),
             now.state.status,
-            now.state.part,
+            now.state.contribution,
             forest.feature,
             banned,
-            *self.shop,
+            *self.purchases,
             now.counts,
         )
         self.now = replace(now, spent=now.spent + change, banned=banned)
@@ -110,19 +110,19 @@ class Elimination(PricedDescent):
             some = sets[first : first + at_once]
             rise[first : first + at_once] = self.rises(some)
         for k, members in enumerate(sets):
-            things = np.unique(self.shop.things[members])
-            things = things[things >= 0]
+            resources = np.unique(self.purchases.resources[members])
+            resources = resources[resources >= 0]
             if len(members) == 1:
-                things = self.shop.things[members[0], :1]
-                things = things[things >= 0]
-            needed = self.now.counts[:, things] > 0
-            saved[k] = float((self.shop.reach[:, None] * needed * self.shop.prices[:, things]).sum())
+                resources = self.purchases.resources[members[0], :1]
+                resources = resources[resources >= 0]
+            needed = self.now.counts[:, resources] > 0
+            saved[k] = float((self.purchases.reach[:, None] * needed * self.purchases.prices[:, resources]).sum())
         return rise, saved
 
     def rises(self, sets: list[NDArray[np.intp]]) -> Floats:
         """Return by how much the loss rises when the splits of each set of features collapse to their means."""
         ensemble, forest, state = self.ensemble, self.forest, self.now.state
-        mean = fill_splits(ensemble, state.status, state.part)
+        mean = fill_splits(ensemble, state.status, state.contribution)
         rise = np.empty(len(sets))
         single = [k for k, members in enumerate(sets) if len(members) == 1]
         rounds = [single] if single else []
@@ -138,7 +138,7 @@ class Elimination(PricedDescent):
                 forest.parent,
                 mean,
                 state.status,
-                state.part,
+                state.contribution,
                 forest.feature,
                 asked,
                 ensemble.target.shape[1],
@@ -151,9 +151,9 @@ class Elimination(PricedDescent):
         """Return by how much the loss rises when the sums of rows move, (n_rows, n_outputs)."""
         ensemble, state = self.ensemble, self.now.state
         if not ensemble.logits:
-            return float((shift * (ensemble.weight[:, None] * shift - 2 * state.pull)).sum())
+            return float((shift * (ensemble.weight[:, None] * shift - 2 * state.neg_gradient)).sum())
         if shift.shape[1] == 1:
-            rest = np.log1p(state.chance * np.expm1(shift))[:, 0]
+            rest = np.log1p(state.probability * np.expm1(shift))[:, 0]
         else:
-            rest = np.log((state.chance * np.exp(shift)).sum(axis=1))
+            rest = np.log((state.probability * np.exp(shift)).sum(axis=1))
         return float(ensemble.weight @ (rest - (ensemble.target * shift).sum(axis=1)))

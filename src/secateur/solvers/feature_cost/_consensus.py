@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secateur import kernels
-from secateur.data.row_source import Evidence
+from secateur.data.row_source import RowSource
 from secateur.problem import Problem
 from secateur.solvers.feature_cost._partition_closure import Answer, FirstLook, Pass, Question, sums_by
 from secateur.solvers.feature_cost._partition_integers import Counted
@@ -90,14 +90,14 @@ class Search:
     Penalties are in units of errors here; gains, too.
     """
 
-    def __init__(self, problem: Problem, evidence: Evidence, counted: Counted, tolerance: float) -> None:
-        self.problem, self.evidence, self.splits = problem, evidence, counted.splits
+    def __init__(self, problem: Problem, row_source: RowSource, counted: Counted, tolerance: float) -> None:
+        self.problem, self.row_source, self.splits = problem, row_source, counted.splits
         self.tolerance = tolerance
         self.question = Question(uuid4().hex, counted.judge, counted.cost, self.splits.place)
         self.root_errors = int(counted.errors[problem.forest.root].sum())
         most = 2.0 * float(counted.errors[self.splits.place >= 0].sum(dtype=np.float64))
         self.factor = 2 ** max(0, floor(log2(_MOST / max(most, 1.0))))
-        looks = sorted(evidence.each(problem.forest, FirstLook(self.question)), key=lambda look: look[0])
+        looks = sorted(row_source.each(problem.forest, FirstLook(self.question)), key=lambda look: look[0])
         n = len(self.splits.parent)
         self.copies = Copies([number for number, _, _ in looks], [held for _, held, _ in looks], n)
         self.paid = np.concatenate([paid for _, _, paid in looks])
@@ -168,7 +168,7 @@ class Search:
         rate = None if k is None else float(self.penalties[k]) * self.factor
         levels = self.levels
         question = Pass(self.question, self.factor, rate, self.copies.by_part(), levels)
-        answers = self.evidence.each(self.problem.forest, question)
+        answers = self.row_source.each(self.problem.forest, question)
         for place, (level, n) in enumerate(levels):
             paid = np.array([fsum(answer.paid[place][c] for answer in answers) for c in range(n)])
             self._learn(level, n, paid)

@@ -4,7 +4,7 @@ With s_h = 1 where node h stays a split, the problem of Nan, Wang and Saligrama 
 
     min Σ_leaves errors + penalty · Σ_items price · max over the splits h that need the item of s_h.
 
-A *need* is an item, a thing bought for a row, at the first split of a tree that asks for it: w_ki^(t) of the paper.
+A *need* is an item, a resource bought for a row, at the first split of a tree that asks for it: w_ki^(t) of the paper.
 If the price of every item is shared out among its needs, each tree can be pruned alone, and the sum of what the trees
 cost then is a lower bound for all prunings together, whatever the shares.
 """
@@ -42,7 +42,7 @@ class Question:
     ----------
     forest : Forest
     leaves : (n_trees, n_rows)
-        Where rows end, as in a Sample.
+        Where rows end, as in a LocalRows.
     errors : (n_nodes,)
         What each node adds as a leaf: wrong labels, in rows of average weight.
     start, item : (n_nodes + 1,), (n_needs,)
@@ -114,23 +114,23 @@ def ask(problem: Problem, errors: str, class_weight: object, *, apart: bool = Fa
     forest, sample = problem.forest, problem.sample
     labels, of_class = judged_by(problem, errors), weights_of_classes(problem, class_weight)
     mean = sample.total_weight / len(sample)
-    loud = sample.weight * of_class[sample.y[:, 0]] / mean
-    counts = class_stats(forest, sample.leaves, sample.y, loud).counts
+    error_weight = sample.weight * of_class[sample.y[:, 0]] / mean
+    counts = class_stats(forest, sample.leaves, sample.y, error_weight).counts
     wrong = np.maximum(counts.sum(axis=1) - counts[np.arange(forest.n_nodes), labels], 0.0)
-    things, prices = problem.bill
-    n_things = prices.shape[1]
+    resources, prices = problem.price_table
+    n_resources = prices.shape[1]
     every = np.arange(forest.n_nodes, dtype=np.int32)
-    rows = (sample.leaves, forest.tree_start, forest.parent, forest.feature, every, things)
-    n_needs = kernels.price_needs(*rows, np.ones((1, n_things), np.int64), forest.n_nodes)
+    rows = (sample.leaves, forest.tree_start, forest.parent, forest.feature, every, resources)
+    n_needs = kernels.price_needs(*rows, np.ones((1, n_resources), np.int64), forest.n_nodes)
     start = np.concatenate([[0], np.cumsum(n_needs)])
-    item, key = kernels.list_needs(*rows, n_things, start)
+    item, key = kernels.list_needs(*rows, n_resources, start)
     if apart:
         item, key = np.arange(len(item), dtype=np.int32), key[item]
     else:
-        key, place = np.unique(key, return_inverse=True)  # items in the order of rows and things
+        key, place = np.unique(key, return_inverse=True)  # items in the order of rows and resources
         item = place.astype(np.int32)[item]
-    row, thing = np.divmod(key, max(n_things, 1))
-    price = prices[row if len(prices) > 1 else 0, thing] * sample.weight[row] / mean * forest.n_trees
+    row, resource = np.divmod(key, max(n_resources, 1))
+    price = prices[row if len(prices) > 1 else 0, resource] * sample.weight[row] / mean * forest.n_trees
     unit = 1 / (len(sample) * max(forest.n_trees, 1))
     question = Question(forest, sample.leaves, wrong, start, item, row, price, unit)
     return _without(question, price <= 0)

@@ -1,7 +1,8 @@
 """Pruning as integer programs, (IP0) to (IP3) of Nan, Wang and Saligrama 2016, as sparse matrices.
 
-z_h is 1 where node h is a leaf of the pruned tree, w_ki where thing k is bought for row i, w_ki^(t) where tree t needs
-that. p(h) are the nodes above h. A program is written for all trees at once; things without a price are left out.
+z_h is 1 where node h is a leaf of the pruned tree, w_ki where resource k is bought for row i, w_ki^(t) where tree t
+needs that. p(h) are the nodes above h. A program is written for all trees at once; resources without a price are left
+out.
 """
 
 from dataclasses import dataclass

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from secateur import kernels
 from secateur.costs import SharedCost
-from secateur.data.rows import Sample
+from secateur.data.rows import LocalRows
 from secateur.forest import Forest
 from secateur.forest.node_sums import node_weight
-from secateur.solvers.feature_cost._partition_integers import Judge
+from secateur.solvers.feature_cost._partition_integers import ErrorCounter
 from secateur.solvers.feature_cost.closure import merge_items
 
 Floats = NDArray[np.float64]
@@ -34,14 +34,14 @@ class Question:
     ----------
     token : str
         Names the question: what was posed under another name is forgotten.
-    judge : Judge
+    judge : ErrorCounter
     cost : SharedCost
     place : (n_nodes,) int32
         The number of each split, −1 for those left out; those with the same number stay or leave together.
     """
 
     token: str
-    judge: Judge
+    judge: ErrorCounter
     cost: SharedCost
     place: NDArray[np.int32]
 
@@ -60,7 +60,7 @@ class Posed(NamedTuple):
 _POSED: dict[tuple[str, int], Posed] = {}
 
 
-def posed(question: Question, forest: Forest, sample: Sample, number: int) -> Posed:
+def posed(question: Question, forest: Forest, sample: LocalRows, number: int) -> Posed:
     """Return the closure of a part: the one that was kept, or the same anew."""
     key = question.token, number
     if key not in _POSED:
@@ -78,7 +78,7 @@ def forget() -> None:
     _POSED.clear()
 
 
-def pose_part(question: Question, forest: Forest, sample: Sample) -> Posed:
+def pose_part(question: Question, forest: Forest, sample: LocalRows) -> Posed:
     """Return the closure of a part of the rows; prices are rounded down, if at all."""
     place = question.place
     n = int(place.max(initial=-1)) + 1
@@ -91,20 +91,20 @@ def pose_part(question: Question, forest: Forest, sample: Sample) -> Posed:
     here = local[place]
     above = forest.parent[head[held]]
     parent = np.where(above == -1, -1, here[above]).astype(np.int32)
-    things, prices = question.cost.bill(forest, sample)
+    resources, prices = question.cost.price_table(forest, sample)
     rows = (sample.leaves, forest.tree_start, forest.parent, forest.feature)
     one_each = np.ones((1, prices.shape[1]), np.int64)
-    size = kernels.price_needs(*rows, here, things, one_each, len(held))
+    size = kernels.price_needs(*rows, here, resources, one_each, len(held))
     start = np.concatenate([[0], np.cumsum(size)])
-    need, key = kernels.list_needs(*rows, here, things, prices.shape[1], start)
-    row, thing = np.divmod(key, max(prices.shape[1], 1))
-    dear = prices[row if len(prices) > 1 else 0, thing] * sample.weight[row]
+    need, key = kernels.list_needs(*rows, here, resources, prices.shape[1], start)
+    row, resource = np.divmod(key, max(prices.shape[1], 1))
+    dear = prices[row if len(prices) > 1 else 0, resource] * sample.weight[row]
     start, need, price, n_merged = merge_items(start, need, dear)
     price = price * (1 - _EPS * (n_merged + 8))
     return Posed(held, parent, _profits(question, forest, sample, here, len(held)), start, need, price)
 
 
-def _profits(question: Question, forest: Forest, sample: Sample, place: NDArray[np.int32], n: int) -> Whole:
+def _profits(question: Question, forest: Forest, sample: LocalRows, place: NDArray[np.int32], n: int) -> Whole:
     """Return by how much the splits of each place lower the errors of the part, (n,)."""
     errors = question.judge.errors(forest, sample)
     split = np.flatnonzero(place >= 0)
@@ -119,7 +119,7 @@ class FirstLook:
 
     question: Question
 
-    def __call__(self, forest: Forest, sample: Sample, number: int) -> tuple[int, NDArray[np.int32], Floats]:
+    def __call__(self, forest: Forest, sample: LocalRows, number: int) -> tuple[int, NDArray[np.int32], Floats]:
         """Return the number of the part, the splits and what they pay."""
         closure = posed(self.question, forest, sample, number)
         share = closure.price / np.maximum(np.bincount(closure.need, minlength=len(closure.price)), 1)
@@ -165,7 +165,7 @@ class Pass:
     moved: Mapping[int, Whole]
     levels: list[tuple[NDArray[np.uint8], int]]
 
-    def __call__(self, forest: Forest, sample: Sample, number: int) -> Answer:
+    def __call__(self, forest: Forest, sample: LocalRows, number: int) -> Answer:
         """Return what the part says."""
         closure = posed(self.question, forest, sample, number)
         edges = closure.start, closure.need

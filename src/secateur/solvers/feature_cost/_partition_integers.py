@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from secateur import kernels
 from secateur.costs import SharedCost
-from secateur.data.row_source import Evidence
-from secateur.data.rows import Sample
+from secateur.data.row_source import RowSource
+from secateur.data.rows import LocalRows
 from secateur.forest import Forest
 from secateur.problem import Problem
 from secateur.solvers.feature_cost._base import judged_by, weights_of_classes
@@ -26,7 +26,7 @@ _MANY_WEIGHTS = 10_000
 
 
 @dataclass(frozen=True)
-class Ruler:
+class Quantizer:
     """How values become whole: to the nearest multiple of a unit, or down where none was found that fits them all."""
 
     unit: float
@@ -39,41 +39,41 @@ class Ruler:
 
 
 @dataclass(frozen=True, eq=False)
-class Judge:
+class ErrorCounter:
     """By which label nodes are judged, and what an error counts.
 
     Attributes
     ----------
     labels : (n_nodes,)
     class_weight : (n_classes,)
-    ruler : Ruler
+    quantizer : Quantizer
     """
 
     labels: NDArray[np.integer]
     class_weight: Floats
-    ruler: Ruler
+    quantizer: Quantizer
 
-    def loud(self, sample: Sample) -> Floats:
+    def error_weight(self, sample: LocalRows) -> Floats:
         """Return what an error counts for each row."""
         return sample.weight * self.class_weight[sample.y[:, 0]]
 
-    def errors(self, forest: Forest, sample: Sample) -> Whole:
+    def errors(self, forest: Forest, sample: LocalRows) -> Whole:
         """Return what each node adds as a leaf, in whole numbers, (n_nodes,)."""
-        whole = self.ruler.whole(self.loud(sample)).astype(np.float64)
+        whole = self.quantizer.whole(self.error_weight(sample)).astype(np.float64)
         return wrong_weight(forest, sample, self.labels, whole).astype(np.int64)
 
-    def wrong(self, forest: Forest, sample: Sample) -> Floats:
+    def wrong(self, forest: Forest, sample: LocalRows) -> Floats:
         """Return the same as it is before rounding."""
-        return wrong_weight(forest, sample, self.labels, self.loud(sample))
+        return wrong_weight(forest, sample, self.labels, self.error_weight(sample))
 
 
 @dataclass(frozen=True, eq=False)
 class Counted:
-    """Errors of all rows together, in units of `judge.ruler.unit`, and the splits that matter.
+    """Errors of all rows together, in units of `judge.quantizer.unit`, and the splits that matter.
 
     Attributes
     ----------
-    judge : Judge
+    judge : ErrorCounter
     cost : SharedCost
     errors : (n_nodes,)
     wrong : (n_nodes,)
@@ -83,7 +83,7 @@ class Counted:
         Whether nothing was rounded.
     """
 
-    judge: Judge
+    judge: ErrorCounter
     cost: SharedCost
     errors: Whole
     wrong: Floats
@@ -91,38 +91,42 @@ class Counted:
     exact: bool
 
 
-def count_in_parts(problem: Problem, evidence: Evidence, errors: str, class_weight: ClassWeight) -> Counted:
+def count_in_parts(problem: Problem, row_source: RowSource, errors: str, class_weight: ClassWeight) -> Counted:
     """Return what is known of all rows, from sums over the parts."""
     forest, cost = problem.forest, problem.cost
     if not isinstance(cost, SharedCost):
         raise TypeError(f"The cost {cost.name} is paid node by node; nothing is bought for rows.")
-    judge, exact = judge_of(problem, evidence, errors, class_weight)
-    total = evidence.total(forest, judge.errors)
-    wrong = total.astype(np.float64) * judge.ruler.unit if exact else evidence.total(forest, judge.wrong)
-    splits, _ = reduce_splits(forest, total, lambda place, n: evidence.total(forest, NeedCount(cost, place.copy(), n)))
+    judge, exact = judge_of(problem, row_source, errors, class_weight)
+    total = row_source.total(forest, judge.errors)
+    wrong = total.astype(np.float64) * judge.quantizer.unit if exact else row_source.total(forest, judge.wrong)
+    splits, _ = reduce_splits(
+        forest, total, lambda place, n: row_source.total(forest, NeedCount(cost, place.copy(), n))
+    )
     return Counted(judge, cost, total, wrong, splits, exact)
 
 
-def judge_of(problem: Problem, evidence: Evidence, errors: str, class_weight: ClassWeight) -> tuple[Judge, bool]:
+def judge_of(
+    problem: Problem, row_source: RowSource, errors: str, class_weight: ClassWeight
+) -> tuple[ErrorCounter, bool]:
     """Return how errors are counted, the same in all parts, and whether that takes no rounding."""
     forest = problem.forest
     weights = weights_of_classes(problem, class_weight)
-    found = evidence.each(forest, weights_found)
-    loud = np.concatenate([weight * weights[classes] for classes, weight, _ in found])
-    ruler, exact = ruler_for(np.unique(loud), complete=all(complete for _, _, complete in found))
+    found = row_source.each(forest, weights_found)
+    error_weight = np.concatenate([weight * weights[classes] for classes, weight, _ in found])
+    quantizer, exact = ruler_for(np.unique(error_weight), complete=all(complete for _, _, complete in found))
     labels = judged_by(problem, errors).astype(np.min_scalar_type(forest.n_classes[0]))
-    return Judge(labels, weights, ruler), exact
+    return ErrorCounter(labels, weights, quantizer), exact
 
 
 def pose_apart(problem: Problem, errors: str, class_weight: ClassWeight) -> tuple[Counts, Closure]:
     """Return the closure in which each tree pays for itself, as `pose(apart=True)` does, from sums over rows alone."""
-    forest, evidence = problem.forest, problem.evidence
-    counted = count_in_parts(problem, evidence, errors, class_weight)
+    forest, row_source = problem.forest, problem.row_source
+    counted = count_in_parts(problem, row_source, errors, class_weight)
     splits = counted.splits
-    no_rows = Sample(np.empty((forest.n_trees, 0), np.uint8), np.empty((0, 1), np.intp), np.empty(0))
-    at_most = float(counted.cost.bill(forest, no_rows).prices.sum()) * problem.total_weight * forest.n_trees
+    no_rows = LocalRows(np.empty((forest.n_trees, 0), np.uint8), np.empty((0, 1), np.intp), np.empty(0))
+    at_most = float(counted.cost.price_table(forest, no_rows).prices.sum()) * problem.total_weight * forest.n_trees
     scale = 2.0 ** floor(log2(_MOST / 2 / at_most)) if at_most else 1.0
-    price = evidence.total(forest, NeedPrice(counted.cost, splits.place, len(splits.parent), scale))
+    price = row_source.total(forest, NeedPrice(counted.cost, splits.place, len(splits.parent), scale))
     common = int(np.gcd.reduce(price)) or 1
     price //= common
     most = float(counted.errors[forest.root].sum()) * float(price.sum())
@@ -131,10 +135,10 @@ def pose_apart(problem: Problem, errors: str, class_weight: ClassWeight) -> tupl
     nothing = np.empty((forest.n_features, 0), np.int32), np.empty((1, 0), np.int64)
     unit = common / scale * 2.0**shift
     exact = counted.exact and shift == 0
-    return Counts(counted.errors, counted.wrong, counted.judge.ruler.unit, *nothing, unit, exact), closure
+    return Counts(counted.errors, counted.wrong, counted.judge.quantizer.unit, *nothing, unit, exact), closure
 
 
-def weights_found(forest: Forest, sample: Sample, number: int) -> tuple[NDArray[np.intp], Floats, bool]:
+def weights_found(forest: Forest, sample: LocalRows, number: int) -> tuple[NDArray[np.intp], Floats, bool]:
     """Return the classes and weights of rows, each pair once, and whether these are all; if not, the largest."""
     classes = sample.y[:, 0].astype(np.intp)
     pairs = np.unique(np.stack([classes.astype(np.float64), sample.weight]), axis=1)
@@ -145,15 +149,15 @@ def weights_found(forest: Forest, sample: Sample, number: int) -> tuple[NDArray[
     return np.arange(len(largest)), largest, False
 
 
-def ruler_for(values: Floats, *, complete: bool) -> tuple[Ruler, bool]:
+def ruler_for(values: Floats, *, complete: bool) -> tuple[Quantizer, bool]:
     """Return how to make values whole, and whether none is rounded; unless `complete` there are others, none larger."""
     if complete:
         whole, unit = as_whole(values, _LARGEST_WEIGHT)
-        nearest = Ruler(unit, down=False)
+        nearest = Quantizer(unit, down=False)
         if np.array_equal(nearest.whole(values), whole):
             return nearest, same(whole, unit, values)
-        return Ruler(unit, down=True), False
-    return Ruler(float(values.max()) / _LARGEST_WEIGHT, down=True), False
+        return Quantizer(unit, down=True), False
+    return Quantizer(float(values.max()) / _LARGEST_WEIGHT, down=True), False
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,12 +168,12 @@ class NeedCount:
     place: NDArray[np.int32]
     n: int
 
-    def __call__(self, forest: Forest, sample: Sample) -> Whole:
+    def __call__(self, forest: Forest, sample: LocalRows) -> Whole:
         """Return the counts, (n,)."""
-        things, prices = self.cost.bill(forest, sample)
+        resources, prices = self.cost.price_table(forest, sample)
         one_each = np.ones((1, prices.shape[1]), np.int64)
         rows = (sample.leaves, forest.tree_start, forest.parent, forest.feature)
-        return kernels.price_needs(*rows, self.place, things, one_each, self.n)
+        return kernels.price_needs(*rows, self.place, resources, one_each, self.n)
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,9 +185,9 @@ class NeedPrice:
     n: int
     scale: float
 
-    def __call__(self, forest: Forest, sample: Sample) -> Whole:
+    def __call__(self, forest: Forest, sample: LocalRows) -> Whole:
         """Return the prices, (n,)."""
-        things, prices = self.cost.bill(forest, sample)
+        resources, prices = self.cost.price_table(forest, sample)
         whole = np.floor(prices * sample.weight[:, None] * self.scale).astype(np.int64)
         rows = (sample.leaves, forest.tree_start, forest.parent, forest.feature)
-        return kernels.price_needs(*rows, self.place, things, whole, self.n)
+        return kernels.price_needs(*rows, self.place, resources, whole, self.n)

@@ -17,10 +17,10 @@ Found = Iterator[tuple[str, float, State]]
 """Where a state comes from, at which penalty, and the state."""
 
 
-class Shop(NamedTuple):
+class PurchaseTable(NamedTuple):
     """What rows buy: see `secateur.kernels.feature_cost.cost_descent`."""
 
-    things: NDArray[np.int32]
+    resources: NDArray[np.int32]
     prices: Floats
     reach: Floats
     begin: NDArray[np.int64]
@@ -28,14 +28,14 @@ class Shop(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Bought:
+class Purchases:
     """An ensemble in the course of being pruned, and what its rows need.
 
     Attributes
     ----------
     state : State
-    counts : (n_rows, n_things) int16
-        In how many trees a row needs a thing.
+    counts : (n_rows, n_resources) int16
+        In how many trees a row needs a resource.
     spent : float
         What a row pays on average.
     banned : (n_features,) bool
@@ -47,9 +47,9 @@ class Bought:
     spent: float
     banned: Bools
 
-    def copy(self) -> "Bought":
+    def copy(self) -> "Purchases":
         """Return a state of its own."""
-        return Bought(self.state.copy(), self.counts.copy(), self.spent, self.banned.copy())
+        return Purchases(self.state.copy(), self.counts.copy(), self.spent, self.banned.copy())
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class PricedDescent:
 
     Attributes
     ----------
-    now : Bought
+    now : Purchases
         Where the last descent ended.
     scale : float
         The loss of a constant, about: what differences of the objective are compared with.
@@ -83,40 +83,42 @@ class PricedDescent:
         self.ensemble, self.settings = ensemble, settings
         forest = self.forest = ensemble.forest
         some = problem.sample.weight > 0
-        bill = problem.bill
-        prices = bill.prices if some.all() or len(bill.prices) == 1 else bill.prices[some]
-        n_things = bill.prices.shape[1]
+        price_table = problem.price_table
+        prices = price_table.prices if some.all() or len(price_table.prices) == 1 else price_table.prices[some]
+        n_resources = price_table.prices.shape[1]
         begin, listed = kernels.list_rows(
-            ensemble.leaves, forest.tree_start, forest.parent, forest.feature, bill.things, n_things
+            ensemble.leaves, forest.tree_start, forest.parent, forest.feature, price_table.resources, n_resources
         )
         reach = problem.sample.weight[some] / problem.total_weight
-        self.shop = Shop(bill.things, np.ascontiguousarray(prices), reach, begin, listed)
+        self.purchases = PurchaseTable(price_table.resources, np.ascontiguousarray(prices), reach, begin, listed)
         self.as_leaf, self.as_split = np.zeros(forest.n_nodes), np.zeros(forest.n_nodes)
         self.as_leaf[forest.root] = np.inf
         self.values = kernels.KEEP if settings.keep else kernels.REFIT
         self.ridge = 0.0 if settings.keep else settings.ridge * ensemble.weight_per_row
         largest = int(np.diff(forest.tree_start).max(initial=1))
-        width = ensemble.own.shape[1]
-        self.room = (np.empty((5, largest, width)), np.empty((3, largest)), np.empty(largest, np.int8))
+        width = ensemble.original.shape[1]
+        self.capacity = (np.empty((5, largest, width)), np.empty((3, largest)), np.empty(largest, np.int8))
         mean = ensemble.weight @ ensemble.target / ensemble.weight.sum()
         self.scale = float(ensemble.weight @ ((ensemble.target - mean) ** 2).sum(axis=1))
-        self.now = Bought(
+        self.now = Purchases(
             full_state(ensemble),
-            np.zeros((len(ensemble.weight), n_things), np.int16),
+            np.zeros((len(ensemble.weight), n_resources), np.int16),
             0.0,
             np.zeros(forest.n_features, bool),
         )
         self.now = replace(self.now, spent=self.count((0, forest.n_nodes), 1))
 
     def ladder(self, theta: float | None) -> Floats:
-        """Return what a thing costs a tree, as a share of its price, when so many others need it; None is the truth."""
+        """Return the share of its price that a resource costs a tree when so many others need it; None is the truth."""
         others = np.arange(self.forest.n_trees + 1.0)
         return (others == 0).astype(np.float64) if theta is None else (1.0 + others) ** -theta
 
     def count(self, nodes: tuple[int, int], step: int) -> float:
         """Add what a tree needs to the counts, or take it away; return how the price changes."""
         now = self.now
-        return float(kernels.count_tree(*nodes, step, self.forest.feature, *self.shop, now.state.status, now.counts))
+        return float(
+            kernels.count_tree(*nodes, step, self.forest.feature, *self.purchases, now.state.status, now.counts)
+        )
 
     def descend(self, penalty: float, *, anneal: bool = True, sweeps: int | None = None, budget: float = -1.0) -> None:
         """Update trees at a penalty, stage by stage, until rounds gain next to nothing, or until a budget is met."""
@@ -144,7 +146,7 @@ class PricedDescent:
         if not (state.status[forest.root] == 1).any():
             spent = 0.0  # and not what rounding left
         self.now = replace(self.now, spent=spent)
-        gain += kernels.move_intercept(ensemble.weight, state.pull, state.chance, state.intercept)
+        gain += kernels.move_intercept(ensemble.weight, state.neg_gradient, state.probability, state.intercept)
         return gain
 
     def set_prices(self, nodes: tuple[int, int], penalty: float, ladder: Floats) -> None:
@@ -156,7 +158,7 @@ class PricedDescent:
             self.forest.right,
             self.forest.feature,
             self.now.banned,
-            *self.shop,
+            *self.purchases,
             self.now.counts,
             ladder,
             self.as_split,
@@ -170,19 +172,19 @@ class PricedDescent:
                 tree,
                 ensemble.leaves[tree],
                 ensemble.weight,
-                state.pull,
-                state.chance,
+                state.neg_gradient,
+                state.probability,
                 state.intercept,
                 max(int(forest.tree_output[tree]), 0),
                 *nodes,
                 forest.right,
                 forest.depth,
                 ensemble.share,
-                ensemble.own,
+                ensemble.original,
                 self.as_leaf,
                 self.as_split,
                 state.status,
-                state.part,
+                state.contribution,
                 state.factor,
                 1.0,
                 self.ridge,
@@ -191,7 +193,7 @@ class PricedDescent:
                 False,
                 frozen,
                 1e-12 * self.scale,
-                *self.room,
+                *self.capacity,
             )
         )
 
@@ -205,7 +207,7 @@ class PricedDescent:
             gain = 0.0
             for tree in range(forest.n_trees):
                 gain += self.update(tree, (int(forest.tree_start[tree]), int(forest.tree_start[tree + 1])), frozen=True)
-            gain += kernels.move_intercept(ensemble.weight, state.pull, state.chance, state.intercept)
+            gain += kernels.move_intercept(ensemble.weight, state.neg_gradient, state.probability, state.intercept)
             if gain <= 1e-4 * self.scale:
                 return
 
@@ -223,7 +225,7 @@ class PricedDescent:
             if not (self.now.state.status[self.forest.root] == 1).any():
                 return
 
-    def between(self, before: Bought, budgets: tuple[float, ...], penalty: float) -> Found:
+    def between(self, before: Purchases, budgets: tuple[float, ...], penalty: float) -> Found:
         """Yield what just meets the budgets passed on the way from a state to the one that is now."""
         after = self.now
         for budget in sorted(budgets, reverse=True):
@@ -249,12 +251,14 @@ class PricedDescent:
 
     def objective(self, penalty: float, theta: float | None = None) -> float:
         """Return what is being minimised in a stage."""
-        state, shop = self.now.state, self.shop
+        state, purchases = self.now.state, self.purchases
         half = 0.5 if self.ensemble.logits else 1.0
         at_leaf = state.status == 2
-        away = state.part[at_leaf] - self.settings.centre * self.ensemble.own[at_leaf]
+        away = state.contribution[at_leaf] - self.settings.centre * self.ensemble.original[at_leaf]
         cumulated = np.concatenate([[0.0], np.cumsum(self.ladder(theta))])
-        price = float((shop.reach[:, None] * shop.prices * cumulated[self.now.counts]).sum()) if penalty else 0.0
+        price = (
+            float((purchases.reach[:, None] * purchases.prices * cumulated[self.now.counts]).sum()) if penalty else 0.0
+        )
         splits = self.settings.per_split * np.count_nonzero(state.status == 1)
         ridge = half * self.ridge * float((away**2).sum())
         return loss_of(self.ensemble, state) + ridge + penalty * price + splits

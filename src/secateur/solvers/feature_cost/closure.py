@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secateur import kernels
-from secateur.costs import Bill
-from secateur.data.rows import Sample
+from secateur.costs import PriceTable
+from secateur.data.rows import LocalRows
 from secateur.forest import Forest
 from secateur.forest.node_sums import class_stats
 from secateur.problem import Problem
@@ -43,9 +43,9 @@ class Counts:
     wrong : (n_nodes,)
         The same as it was before rounding.
     error_unit, price_unit : float
-    things : (n_features, 2)
-        What a feature needs, as in a Bill.
-    prices : (n_rows or 1, n_things)
+    resources : (n_features, 2)
+        What a feature needs, as in a PriceTable.
+    prices : (n_rows or 1, n_resources)
         What it costs for a row, times the weight of the row, in units of `price_unit`.
     exact : bool
         Whether nothing was rounded.
@@ -54,15 +54,15 @@ class Counts:
     errors: Whole
     wrong: Floats
     error_unit: float
-    things: NDArray[np.int32]
+    resources: NDArray[np.int32]
     prices: Whole
     price_unit: float
     exact: bool
 
     @property
-    def bill(self) -> Bill:
-        """The things and their whole prices, as real numbers."""
-        return Bill(self.things, self.prices.astype(np.float64))
+    def price_table(self) -> PriceTable:
+        """The resources and their whole prices, as real numbers."""
+        return PriceTable(self.resources, self.prices.astype(np.float64))
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,27 +94,27 @@ def count(problem: Problem, labels: NDArray[np.intp], class_weight: Floats, *, a
     says that each tree will pay for itself, so that an item may be paid for as often as there are trees.
     """
     forest, sample = problem.forest, problem.sample
-    loud = sample.weight * class_weight[sample.y[:, 0]]
-    of_errors, error_unit = as_whole(loud, _LARGEST_WEIGHT)
+    error_weight = sample.weight * class_weight[sample.y[:, 0]]
+    of_errors, error_unit = as_whole(error_weight, _LARGEST_WEIGHT)
     errors = wrong_weight(forest, sample, labels, of_errors.astype(np.float64)).astype(np.int64)
-    rounded = not same(of_errors, error_unit, loud)
-    wrong = wrong_weight(forest, sample, labels, loud) if rounded else errors.astype(np.float64) * error_unit
+    rounded = not same(of_errors, error_unit, error_weight)
+    wrong = wrong_weight(forest, sample, labels, error_weight) if rounded else errors.astype(np.float64) * error_unit
     weight, weight_unit = as_whole(sample.weight, _LARGEST_WEIGHT)
-    bill = problem.bill
-    price, price_unit = as_whole(bill.prices, _LARGEST_PRICE)
+    price_table = problem.price_table
+    price, price_unit = as_whole(price_table.prices, _LARGEST_PRICE)
     if (sample.weight == sample.weight[0]).all():
-        prices, price_unit, wanted = price, price_unit * sample.weight[0], bill.prices * sample.weight[0]
+        prices, price_unit, wanted = price, price_unit * sample.weight[0], price_table.prices * sample.weight[0]
     else:
         prices, price_unit = price * weight[:, None], price_unit * weight_unit
-        wanted = bill.prices * sample.weight[:, None]
+        wanted = price_table.prices * sample.weight[:, None]
     n_same = (len(sample) if len(prices) == 1 else 1) * (forest.n_trees if apart else 1)
     most = float(errors[forest.root].sum()) * float(prices.sum(dtype=np.float64)) * n_same
     shift = max(0, ceil(log2(max(most, 1.0) / _MOST)))
     exact = shift == 0 and not rounded and same(prices, price_unit, wanted)
-    return Counts(errors, wrong, error_unit, bill.things, prices >> shift, price_unit * 2.0**shift, exact)
+    return Counts(errors, wrong, error_unit, price_table.resources, prices >> shift, price_unit * 2.0**shift, exact)
 
 
-def wrong_weight(forest: Forest, sample: Sample, labels: NDArray[np.integer], weight: Floats) -> Floats:
+def wrong_weight(forest: Forest, sample: LocalRows, labels: NDArray[np.integer], weight: Floats) -> Floats:
     """Return the weight of the rows at each node that have another label, (n_nodes,)."""
     counts = class_stats(forest, sample.leaves, sample.y, weight).counts
     return counts.sum(axis=1) - counts[np.arange(len(labels)), labels]
@@ -180,16 +180,16 @@ def pose(problem: Problem, counts: Counts, *, apart: bool = False) -> Closure:
     one_each = np.ones((1, counts.prices.shape[1]), np.int64)
 
     def count_needs(place: NDArray[np.int32], n: int) -> Whole:
-        return kernels.price_needs(*rows, place, counts.things, one_each, n)
+        return kernels.price_needs(*rows, place, counts.resources, one_each, n)
 
     splits, size = reduce_splits(forest, counts.errors, count_needs)
     if apart:
-        needs = own_items(kernels.price_needs(*rows, splits.place, counts.things, counts.prices, len(size)))
+        needs = own_items(kernels.price_needs(*rows, splits.place, counts.resources, counts.prices, len(size)))
     else:
         start = np.concatenate([[0], np.cumsum(size)])
-        need, key = kernels.list_needs(*rows, splits.place, counts.things, counts.prices.shape[1], start)
-        row, thing = np.divmod(key, max(counts.prices.shape[1], 1))
-        start, need, price, _ = merge_items(start, need, counts.prices[row if len(counts.prices) > 1 else 0, thing])
+        need, key = kernels.list_needs(*rows, splits.place, counts.resources, counts.prices.shape[1], start)
+        row, resource = np.divmod(key, max(counts.prices.shape[1], 1))
+        start, need, price, _ = merge_items(start, need, counts.prices[row if len(counts.prices) > 1 else 0, resource])
         needs = start, need, price
     return Closure(splits.group, splits.parent, splits.profit, *needs)
 

@@ -82,7 +82,7 @@ class CostDescent(Solver):
         return ("value",)
 
     @property
-    def judges_ensemble(self) -> bool:
+    def uses_ensemble_loss(self) -> bool:
         """Yes: that is the point."""
         return True
 
@@ -90,7 +90,7 @@ class CostDescent(Solver):
         """Return the number of distinct features a row needs."""
         return FeatureCost()
 
-    def aiming_at(
+    def with_budget(
         self, *, max_nodes: int | None = None, max_trees: int | None = None, max_cost: float | None = None
     ) -> "CostDescent":
         """Return the same with a price to be met, unless there is one."""

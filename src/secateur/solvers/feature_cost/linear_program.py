@@ -47,7 +47,7 @@ class LinearProgram(FeatureSolver):
     Exact up to the arithmetic of HiGHS, and certified: no pruning has an objective below the column `bound`, which is
     computed from the duals of the program without trusting them; `gap` is how far `objective` is above it. `integral`
     is 1 where the solution was a pruning as it stood, and `iterations` says what it took. The program has
-    nodes + needs + items columns and leaves + 2 · needs rows, a need being a thing, a row and a tree.
+    nodes + needs + items columns and leaves + 2 · needs rows, a need being a resource, a row and a tree.
 
     Needs highspy: pip install 'secateur[lp]'.
 

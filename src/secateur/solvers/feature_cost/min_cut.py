@@ -72,13 +72,13 @@ class MinCut(FeatureSolver):
         return False
 
     @property
-    def asks_often(self) -> bool:
+    def many_passes(self) -> bool:
         """Yes, if it asks them there."""
         return True
 
     def unsupported(self, problem: Problem) -> str | None:
         """Return a reason for anything but feature cost and trees that give labels."""
-        return self._in_parts.unsupported(problem) if problem.evidence.distant else super().unsupported(problem)
+        return self._in_parts.unsupported(problem) if problem.row_source.is_remote else super().unsupported(problem)
 
     def path(self, problem: Problem) -> Path:
         """Return the unpruned forest and every pruning that is optimal at some penalty."""
@@ -111,12 +111,12 @@ class MinCut(FeatureSolver):
 
 def _too_much_for_one(problem: Problem) -> bool:
     """Return whether rows are elsewhere, and they or what they need would not fit on one machine."""
-    if problem.no_sample or not problem.evidence.distant:
-        return problem.no_sample is not None
+    if problem.why_no_rows or not problem.row_source.is_remote:
+        return problem.why_no_rows is not None
     forest, cost = problem.forest, problem.cost
     assert isinstance(cost, SharedCost)  # asked for in `unsupported`
     place = np.where(forest.is_split, np.cumsum(forest.is_split) - 1, -1).astype(np.int32)
-    needs = problem.evidence.total(forest, NeedCount(cost, place, int(forest.is_split.sum())))
+    needs = problem.row_source.total(forest, NeedCount(cost, place, int(forest.is_split.sum())))
     return int(needs.sum()) > _MOST_EDGES
 
 
@@ -155,7 +155,7 @@ def _bound(problem: Problem, counts: Counts, path: Path) -> Floats:
         whole = path.masks.totals(forest, counts.errors.astype(np.float64), np.zeros(forest.n_nodes))
         least = whole * counts.error_unit / (total * forest.n_trees)
         alike = replace(problem.sample, weight=np.ones(len(problem.sample)))
-        prices = paid(forest, alike, path.masks, counts.bill) * counts.price_unit / total
+        prices = paid(forest, alike, path.masks, counts.price_table) * counts.price_unit / total
     bound = np.minimum(least + penalty * prices, objective)
     bound[0] = least[penalty == 0].min()  # also of the point without splits that do harm, if there is one
     return bound

@@ -5,7 +5,7 @@ from typing import Literal, final
 
 import numpy as np
 
-from secateur.data.row_source import Evidence
+from secateur.data.row_source import RowSource
 from secateur.data.rows import in_parts
 from secateur.path import Path
 from secateur.problem import Problem
@@ -78,13 +78,13 @@ class PartitionCut(FeatureSolver):
         return False
 
     @property
-    def asks_often(self) -> bool:
+    def many_passes(self) -> bool:
         """Yes: once in every pass."""
         return True
 
     def unsupported(self, problem: Problem) -> str | None:
         """Return a reason for what MinCut cannot take either, and for prices by row where rows have no number."""
-        if problem.evidence.distant and getattr(problem.cost, "row_prices", None) is not None:
+        if problem.row_source.is_remote and getattr(problem.cost, "row_prices", None) is not None:
             return (
                 "row_prices has a price for every row, and these rows are in parts that do not know their numbers. "
                 "Use prices by feature, or bring the rows together."
@@ -93,16 +93,16 @@ class PartitionCut(FeatureSolver):
 
     def path(self, problem: Problem) -> Path:
         """Return the unpruned forest and the pruning found at each penalty."""
-        evidence = problem.evidence if problem.evidence.distant else in_parts(problem.sample, self.parts)
+        row_source = problem.row_source if problem.row_source.is_remote else in_parts(problem.sample, self.parts)
         try:
-            return self._path(problem, evidence)
+            return self._path(problem, row_source)
         finally:
             forget()
 
-    def _path(self, problem: Problem, evidence: Evidence) -> Path:
-        counted = count_in_parts(problem, evidence, self.errors, self.class_weight)
-        search = Search(problem, evidence, counted, self.tolerance)
-        unit = counted.judge.ruler.unit / problem.forest.n_trees
+    def _path(self, problem: Problem, row_source: RowSource) -> Path:
+        counted = count_in_parts(problem, row_source, self.errors, self.class_weight)
+        search = Search(problem, row_source, counted, self.tolerance)
+        unit = counted.judge.quantizer.unit / problem.forest.n_trees
         penalty = falling(self.penalties, unit * search.largest_penalty(), self.smallest)
         most, passes = search.run(penalty / unit, self.passes)
         splits = counted.splits

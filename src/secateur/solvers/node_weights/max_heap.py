@@ -87,7 +87,7 @@ class MaxHeap(Solver):
         return () if self.values == "mean" else ("value",)
 
     @property
-    def judges_ensemble(self) -> bool:
+    def uses_ensemble_loss(self) -> bool:
         """Whether trees are learned together."""
         return self.joint
 

@@ -73,7 +73,7 @@ class RuleLasso(Solver):
         return ("value",)
 
     @property
-    def judges_ensemble(self) -> bool:
+    def uses_ensemble_loss(self) -> bool:
         """Whether trees are learned together."""
         return self.joint
 

@@ -60,7 +60,7 @@ class ReducedError(Solver):
             return "raising handles one label, and this model predicts several. Use raising=False."
         if self.raising and not problem.forest.n_classes and problem.loss.name != "squared_error":
             return "raising judges numbers by squared error. Use loss='squared_error' or raising=False."
-        if self.raising and (problem.evidence.distant or problem.sample.rows is None):
+        if self.raising and (problem.row_source.is_remote or problem.sample.rows is None):
             return "raising sends rows new ways and needs their features. Use raising=False."
         return None
 

@@ -45,13 +45,13 @@ class WeakestLink(Solver):
         return False
 
     @property
-    def takes_levels(self) -> bool:
+    def supports_symmetric(self) -> bool:
         """Yes."""
         return True
 
     def unsupported(self, problem: Problem) -> str | None:
         """Return a reason for costs that are no sums over nodes; every forest will do."""
-        return problem.no_prices
+        return problem.why_no_node_prices
 
     def path(self, problem: Problem) -> Path:
         """Return every pruning that is optimal at some penalty, after the unpruned forest."""

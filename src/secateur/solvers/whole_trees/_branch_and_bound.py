@@ -196,12 +196,12 @@ def _without(trees: Trees, inside: Places, others: Places) -> Trees:
 
 def _best_two(trees: Trees, left: int) -> Places:
     """Return the one or two trees, of at most `left` nodes, with the lowest objective."""
-    own = np.diag(trees.gram)
-    cross = np.outer(trees.match**2, own)
+    original = np.diag(trees.gram)
+    cross = np.outer(trees.match**2, original)
     gain = cross + cross.T - 2 * np.outer(trees.match, trees.match) * trees.gram
-    volume = np.outer(own, own) - trees.gram**2
+    volume = np.outer(original, original) - trees.gram**2
     size = trees.size[:, None] + trees.size
-    for matrix, alone in ((gain, trees.match**2), (volume, own), (size, trees.size)):
+    for matrix, alone in ((gain, trees.match**2), (volume, original), (size, trees.size)):
         np.fill_diagonal(matrix, alone)
     gain = np.where(size <= left, gain / np.maximum(volume, 1e-300), -1.0)
     return np.unique(np.array(np.unravel_index(gain.argmax(), gain.shape)))
@@ -243,10 +243,10 @@ def _floor(trees: Trees) -> Floats:
 
     It is a multiple of what each tree has that the others together do not.
     """
-    own = np.maximum(1 / np.diag(np.linalg.inv(trees.gram)), trees.ridge)
-    scaled = trees.gram / np.sqrt(np.outer(own, own))
+    original = np.maximum(1 / np.diag(np.linalg.inv(trees.gram)), trees.ridge)
+    scaled = trees.gram / np.sqrt(np.outer(original, original))
     least = float(np.linalg.eigvalsh(scaled)[0]) - 1e-13 * float(np.trace(scaled))  # less what rounding may have added
-    return least * own if least > 0 else np.full(len(own), trees.ridge / 2)
+    return least * original if least > 0 else np.full(len(original), trees.ridge / 2)
 
 
 def _knapsack(gain: Floats, size: Floats, left: float) -> float:

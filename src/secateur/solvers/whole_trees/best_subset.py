@@ -62,16 +62,16 @@ class BestSubset(Solver):
         return ("value",)
 
     @property
-    def takes_levels(self) -> bool:
+    def supports_symmetric(self) -> bool:
         """Yes: whole trees go."""
         return True
 
     @property
-    def judges_ensemble(self) -> bool:
+    def uses_ensemble_loss(self) -> bool:
         """Yes: trees are chosen together."""
         return True
 
-    def aiming_at(
+    def with_budget(
         self, *, max_nodes: int | None = None, max_trees: int | None = None, max_cost: float | None = None
     ) -> "BestSubset":
         """Return the same with a budget, unless there is one."""

@@ -52,12 +52,12 @@ class FewerTrees(Solver):
             )
 
     @property
-    def takes_levels(self) -> bool:
+    def supports_symmetric(self) -> bool:
         """Yes: whole trees go."""
         return True
 
     @property
-    def judges_ensemble(self) -> bool:
+    def uses_ensemble_loss(self) -> bool:
         """Yes: a tree is worth what it adds to the others."""
         return True
 

@@ -41,9 +41,9 @@ def reweighed(ensemble: Additive, state: State, factor: Floats) -> State:
     """Return a copy of the state with tree t multiplied by `factor[t]`; those of 0 are dropped. Squared error only."""
     forest = ensemble.forest
     tree = np.repeat(np.arange(forest.n_trees), np.diff(forest.tree_start))
-    part = state.part * factor[tree, None]
+    contribution = state.contribution * factor[tree, None]
     status = np.where(factor[tree] != 0, state.status, 0).astype(np.int8)
-    return _with_parts(ensemble, replace(state, status=status, part=part, factor=factor.copy()))
+    return _with_parts(ensemble, replace(state, status=status, contribution=contribution, factor=factor.copy()))
 
 
 def ridge_weights(gram: Floats, match: Floats, penalty: float) -> Floats:
@@ -76,17 +76,17 @@ def normal_equations(ensemble: Additive, state: State, trees: NDArray[np.intp]) 
     """
     forest, (n_rows, n_outputs) = ensemble.forest, ensemble.target.shape
     gram, match = np.zeros((len(trees), len(trees))), np.zeros(len(trees))
-    at_leaves = np.where(forest.is_split, 0.0, ensemble.share)[:, None] * state.part
+    at_leaves = np.where(forest.is_split, 0.0, ensemble.share)[:, None] * state.contribution
     mean = np.add.reduceat(at_leaves, forest.root)[trees] / ensemble.weight.sum()
-    dust = _DUST * np.maximum.reduceat(np.abs(state.part), forest.root)[trees]
+    dust = _DUST * np.maximum.reduceat(np.abs(state.contribution), forest.root)[trees]
     output = forest.tree_output[trees]
     step = max(_CHUNK // max(len(trees), 1), 1)
     for rows in (slice(first, first + step) for first in range(0, n_rows, step)):
         nodes = forest.root[trees, None] + ensemble.leaves[trees, rows].astype(np.intp)
         for k in range(n_outputs):
             some = np.flatnonzero((output == k) | (output < 0))
-            column = min(k, state.part.shape[1] - 1)
-            added = state.part[nodes[some], column] - mean[some, column, None]
+            column = min(k, state.contribution.shape[1] - 1)
+            added = state.contribution[nodes[some], column] - mean[some, column, None]
             added[np.abs(added) <= dust[some, column, None]] = 0.0  # a constant tree, whose mean was rounded
             weighted = added * ensemble.weight[rows]
             gram[np.ix_(some, some)] += weighted @ added.T
@@ -101,6 +101,6 @@ def _with_parts(ensemble: Additive, state: State) -> State:
     for tree in np.flatnonzero(state.status[forest.root]):
         output = forest.tree_output[tree]
         fed = slice(None) if output < 0 else slice(output, output + 1)
-        rest[:, fed] -= state.part[forest.root[tree] + ensemble.leaves[tree].astype(np.intp)]
+        rest[:, fed] -= state.contribution[forest.root[tree] + ensemble.leaves[tree].astype(np.intp)]
     intercept = (ensemble.weight @ rest) / ensemble.weight.sum()
-    return replace(state, pull=ensemble.weight[:, None] * (rest - intercept), intercept=intercept)
+    return replace(state, neg_gradient=ensemble.weight[:, None] * (rest - intercept), intercept=intercept)

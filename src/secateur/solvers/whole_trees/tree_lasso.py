@@ -71,12 +71,12 @@ class TreeLasso(Solver):
         return ("value",)
 
     @property
-    def takes_levels(self) -> bool:
+    def supports_symmetric(self) -> bool:
         """Yes: whole trees go."""
         return True
 
     @property
-    def judges_ensemble(self) -> bool:
+    def uses_ensemble_loss(self) -> bool:
         """Yes: trees are weighed together."""
         return True
 
@@ -117,7 +117,7 @@ def whole_trees(ensemble: Additive) -> State:
     """Return the state in which every tree is there as it was grown, with weight 1."""
     forest = ensemble.forest
     status = np.where(forest.is_split, 1, 2).astype(np.int8)
-    return replace(empty_state(ensemble), status=status, part=ensemble.own, factor=np.ones(forest.n_trees))
+    return replace(empty_state(ensemble), status=status, contribution=ensemble.original, factor=np.ones(forest.n_trees))
 
 
 def largest_penalty(match: Floats) -> float:
