@@ -116,9 +116,9 @@ class BudgetContest:
         for name, per_price in (("top_k", False), ("per_price", True)):
             baskets = [buy(self.model.feature_importances_, self.prices, self.whole * s, per_price) for s in SHARES]
             offers = [self.offer(self.model)]
-            for basket in dict.fromkeys(basket for basket in baskets if basket):
+            for feature_set in dict.fromkeys(feature_set for feature_set in baskets if feature_set):
                 blank = np.zeros_like(self.train.X)
-                blank[:, basket] = self.train.X[:, basket]
+                blank[:, feature_set] = self.train.X[:, feature_set]
                 offers.append(self.offer(grow(replace(self.train, X=blank), self.n_trees, self.seed)))
             found[name] = offers
         return found

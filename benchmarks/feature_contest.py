@@ -108,10 +108,10 @@ class Contest:
         yield float(np.mean(self.validation.y != common)), 0.0, float(np.mean(self.test.y != common))
         budgets = unpruned_cost * np.arange(1, _STEPS + 1) / _STEPS
         baskets = [buy(self.model.feature_importances_, self.prices, budget, per_price) for budget in budgets]
-        for basket in dict.fromkeys(basket for basket in baskets if basket):
-            some = [replace(data, X=data.X[:, basket]) for data in (self.train, self.validation, self.test)]
+        for feature_set in dict.fromkeys(feature_set for feature_set in baskets if feature_set):
+            some = [replace(data, X=data.X[:, feature_set]) for data in (self.train, self.validation, self.test)]
             model = grow(some[0], len(self.model.estimators_), self.seed)
-            yield error_of(model, some[1]), self.prices.total(basket), error_of(model, some[2])
+            yield error_of(model, some[1]), self.prices.total(feature_set), error_of(model, some[2])
         yield error_of(self.model, self.validation), unpruned_cost, error_of(self.model, self.test)
 
 
@@ -120,12 +120,12 @@ def buy(importance: Floats, prices: PriceList, budget: float, per_price: bool) -
 
     `per_price` divides importance by what is to be paid in addition, what groups share included.
     """
-    basket: tuple[int, ...] = ()
+    feature_set: tuple[int, ...] = ()
     while True:
-        spent = prices.total(basket)
-        extra = {k: prices.total((*basket, k)) - spent for k in range(len(importance)) if k not in basket}
+        spent = prices.total(feature_set)
+        extra = {k: prices.total((*feature_set, k)) - spent for k in range(len(importance)) if k not in feature_set}
         fits = {k: price for k, price in extra.items() if spent + price <= budget}
         if not fits:
-            return tuple(sorted(basket))
+            return tuple(sorted(feature_set))
         worth = {k: importance[k] / (max(price, 1e-9) if per_price else 1.0) for k, price in fits.items()}
-        basket += (max(worth, key=lambda k: worth[k]),)
+        feature_set += (max(worth, key=lambda k: worth[k]),)

@@ -25,7 +25,7 @@ from secateur.selection.choice import choose_point
 from secateur.selection.cross_validation import Fold
 from secateur.selection.regrow import regrow as regrow_on
 from secateur.selection.ridge_averaging import average_ridges
-from secateur.selection.validation import Make, Rows, Source, Validation, make_and_evaluate
+from secateur.selection.validation import Make, RowProvider, Rows, Validation, make_and_evaluate
 from secateur.solvers import SOLVERS, BlockDescent, Solver
 from secateur.solvers.auto import automatic
 
@@ -258,9 +258,9 @@ def _settling(question: "_Question", budget: int | None) -> Callable[[list[Fold]
     return lambda folds: replace(question, solver=solver.with_ridge(average_ridges(folds, budget))).ask
 
 
-def _source(X: Any, y: Any, sample_weight: Any) -> Source:
+def _source(X: Any, y: Any, sample_weight: Any) -> RowProvider:
     """Return the rows given: a source as it is, all else as rows in memory."""
-    return X if isinstance(X, Source) else Rows(X, y, sample_weight)
+    return X if isinstance(X, RowProvider) else Rows(X, y, sample_weight)
 
 
 def _node_budget(
@@ -294,7 +294,7 @@ class _Question:
     cost: Cost | str | None
     loss: Loss | str | None
     progress: Progress | None
-    to_train_on: Source | None
+    to_train_on: RowProvider | None
 
     def ask(self, adapter: Adapter, row_source: RowSource) -> Path:
         """Return the path of a model by some rows; of the rows to train on, clones see those that are among these."""

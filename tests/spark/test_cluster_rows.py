@@ -29,13 +29,13 @@ from secateur.spark import cluster_rows as cluster
 from secateur.spark import partition_results as answers
 from secateur.spark.broadcast import portable
 from secateur.spark.cluster_rows import ClusterSample
-from secateur.spark.frame_columns import Columns
+from secateur.spark.frame_columns import FrameColumns
 from secateur.spark.tasks import _gathered, _rows_at_once
 
 X, TARGETS = data()
 Y, REAL, WEIGHT = TARGETS["three"], TARGETS["real"], TARGETS["weight"]
 PLAIN = tuple("abcde")
-WEIGHTED = Columns("features", "label", "weight")
+WEIGHTED = FrameColumns("features", "label", "weight")
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -128,7 +128,7 @@ def test_sums_do_not_depend_on_the_partitions(spark, how):
 
 def test_more_answers_than_the_driver_adds_up_are_added_in_groups(spark, monkeypatch):
     adapter = classifier()
-    there = ClusterSample.of(frame(spark).repartition(5), adapter, Columns("features", "label"))
+    there = ClusterSample.of(frame(spark).repartition(5), adapter, FrameColumns("features", "label"))
     monkeypatch.setattr(answers, "MOST_ANSWERS", 2)
     monkeypatch.setattr(cluster, "MOST_ANSWERS", 2)
     driver = []
@@ -146,7 +146,7 @@ def test_more_answers_than_the_driver_adds_up_are_added_in_groups(spark, monkeyp
 
 def test_counts_of_rows_are_exact_and_every_pass_has_the_same_bits(spark):
     adapter = saved()
-    there = ClusterSample.of(frame(spark).repartition(3), adapter, Columns("features", "label"))
+    there = ClusterSample.of(frame(spark).repartition(3), adapter, FrameColumns("features", "label"))
     first = there.total(adapter.forest, class_counts)
     here = class_counts(adapter.forest, read_sample(adapter, X, Y))
     assert np.array_equal(first.counts, here.counts)
@@ -161,7 +161,7 @@ def test_features_may_be_vectors_or_plain_columns(spark, kind):
     adapter = saved()  # its splits know categories, and some of these rows are of none
     rows = np.vstack([X[:60], new_rows()])
     y, weight = np.tile(Y[:60], 2), np.tile(WEIGHT[:60], 2)
-    columns = Columns(PLAIN if kind == "plain" else "features", "label", "weight")
+    columns = FrameColumns(PLAIN if kind == "plain" else "features", "label", "weight")
     there = ClusterSample.of(frame(spark, rows, y, weight, kind), adapter, columns)
     same_stats(
         there.total(adapter.forest, class_counts), class_counts(adapter.forest, read_sample(adapter, rows, y, weight))
@@ -208,7 +208,7 @@ def test_models_of_other_libraries_see_their_own_columns(spark, name):
     adapter = adapt(model)
     whole = table if y is None else table.assign(label=y)
     there = ClusterSample.of(
-        spark.createDataFrame(whole).repartition(2), adapter, Columns(PLAIN, None if y is None else "label")
+        spark.createDataFrame(whole).repartition(2), adapter, FrameColumns(PLAIN, None if y is None else "label")
     )
     here = read_sample(adapter, table, y)
     forest, shift = adapter.forest, np.zeros(here.y.shape[1])
@@ -294,7 +294,7 @@ def test_parts_have_the_same_rows_and_numbers_at_every_call(spark):
 
 def test_another_forest_may_be_asked_about(spark):
     adapter = classifier()
-    there = ClusterSample.of(frame(spark), adapter, Columns("features", "label"))
+    there = ClusterSample.of(frame(spark), adapter, FrameColumns("features", "label"))
     copy = pickle.loads(pickle.dumps(adapter.forest))
     assert np.array_equal(there.total(copy, weight_at_nodes), weight_at_nodes(copy, read_sample(adapter, X, Y)))
 
@@ -369,10 +369,10 @@ def test_what_is_wrong_with_rows_is_said_as_it_is_here(spark, what):
 def test_errors_are_found_in_routed_rows_and_in_arrays_of_unequal_size(spark):
     rows = [([1.0, 2.0], 0.0), ([1.0], 1.0)]
     short = spark.createDataFrame(rows, ["features", "label"])
-    there = ClusterSample.of(short, saved(), Columns("features", "label"))
+    there = ClusterSample.of(short, saved(), FrameColumns("features", "label"))
     with there.routed() as near, pytest.raises(ValueError, match="'features' have 1 to 2 numbers"):
         near.total(saved().forest, class_counts)
-    nothing = ClusterSample.of(short.filter("label > 5"), saved(), Columns("features", "label"))
+    nothing = ClusterSample.of(short.filter("label > 5"), saved(), FrameColumns("features", "label"))
     with pytest.raises(ValueError, match="has no rows"):
         len(nothing)
 
@@ -382,7 +382,7 @@ def test_missing_features_are_nan(spark):
     table = [
         (x, *rest) for x, rest in zip(holes.tolist(), zip(*X[:, 1:].T.tolist(), Y.tolist(), strict=True), strict=True)
     ]
-    there = ClusterSample.of(spark.createDataFrame(table, [*PLAIN, "label"]), saved(), Columns(PLAIN, "label"))
+    there = ClusterSample.of(spark.createDataFrame(table, [*PLAIN, "label"]), saved(), FrameColumns(PLAIN, "label"))
     rows = X.copy()
     rows[[0, 5], 0] = np.nan
     found = there.total(saved().forest, weight_at_nodes)
@@ -394,7 +394,7 @@ def test_columns_of_any_number_type_and_name(spark):
     table = frame(spark, X, Y, np.ones(len(Y))).selectExpr(
         "cast(features as array<decimal(20,6)>) `my.x`", "cast(label as int) `a``b`", "cast(weight as boolean) w"
     )
-    there = ClusterSample.of(table, saved(), Columns("my.x", "a`b", "w"))
+    there = ClusterSample.of(table, saved(), FrameColumns("my.x", "a`b", "w"))
     found = there.total(saved().forest, class_counts)
     assert np.array_equal(found.counts, class_counts(saved().forest, read_sample(saved(), X, Y)).counts)
     assert sum(map(len, there.split(0.5, np.random.default_rng(0)))) == len(X)
@@ -404,12 +404,16 @@ def test_columns_that_cannot_be_meant_are_named(spark):
     table = frame(spark, X[:2], Y[:2], WEIGHT[:2])
     text = table.selectExpr("array('a') features", "label", "'heavy' weight")
     cases = [
-        (table, Columns("feature", "label"), "no column 'feature'; the DataFrame has features, label, weight. Did you"),
-        (table, Columns("features", "zzz"), "no column 'zzz'.*Name one of these"),
-        (table.select("*", "label"), Columns("features", "label"), "2 columns named 'label'"),
-        (text, Columns("features", "label"), "'features' holds array<string>"),
-        (text, Columns(("label",), "label", "weight"), "'weight' holds string"),
-        (table, Columns((), "label"), "No column is named as a feature"),
+        (
+            table,
+            FrameColumns("feature", "label"),
+            "no column 'feature'; the DataFrame has features, label, weight. Did you",
+        ),
+        (table, FrameColumns("features", "zzz"), "no column 'zzz'.*Name one of these"),
+        (table.select("*", "label"), FrameColumns("features", "label"), "2 columns named 'label'"),
+        (text, FrameColumns("features", "label"), "'features' holds array<string>"),
+        (text, FrameColumns(("label",), "label", "weight"), "'weight' holds string"),
+        (table, FrameColumns((), "label"), "No column is named as a feature"),
     ]
     for given, columns, words in cases:
         with pytest.raises(ValueError, match=words):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Columns:
+class ModelColumns:
     """What the columns of a data file mean to a model.
 
     Attributes
@@ -95,11 +95,11 @@ def _is_number(value: Any) -> bool:
     return True
 
 
-def load_columns(model: Path, target: str | None, weights: str | None, trust: bool) -> Columns:
+def load_columns(model: Path, target: str | None, weights: str | None, trust: bool) -> ModelColumns:
     """Return a model file with the columns of data files it uses."""
     from secateur.files.models import load_model
 
-    return Columns(load_model(model, trust=trust), target, weights)
+    return ModelColumns(load_model(model, trust=trust), target, weights)
 
 
 def check_words(solver: str, loss: str | None, cost: str | None) -> None:
@@ -117,7 +117,7 @@ def _check_word(option: str, word: str | None, known: Sequence[str]) -> None:
     raise ValueError(f"{option} {word} is unknown; known are {', '.join(known)}. {remedy}")
 
 
-def read_validation(text: str | None, columns: Columns) -> Any:
+def read_validation(text: str | None, columns: ModelColumns) -> Any:
     """Return the API's `validation` for what --validation says: a share, a word, or a data file."""
     if text in (None, "auto"):
         return "auto"
@@ -241,7 +241,7 @@ def report_rows(
         raise ValueError("--costs needs rows: what features cost depends on which a row needs. Name some with --data.")
     if data is None:
         return {}
-    columns = Columns(path.source.model, target, weights)
+    columns = ModelColumns(path.source.model, target, weights)
     table = read_table(data)
     if target is None:
         X, _ = table.split(None, feature_names(path.source.model, table))

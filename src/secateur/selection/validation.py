@@ -38,7 +38,7 @@ _MANY_ROWS = 5000
 _NOT_A_WAY = "is none of: a share (0 to 1), a mask, (X, y), 'oob', 'refit', 'cv', 'auto', None. Use one of these."
 
 
-class Source(ABC):
+class RowProvider(ABC):
     """The user's rows as they came, wherever they are."""
 
     @abstractmethod
@@ -46,12 +46,12 @@ class Source(ABC):
         """Return them routed."""
 
     @abstractmethod
-    def others(self, given: tuple[Any, ...]) -> "Source":
+    def others(self, given: tuple[Any, ...]) -> "RowProvider":
         """Return other rows of the same kind."""
 
 
 @dataclass(frozen=True, eq=False)
-class Rows(Source):
+class Rows(RowProvider):
     """Rows in memory, or in files that are read a part at a time."""
 
     X: Any
@@ -84,7 +84,7 @@ class Rows(Source):
 
 def make_and_evaluate(
     adapter: Adapter,
-    rows: Source,
+    rows: RowProvider,
     make: Make,
     shorten: Callable[[Path], Path],
     validation: Validation,
@@ -149,7 +149,7 @@ def make_and_evaluate(
 
 
 def _rows_to_use(
-    adapter: Adapter, rows: Source, sample: RowSource, way: Validation, rng: np.random.Generator
+    adapter: Adapter, rows: RowProvider, sample: RowSource, way: Validation, rng: np.random.Generator
 ) -> tuple[RowSource, RowSource, str]:
     """Return the rows to make the path on, the rows to choose by, and what to call the latter."""
     if isinstance(way, tuple):
@@ -171,7 +171,7 @@ def _rows_to_use(
     return *sample.split(way, rng), f"a random share of {way:g} of the rows passed"
 
 
-def _automatic(adapter: Adapter, rows: Source, sample: RowSource, trees_interact: bool) -> Validation:
+def _automatic(adapter: Adapter, rows: RowProvider, sample: RowSource, trees_interact: bool) -> Validation:
     """Return out-of-bag rows if these are the training rows of bagged trees, else a share; so of rows elsewhere.
 
     Where trees are fitted to each other, training rows are judged by clones refitted without them: held-out leaf

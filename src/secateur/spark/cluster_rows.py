@@ -18,7 +18,7 @@ from secateur.forest import Forest
 from secateur.forest.routing import leaf_type
 from secateur.libraries.adapter import Adapter
 from secateur.spark.broadcast import Broadcaster, portable
-from secateur.spark.frame_columns import Columns, MissingValuesError, select
+from secateur.spark.frame_columns import FrameColumns, MissingValuesError, select
 from secateur.spark.partition_results import MOST_ANSWERS, SAID, PartitionResult, added_up, collected, in_groups
 from secateur.spark.split import by_content
 from secateur.spark.tasks import BLOCKS, Count, Each, FromBlocks, FromRows, Route, Total, read_block
@@ -65,14 +65,14 @@ class ClusterSample(RowSource):
 
     frame: Any
     adapter: Adapter
-    columns: Columns
+    columns: FrameColumns
     post: Broadcaster
     driver_bytes: int = 2**30
     blocks: Any = None
     row_counts: RowCounts = field(default_factory=RowCounts, repr=False)
 
     @classmethod
-    def of(cls, frame: Any, adapter: Adapter, columns: Columns, *, driver_bytes: int = 2**30) -> "ClusterSample":
+    def of(cls, frame: Any, adapter: Adapter, columns: FrameColumns, *, driver_bytes: int = 2**30) -> "ClusterSample":
         """Return the rows of any DataFrame as evidence, without looking at one of them.
 
         Raises

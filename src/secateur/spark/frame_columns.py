@@ -20,7 +20,7 @@ class MissingValuesError(ValueError):
 
 
 @dataclass(frozen=True)
-class Columns:
+class FrameColumns:
     """What the columns of a DataFrame are for.
 
     Attributes
@@ -48,7 +48,7 @@ class Columns:
         return f"c{self.names.index(name)}"
 
 
-def select(frame: Any, columns: Columns) -> Any:
+def select(frame: Any, columns: FrameColumns) -> Any:
     """Return a DataFrame with the columns needed, in places c0, c1, …, as Arrow can carry them: vectors become arrays.
 
     Raises
@@ -115,7 +115,7 @@ def carried(frame: Any, name: str) -> Any:
     return found.cast("array<double>") if kind.startswith("array<decimal") else found
 
 
-def read_features(table: pa.Table, columns: Columns) -> Any:
+def read_features(table: pa.Table, columns: FrameColumns) -> Any:
     """Return the features of some rows: a matrix from vectors or arrays, a pandas DataFrame from plain columns."""
     if isinstance(columns.features, str):
         found = table.column(columns.features)
@@ -125,7 +125,7 @@ def read_features(table: pa.Table, columns: Columns) -> Any:
     return table.select(list(columns.features)).to_pandas()
 
 
-def read_label(table: pa.Table, columns: Columns) -> NDArray[Any] | None:
+def read_label(table: pa.Table, columns: FrameColumns) -> NDArray[Any] | None:
     """Return the labels of some rows as they are, None if the model has none."""
     if columns.label is None:
         return None
@@ -138,7 +138,7 @@ def read_label(table: pa.Table, columns: Columns) -> NDArray[Any] | None:
     return labels
 
 
-def read_weight(table: pa.Table, columns: Columns) -> NDArray[np.float64]:
+def read_weight(table: pa.Table, columns: FrameColumns) -> NDArray[np.float64]:
     """Return the checked weights of some rows; ones if there are none. Only all rows together may not weigh nothing."""
     if columns.weight is None:
         return np.ones(table.num_rows)

@@ -13,11 +13,11 @@ from secateur.libraries import adapt
 from secateur.libraries.adapter import Adapter
 from secateur.losses import Loss
 from secateur.path import Path, Progress, Pruned
-from secateur.selection.validation import Source
+from secateur.selection.validation import RowProvider
 from secateur.solvers import BlockDescent, MinCut, Solver, WeakestLink
 from secateur.solvers.ensemble.gram import columns, no_gram
 from secateur.spark.cluster_rows import ClusterSample
-from secateur.spark.frame_columns import Columns
+from secateur.spark.frame_columns import FrameColumns
 from secateur.spark.stages import own_columns, stages_before
 
 _MOST_LEAVES, _MOST_LAYERS = 4_096, 3_000
@@ -25,7 +25,7 @@ _MOST_LEAVES, _MOST_LAYERS = 4_096, 3_000
 
 
 @dataclass(frozen=True, eq=False)
-class SparkRows(Source):
+class SparkRows(RowProvider):
     """Rows of a Spark DataFrame.
 
     Attributes
@@ -69,7 +69,7 @@ class SparkRows(Source):
             if isinstance(features, str) and features not in frame.columns:
                 frame = stage.transform(frame)
         label = self.label or own.label if adapter.supervised else None
-        chosen = Columns(features, label, self.weight or own.weight)
+        chosen = FrameColumns(features, label, self.weight or own.weight)
         return ClusterSample.of(frame, adapter, chosen, driver_bytes=self.driver_bytes)
 
     def others(self, given: tuple[Any, ...]) -> "SparkRows":

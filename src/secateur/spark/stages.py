@@ -5,15 +5,15 @@ from typing import Any
 from secateur.libraries.adapter import Adapter
 from secateur.libraries.spark.adapter import SparkAdapter
 from secateur.libraries.spark.saved_model import KINDS
-from secateur.spark.frame_columns import Columns
+from secateur.spark.frame_columns import FrameColumns
 
 
-def own_columns(adapter: Adapter) -> Columns:
+def own_columns(adapter: Adapter) -> FrameColumns:
     """Return the columns a model was trained on; Spark's usual ones if it is not of Spark."""
     if not isinstance(adapter, SparkAdapter):
-        return Columns("features", "label")
+        return FrameColumns("features", "label")
     said = {name: adapter.saved.param(f"{name}Col") for name in ("features", "label", "weight")}
-    return Columns(said["features"] or "features", said["label"] or "label", said["weight"] or None)
+    return FrameColumns(said["features"] or "features", said["label"] or "label", said["weight"] or None)
 
 
 def tree_model(model: Any) -> Any:

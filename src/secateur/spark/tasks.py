@@ -17,7 +17,7 @@ from secateur.data.rows import LocalRows, joined, read_sample
 from secateur.forest import Forest
 from secateur.forest.routing import leaf_type
 from secateur.libraries.adapter import Adapter
-from secateur.spark.frame_columns import Columns, read_features, read_label, read_weight
+from secateur.spark.frame_columns import FrameColumns, read_features, read_label, read_weight
 from secateur.spark.partition_results import PartitionResult, message, plain
 
 Batches = Iterable[pa.RecordBatch]
@@ -48,7 +48,7 @@ class Enclosed:
     value: bytes
 
 
-class Source(Protocol):
+class PartitionSource(Protocol):
     """Where a task has its rows from."""
 
     def samples(self, batches: Batches) -> Iterator[LocalRows]:
@@ -60,7 +60,7 @@ class FromRows:
     """Rows as the user has them, routed as they come."""
 
     model: Payload
-    columns: Columns
+    columns: FrameColumns
     n_bytes: int = N_BYTES_AT_ONCE
 
     def samples(self, batches: Batches) -> Iterator[LocalRows]:
@@ -96,7 +96,7 @@ def read_block(content: Any) -> LocalRows:
 class Total:
     """Adds up what is said of the parts of a partition."""
 
-    source: Source
+    source: PartitionSource
     model: Payload
     forest: Payload | None
     ask: Callable[[Forest, LocalRows], Any]
@@ -118,7 +118,7 @@ class Total:
 class Each:
     """Asks of a partition as a whole."""
 
-    source: Source
+    source: PartitionSource
     model: Payload
     forest: Payload | None
     ask: Callable[[Forest, LocalRows, int], Any]
@@ -142,7 +142,7 @@ class Each:
 class Count:
     """Counts rows and adds up their weights, and looks at nothing else; they need not have more columns than that."""
 
-    columns: Columns
+    columns: FrameColumns
 
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         """Say one thing about the partition."""

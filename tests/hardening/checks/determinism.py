@@ -28,7 +28,7 @@ from tests.hardening.solving import all_solvers, difference, fingerprint, found_
 
 import secateur as sc
 from secateur.data.rows import in_parts, read_sample
-from secateur.selection.validation import Source
+from secateur.selection.validation import RowProvider
 
 LONG = 5
 """How many other processes, and orders of rows."""
@@ -251,7 +251,7 @@ def _chunks(folder: Path) -> dict[str, Callable[[Any], Any]]:
     }
 
 
-class _InParts(Source):
+class _InParts(RowProvider):
     """Rows in several parts, as a cluster has them: sums over the parts are added up."""
 
     def __init__(self, X: Any, y: Any, n_parts: int) -> None:
@@ -260,7 +260,7 @@ class _InParts(Source):
     def sample(self, adapter: Any) -> Any:
         return in_parts(read_sample(adapter, self.X, self.y), self.n_parts)
 
-    def others(self, given: tuple[Any, ...]) -> "Source":
+    def others(self, given: tuple[Any, ...]) -> "RowProvider":
         return _InParts(*given, self.n_parts)
 
 

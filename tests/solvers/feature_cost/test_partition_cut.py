@@ -24,7 +24,7 @@ from secateur.problem import Problem
 from secateur.solvers import MinCut
 from secateur.solvers.feature_cost import _partition_closure as part_closure
 from secateur.solvers.feature_cost import min_cut
-from secateur.solvers.feature_cost._consensus import Copies
+from secateur.solvers.feature_cost._consensus import SplitCopies
 from secateur.solvers.feature_cost._partition_integers import Quantizer, count_in_parts, ruler_for
 from secateur.solvers.feature_cost.partition_cut import PartitionCut
 
@@ -198,7 +198,7 @@ def test_what_is_kept_of_a_part_changes_no_answer(monkeypatch):
 def test_whatever_is_moved_adds_up_to_nothing(rng, n_parts):
     n = 12
     held = [np.flatnonzero(rng.random(n) < 0.7).astype(np.int32) for _ in range(n_parts)]
-    copies = Copies(list(range(n_parts)), held, n)
+    copies = SplitCopies(list(range(n_parts)), held, n)
     for _ in range(4):
         inside = rng.random(len(copies.split)) < 0.5
         assert copies.wanted(inside).tolist() == [int(inside[copies.split == h].sum()) for h in range(n)]
@@ -213,7 +213,7 @@ def test_whatever_is_moved_adds_up_to_nothing(rng, n_parts):
 def test_a_first_step_is_polyaks(rng, n_parts):
     n, excess = 12, 1e12
     held = [np.flatnonzero(rng.random(n) < 0.7).astype(np.int32) for _ in range(n_parts)]
-    copies = Copies(list(range(n_parts)), held, n)
+    copies = SplitCopies(list(range(n_parts)), held, n)
     inside = rng.random(len(copies.split)) < 0.5
     slope = inside - (copies.wanted(inside) / np.maximum(copies.count, 1))[copies.split]
     moved = copies.move(inside, excess)
@@ -223,7 +223,7 @@ def test_a_first_step_is_polyaks(rng, n_parts):
 
 
 def test_what_is_moved_never_outgrows_whole_numbers():
-    copies = Copies([0, 1], [np.array([0], np.int32)] * 2, 1)
+    copies = SplitCopies([0, 1], [np.array([0], np.int32)] * 2, 1)
     assert not copies.move(np.array([True, False]), 2.0**61)
     assert not copies.moved.any()
 

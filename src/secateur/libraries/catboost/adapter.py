@@ -16,7 +16,7 @@ from secateur.forest.subforest import Decision
 from secateur.libraries.adapter import Adapter, as_matrix, as_numbers, check_feature_names
 from secateur.libraries.catboost.cbm import NativeModel, probe_cbm, read_cbm, write_cbm
 from secateur.libraries.catboost.model_info import class_places
-from secateur.libraries.catboost.objectives import Loss, loss_named
+from secateur.libraries.catboost.objectives import CatBoostObjective, loss_named
 from secateur.libraries.catboost.predictions import answers
 from secateur.libraries.catboost.trees import Preorder, in_preorder, pruned_trees, values_and_weights
 
@@ -42,7 +42,7 @@ class CatBoostAdapter(Adapter):
         return in_preorder(self.native.trees)
 
     @cached_property
-    def loss(self) -> Loss:
+    def loss(self) -> CatBoostObjective:
         """What the model was trained for."""
         return loss_named(self.native.info)
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from secateur.libraries.catboost.flatbuffer import Table, damaged, root, with_vectors
+from secateur.libraries.catboost.flatbuffer import FlatTable, damaged, root, with_vectors
 from secateur.libraries.catboost.split_features import Questions, read_questions
 
 MAGIC = b"CBM1"
@@ -172,7 +172,7 @@ def _parts(blob: bytes) -> tuple[bytes, bytes]:
     return blob[start : start + size], blob[start + size :]
 
 
-def _read_trees(table: Table, dimension: int) -> NativeTrees:
+def _read_trees(table: FlatTable, dimension: int) -> NativeTrees:
     values = table.vector(_LEAF_VALUES, "<f8")
     if len(values) % dimension:
         raise damaged(f"it has {len(values)} leaf values for {dimension} outputs")
@@ -186,7 +186,7 @@ def _read_trees(table: Table, dimension: int) -> NativeTrees:
     )
 
 
-def _read_bias(table: Table, dimension: int) -> NDArray[np.float64]:
+def _read_bias(table: FlatTable, dimension: int) -> NDArray[np.float64]:
     """Return the bias of each output; models of one output may have it as a plain number."""
     bias = table.vector(_BIASES, "<f8")
     if not len(bias):

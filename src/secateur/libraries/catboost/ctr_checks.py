@@ -9,7 +9,7 @@ import struct
 import numpy as np
 
 from secateur.libraries.catboost.cbm import CTR_PART, NativeModel
-from secateur.libraries.catboost.flatbuffer import Table, damaged, root
+from secateur.libraries.catboost.flatbuffer import FlatTable, damaged, root
 
 _CTRS = 7
 _BUCKET = np.dtype([("hash", "<u8"), ("row", "<u4")])
@@ -49,7 +49,7 @@ def _size(data: bytes, at: int) -> tuple[int, int]:
     return struct.unpack_from("<I", data, at)[0], at + 4
 
 
-def _base(table: Table | None) -> _Base:
+def _base(table: FlatTable | None) -> _Base:
     """Return what a statistic is about, as something to look up."""
     combined = table.table(0) if table else None
     if table is None or combined is None:
@@ -58,7 +58,7 @@ def _base(table: Table | None) -> _Base:
     return int(table.number(1, "b")), *(vector.tobytes() for vector in vectors)
 
 
-def _check_table(table: Table) -> tuple[_Base, tuple[int, int]]:
+def _check_table(table: FlatTable) -> tuple[_Base, tuple[int, int]]:
     """Return what a table is about, its kind and its number of classes."""
     base = _base(table.table(0))
     raw, blob = table.vector(1, "u1"), table.vector(2, "u1")
@@ -78,7 +78,7 @@ def _check_table(table: Table) -> tuple[_Base, tuple[int, int]]:
     return base, (kind, classes)
 
 
-def _check_use(ctr: Table, kinds: dict[_Base, tuple[int, int]]) -> None:
+def _check_use(ctr: FlatTable, kinds: dict[_Base, tuple[int, int]]) -> None:
     """Raise ValueError unless a statistic the trees ask about has a table, and a class that is in it."""
     base = _base(ctr.table(0))
     if base not in kinds:

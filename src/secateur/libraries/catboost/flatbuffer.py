@@ -23,7 +23,7 @@ def damaged(what: str) -> ValueError:
 
 
 @dataclass(frozen=True)
-class Table:
+class FlatTable:
     """One table of a flatbuffer; fields are counted from 0 in the order of the schema."""
 
     data: bytes
@@ -53,15 +53,15 @@ class Table:
         start, length = self._extent(field, 1)
         return self._decode(start, length)
 
-    def table(self, field: int) -> "Table | None":
+    def table(self, field: int) -> "FlatTable | None":
         """Return the table a field refers to."""
         place = self.place(field)
-        return Table(self.data, self._follow(place)) if place else None
+        return FlatTable(self.data, self._follow(place)) if place else None
 
-    def tables(self, field: int) -> "list[Table]":
+    def tables(self, field: int) -> "list[FlatTable]":
         """Return a vector of tables."""
         start, length = self._extent(field, 4)
-        return [Table(self.data, self._follow(start + 4 * i)) for i in range(length)]
+        return [FlatTable(self.data, self._follow(start + 4 * i)) for i in range(length)]
 
     def texts(self, field: int) -> list[str]:
         """Return a vector of strings."""
@@ -94,13 +94,13 @@ class Table:
         return struct.unpack_from(kind, self.data, place)[0]
 
 
-def root(data: bytes) -> Table:
+def root(data: bytes) -> FlatTable:
     """Return the outermost table."""
-    start = Table(data, 0)
-    return Table(data, start._follow(0))
+    start = FlatTable(data, 0)
+    return FlatTable(data, start._follow(0))
 
 
-def with_vectors(table: Table, vectors: Mapping[int, NDArray[Any]]) -> bytes:
+def with_vectors(table: FlatTable, vectors: Mapping[int, NDArray[Any]]) -> bytes:
     """Return the buffer with new vectors in a table, put at the end; the old ones stay behind unused."""
     head, pieces, end = bytearray(table.data), [b""], len(table.data)
     for field, values in vectors.items():

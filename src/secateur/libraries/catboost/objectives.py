@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Loss:
+class CatBoostObjective:
     """What follows from the name of a loss.
 
     Attributes
@@ -38,15 +38,15 @@ class Loss:
         return self.name in _RANKING
 
 
-def loss_named(info: Mapping[str, str]) -> Loss:
+def loss_named(info: Mapping[str, str]) -> CatBoostObjective:
     """Return the loss from the facts a model carries with it."""
     name, parameters = _description(info)
     if name in ("Quantile", "MAE"):
         alpha = float(parameters.get("alpha", 0.5))
-        return Loss(name, objective="absolute_error" if alpha == 0.5 else f"quantile:{alpha:g}")
+        return CatBoostObjective(name, objective="absolute_error" if alpha == 0.5 else f"quantile:{alpha:g}")
     if name == "Tweedie":
-        return Loss(name, "log_c", objective=f"tweedie:{float(parameters['variance_power']):g}")
-    return _LOSSES.get(name) or Loss(name, supervised=False)
+        return CatBoostObjective(name, "log_c", objective=f"tweedie:{float(parameters['variance_power']):g}")
+    return _LOSSES.get(name) or CatBoostObjective(name, supervised=False)
 
 
 _RANKING = (
@@ -57,21 +57,21 @@ _RANKING = (
 _LOSSES = {
     loss.name: loss
     for loss in (
-        Loss("RMSE", objective="squared_error"),
-        Loss("MultiRMSE", objective="squared_error"),
-        Loss("Huber"),
-        Loss("LogCosh"),
-        Loss("Lq"),
-        Loss("MAPE"),
-        Loss("Expectile"),
-        Loss("Poisson", "log_c", objective="poisson"),
-        Loss("Logloss", "logit", classes=True),
-        Loss("CrossEntropy", "logit", classes=True),
-        Loss("Focal", "logit", classes=True),
-        Loss("MultiClass", "softmax_c", classes=True),
-        Loss("MultiClassOneVsAll", "one_vs_all", classes=True),
-        Loss("MultiLogloss", many_labels=True, supervised=False),
-        Loss("MultiCrossEntropy", many_labels=True, supervised=False),
+        CatBoostObjective("RMSE", objective="squared_error"),
+        CatBoostObjective("MultiRMSE", objective="squared_error"),
+        CatBoostObjective("Huber"),
+        CatBoostObjective("LogCosh"),
+        CatBoostObjective("Lq"),
+        CatBoostObjective("MAPE"),
+        CatBoostObjective("Expectile"),
+        CatBoostObjective("Poisson", "log_c", objective="poisson"),
+        CatBoostObjective("Logloss", "logit", classes=True),
+        CatBoostObjective("CrossEntropy", "logit", classes=True),
+        CatBoostObjective("Focal", "logit", classes=True),
+        CatBoostObjective("MultiClass", "softmax_c", classes=True),
+        CatBoostObjective("MultiClassOneVsAll", "one_vs_all", classes=True),
+        CatBoostObjective("MultiLogloss", many_labels=True, supervised=False),
+        CatBoostObjective("MultiCrossEntropy", many_labels=True, supervised=False),
     )
 }
 

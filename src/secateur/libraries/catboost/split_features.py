@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from secateur.libraries.catboost.flatbuffer import Table, damaged
+from secateur.libraries.catboost.flatbuffer import FlatTable, damaged
 
 # Fields of the table of trees, counted from 0.
 _CATS, _FLOATS, _ONE_HOTS, _CTRS, _TEXTS, _ESTIMATED, _EMBEDDINGS = 4, 5, 6, 7, 12, 13, 18
@@ -51,7 +51,7 @@ class Questions:
         return np.flatnonzero(self.column >= self.n_columns)
 
 
-def read_questions(trees: Table) -> Questions:
+def read_questions(trees: FlatTable) -> Questions:
     """Return the questions of a model from its table of trees."""
     columns = {kind: _columns(trees, kind) for kind in (_FLOATS, _CATS, _TEXTS, _EMBEDDINGS)}
     listed = [flat for kind in columns.values() for flat, _ in kind.values()]
@@ -108,7 +108,7 @@ class _Collected:
         self.missing_no.append(np.full(len(threshold), missing_no))
 
 
-def _columns(trees: Table, kind: int) -> dict[int, tuple[int, str]]:
+def _columns(trees: FlatTable, kind: int) -> dict[int, tuple[int, str]]:
     """Return for each feature of a kind, by its number within the kind, its column and name."""
     index, flat, name = (1, 2, 4) if kind == _FLOATS else (0, 1, 2)
     found = {}
@@ -126,13 +126,13 @@ def _name(columns: dict[int, tuple[int, str]], index: int) -> str:
     return columns[index][1]
 
 
-def _estimated_name(feature: Table, columns: dict[int, dict[int, tuple[int, str]]]) -> str:
+def _estimated_name(feature: FlatTable, columns: dict[int, dict[int, tuple[int, str]]]) -> str:
     embedding = feature.number(4, "b") == 1
     name = _name(columns[_EMBEDDINGS if embedding else _TEXTS], feature.number(0, "i", -1))
     return f"{'embedding' if embedding else 'text'}({name}) {feature.number(2, 'i', -1)}"
 
 
-def _ctr_name(feature: Table, columns: dict[int, dict[int, tuple[int, str]]]) -> str:
+def _ctr_name(feature: FlatTable, columns: dict[int, dict[int, tuple[int, str]]]) -> str:
     """Return what a statistic is about: its kind, the features it combines, and its prior."""
     ctr = feature.table(0)
     base = ctr.table(0) if ctr else None

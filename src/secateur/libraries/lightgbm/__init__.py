@@ -7,7 +7,12 @@ import lightgbm
 
 from secateur.libraries.adapter import Adapter
 from secateur.libraries.fork_safety import one_thread_in_a_fork
-from secateur.libraries.lightgbm.adapter import BoosterAdapter, ClassifierAdapter, WrapperAdapter, booster_of
+from secateur.libraries.lightgbm.adapter import (
+    ClassifierAdapter,
+    LightGBMBoosterAdapter,
+    LightGBMWrapperAdapter,
+    booster_of,
+)
 from secateur.libraries.lightgbm.objectives import read_objective
 from secateur.libraries.lightgbm.text_file import parse
 from secateur.libraries.lightgbm.trees import read_nodes
@@ -25,7 +30,7 @@ def adapt(model: Any) -> Adapter:
     """
     one_thread_in_a_fork()
     if isinstance(model, lightgbm.Booster):
-        return BoosterAdapter(model)
+        return LightGBMBoosterAdapter(model)
     if not isinstance(model, lightgbm.LGBMModel) or hasattr(model, "to_local"):
         raise TypeError(
             f"Got {type(model).__name__}; secateur reads a Booster, LGBMClassifier, LGBMRegressor and LGBMRanker. "
@@ -33,7 +38,7 @@ def adapt(model: Any) -> Adapter:
         )
     if getattr(model, "_Booster", None) is None:
         raise ValueError(f"This {type(model).__name__} is not fitted; secateur prunes trained models. Call fit first.")
-    return ClassifierAdapter(model) if isinstance(model, lightgbm.LGBMClassifier) else WrapperAdapter(model)
+    return ClassifierAdapter(model) if isinstance(model, lightgbm.LGBMClassifier) else LightGBMWrapperAdapter(model)
 
 
 def load(file: Path) -> Any:

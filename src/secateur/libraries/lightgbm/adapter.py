@@ -17,9 +17,9 @@ from secateur.forest.subforest import Decision
 from secateur.libraries.adapter import as_matrix
 from secateur.libraries.fork_safety import one_thread_in_a_fork
 from secateur.libraries.lightgbm.columns import encode
-from secateur.libraries.lightgbm.objectives import Objective, read_objective
+from secateur.libraries.lightgbm.objectives import LightGBMObjective, read_objective
 from secateur.libraries.lightgbm.text_file import ModelText, compose, parse
-from secateur.libraries.lightgbm.trees import Nodes, read_nodes
+from secateur.libraries.lightgbm.trees import LightGBMNodes, read_nodes
 from secateur.libraries.lightgbm.write import pruned_text
 from secateur.libraries.node_values import cover_mean
 from secateur.libraries.sklearn.base import SklearnAdapter
@@ -27,7 +27,7 @@ from secateur.libraries.sklearn.base import SklearnAdapter
 _EARLY_STOPPING = ("early_stopping_round", "early_stopping_rounds", "early_stopping", "n_iter_no_change")
 
 
-class BoosterAdapter(SklearnAdapter):
+class LightGBMBoosterAdapter(SklearnAdapter):
     """A Booster: classes are codes, and `predict` gives probabilities."""
 
     library = "lightgbm"
@@ -54,12 +54,12 @@ class BoosterAdapter(SklearnAdapter):
         return parse(text)
 
     @cached_property
-    def nodes(self) -> Nodes:
+    def nodes(self) -> LightGBMNodes:
         """The trees as arrays."""
         return read_nodes(self.text.trees, self.text.n_features)
 
     @cached_property
-    def trained_for(self) -> Objective:
+    def trained_for(self) -> LightGBMObjective:
         """The objective."""
         return read_objective(self.text)
 
@@ -177,7 +177,7 @@ class BoosterAdapter(SklearnAdapter):
         return len(model.model_to_string())
 
 
-class WrapperAdapter(BoosterAdapter):
+class LightGBMWrapperAdapter(LightGBMBoosterAdapter):
     """LGBMRegressor, LGBMRanker and LGBMModel."""
 
     @property
@@ -213,15 +213,15 @@ class WrapperAdapter(BoosterAdapter):
         return super(SklearnAdapter, self).n_bytes(model)
 
 
-class ClassifierAdapter(WrapperAdapter):
+class ClassifierAdapter(LightGBMWrapperAdapter):
     """LGBMClassifier: labels, and the first most probable of them wins."""
 
     @cached_property
-    def trained_for(self) -> Objective:
+    def trained_for(self) -> LightGBMObjective:
         """The objective; for two labels a probability is the second's."""
         found = read_objective(self.text)
         if found.name == "cross_entropy":
-            return Objective(found.name, "logit", n_classes=2)
+            return LightGBMObjective(found.name, "logit", n_classes=2)
         if found.name and not found.n_classes:
             raise ValueError(
                 f"This LGBMClassifier has the objective {found.name!r}, which predicts numbers and not classes. Prune "
@@ -264,7 +264,7 @@ def booster_of(text: ModelText) -> Any:
         ) from error
 
 
-def _categories(nodes: Nodes) -> Categories:
+def _categories(nodes: LightGBMNodes) -> Categories:
     """Return for each category set the categories that go left; all others go right."""
     if not (nodes.bitset != -1).any():
         return Categories()

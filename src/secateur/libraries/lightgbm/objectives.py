@@ -26,7 +26,7 @@ _LOSSES_WITH_NUMBER = {"quantile": ("quantile", "alpha"), "tweedie": ("tweedie",
 
 
 @dataclass(frozen=True)
-class Objective:
+class LightGBMObjective:
     """What a model was trained for.
 
     Attributes
@@ -51,7 +51,7 @@ class Objective:
         return self.name not in ("", "lambdarank", "rank_xendcg")
 
 
-def read_objective(model: ModelText) -> Objective:
+def read_objective(model: ModelText) -> LightGBMObjective:
     """Return what the model was trained for.
 
     Raises
@@ -65,11 +65,11 @@ def read_objective(model: ModelText) -> Objective:
     if model.header["num_class"] != str(outputs):
         raise damaged(f"num_class is {model.header['num_class']}, but {outputs} trees make an iteration")
     if not name or name in ("custom", "none"):
-        return Objective("", "identity")
+        return LightGBMObjective("", "identity")
     if name in _TREES_FOR_CLASSES:
         if facts.get("num_class") != str(outputs):
             raise damaged(f"The objective is {model.header['objective'][:60]!r}, but {outputs} trees make an iteration")
-        return Objective(name, _TREES_FOR_CLASSES[name] + _slope(facts, ("num_class",)), n_classes=outputs)
+        return LightGBMObjective(name, _TREES_FOR_CLASSES[name] + _slope(facts, ("num_class",)), n_classes=outputs)
     if name not in _TREES_FOR_ONE:
         raise ValueError(
             f"The objective is {name[:40]!r}; secateur knows {', '.join((*_TREES_FOR_ONE, *_TREES_FOR_CLASSES))} and "
@@ -81,8 +81,8 @@ def read_objective(model: ModelText) -> Objective:
     if "sqrt" in facts:
         if link != "identity":
             raise damaged(f"The objective is {model.header['objective'][:60]!r}, which has no square root")
-        return Objective(name, "signed_square")
-    return Objective(name, link, 2 if name == "binary" else 0, _loss(name, model.parameters))
+        return LightGBMObjective(name, "signed_square")
+    return LightGBMObjective(name, link, 2 if name == "binary" else 0, _loss(name, model.parameters))
 
 
 def _slope(facts: dict[str, str], others: tuple[str, ...]) -> str:

@@ -48,7 +48,7 @@ class Splits:
 
 
 @dataclass(frozen=True, eq=False)
-class Nodes:
+class LightGBMNodes:
     """All nodes, tree after tree, each tree in preorder.
 
     Attributes
@@ -73,7 +73,7 @@ class Nodes:
     zero_is_missing: tuple[int, ...]
 
 
-def read_nodes(trees: Trees, n_features: int) -> Nodes:
+def read_nodes(trees: Trees, n_features: int) -> LightGBMNodes:
     """Return the nodes of all trees.
 
     Raises
@@ -92,7 +92,7 @@ def read_nodes(trees: Trees, n_features: int) -> Nodes:
     splits = _read_splits(trees, n_leaves, first_set, n_features)
     weight, count = _covers(trees, n_leaves)
     _check_unused(trees, n_leaves)
-    return Nodes(
+    return LightGBMNodes(
         tree_start=tree_start,
         order=order,
         right=right,

@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from secateur.forest import Forest
 from secateur.forest.subforest import Decision, kept_trees, subforest
 from secateur.libraries.lightgbm.text_file import NUMBER_OF, ModelText
-from secateur.libraries.lightgbm.trees import Floats, Ints, Nodes
+from secateur.libraries.lightgbm.trees import Floats, Ints, LightGBMNodes
 
 Lines = dict[str, str]
 
 
-def pruned_text(model: ModelText, nodes: Nodes, forest: Forest, decision: Decision) -> ModelText:
+def pruned_text(model: ModelText, nodes: LightGBMNodes, forest: Forest, decision: Decision) -> ModelText:
     """Return the parts of the pruned model."""
     per_iteration = model.per_iteration
     standing = kept_trees(forest, decision.keep)
@@ -92,7 +92,7 @@ def _edited(keep: NDArray[np.bool_], forest: Forest, pruned: Forest, chosen: NDA
 
 def _write_trees(
     model: ModelText,
-    nodes: Nodes,
+    nodes: LightGBMNodes,
     forest: Forest,
     keep: NDArray[np.bool_],
     pruned: Forest,
@@ -143,7 +143,7 @@ def _lines(before: Lines, i: int, edited: _Edited, numbers: dict[str, list[str]]
 class _Sets:
     """The category sets of the edited trees, numbered from 0 in each tree."""
 
-    def __init__(self, nodes: Nodes, splits: Ints, split_start: list[int]) -> None:
+    def __init__(self, nodes: LightGBMNodes, splits: Ints, split_start: list[int]) -> None:
         bitset = nodes.bitset[splits]
         self.categorical = np.flatnonzero(bitset != -1)
         chosen = bitset[self.categorical]
@@ -171,7 +171,7 @@ class _Sets:
         return " ".join(self.word[self.end[self.first[i]] : self.end[self.first[i + 1]]])
 
 
-def _split_numbers(forest: Forest, nodes: Nodes, splits: Ints) -> Ints:
+def _split_numbers(forest: Forest, nodes: LightGBMNodes, splits: Ints) -> Ints:
     """Return the places of splits among all splits of the model in native order."""
     native = np.zeros(len(nodes.order), bool)
     native[nodes.order[forest.is_split]] = True

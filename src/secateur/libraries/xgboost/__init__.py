@@ -8,9 +8,9 @@ import xgboost
 
 from secateur.libraries.adapter import Adapter
 from secateur.libraries.fork_safety import one_thread_in_a_fork
-from secateur.libraries.xgboost.adapter import BoosterAdapter
+from secateur.libraries.xgboost.adapter import XGBoostBoosterAdapter
 from secateur.libraries.xgboost.file_checks import check_saved
-from secateur.libraries.xgboost.sklearn_wrappers import WrapperAdapter
+from secateur.libraries.xgboost.sklearn_wrappers import XGBoostWrapperAdapter
 from secateur.libraries.xgboost.ubjson import decode, encode
 
 
@@ -26,11 +26,11 @@ def adapt(model: Any) -> Adapter:
     """
     one_thread_in_a_fork()
     if isinstance(model, xgboost.Booster):
-        return BoosterAdapter(model)
+        return XGBoostBoosterAdapter(model)
     if isinstance(model, xgboost.XGBModel):
         if not model.__sklearn_is_fitted__():
             raise ValueError(f"This {type(model).__name__} is not fitted. Fit or load it before pruning.")
-        return WrapperAdapter(model)
+        return XGBoostWrapperAdapter(model)
     raise TypeError(
         f"Got xgboost.{type(model).__qualname__}, which is not a model. Pass a Booster, or a fitted XGBClassifier, "
         "XGBRegressor, XGBRanker, XGBRFClassifier or XGBRFRegressor."

@@ -19,14 +19,14 @@ from secateur.forest.subforest import Decision, apply_decision, kept_trees
 from secateur.libraries.adapter import Adapter
 from secateur.libraries.fork_safety import one_thread_in_a_fork
 from secateur.libraries.xgboost import columns
-from secateur.libraries.xgboost.objectives import Objective, objective_of
+from secateur.libraries.xgboost.objectives import XGBoostObjective, objective_of
 from secateur.libraries.xgboost.saved_model import Saved, booster_part, count, n_outputs, weights_place
-from secateur.libraries.xgboost.trees import Trees, read_trees
+from secateur.libraries.xgboost.trees import XGBoostTrees, read_trees
 from secateur.libraries.xgboost.ubjson import decode, encode
 from secateur.libraries.xgboost.write import check_one_kind, forest_arrays, prune_model, without_trees
 
 
-class BoosterAdapter(Adapter):
+class XGBoostBoosterAdapter(Adapter):
     """A Booster; its `predict` uses all trees and gives what its objective predicts."""
 
     library = "xgboost"
@@ -54,7 +54,7 @@ class BoosterAdapter(Adapter):
         return saved
 
     @cached_property
-    def trees(self) -> Trees:
+    def trees(self) -> XGBoostTrees:
         """All trees there are."""
         return read_trees(self.saved)
 
@@ -64,7 +64,7 @@ class BoosterAdapter(Adapter):
         return len(self.trees.output)
 
     @cached_property
-    def trained_for(self) -> Objective:
+    def trained_for(self) -> XGBoostObjective:
         """The objective."""
         return objective_of(self.saved)
 

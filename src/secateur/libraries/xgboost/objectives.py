@@ -7,7 +7,7 @@ from secateur.libraries.xgboost.saved_model import Saved, damaged, entry
 
 
 @dataclass(frozen=True)
-class Objective:
+class XGBoostObjective:
     """What a model was trained for.
 
     Attributes
@@ -28,35 +28,41 @@ class Objective:
 
 
 _OBJECTIVES = {
-    "reg:squarederror": Objective(),
-    "reg:linear": Objective(),
-    "reg:pseudohubererror": Objective(),
-    "reg:squaredlogerror": Objective(loss="squared_log_error"),
-    "reg:absoluteerror": Objective(loss="absolute_error"),
-    "reg:logistic": Objective("sigmoid"),
-    "binary:logistic": Objective("logit", classes="two"),
-    "binary:logitraw": Objective("logit", classes="two"),
-    "binary:hinge": Objective("logit", loss="zero_one", classes="two"),
-    "multi:softprob": Objective("softmax_c", classes="many"),
-    "multi:softmax": Objective("softmax_c", classes="many"),
-    "count:poisson": Objective("log_c", loss="poisson"),
-    "reg:gamma": Objective("log_c", loss="gamma"),
-    "survival:cox": Objective("log_c", supervised=False),
-    "survival:aft": Objective("log_c", supervised=False),
+    "reg:squarederror": XGBoostObjective(),
+    "reg:linear": XGBoostObjective(),
+    "reg:pseudohubererror": XGBoostObjective(),
+    "reg:squaredlogerror": XGBoostObjective(loss="squared_log_error"),
+    "reg:absoluteerror": XGBoostObjective(loss="absolute_error"),
+    "reg:logistic": XGBoostObjective("sigmoid"),
+    "binary:logistic": XGBoostObjective("logit", classes="two"),
+    "binary:logitraw": XGBoostObjective("logit", classes="two"),
+    "binary:hinge": XGBoostObjective("logit", loss="zero_one", classes="two"),
+    "multi:softprob": XGBoostObjective("softmax_c", classes="many"),
+    "multi:softmax": XGBoostObjective("softmax_c", classes="many"),
+    "count:poisson": XGBoostObjective("log_c", loss="poisson"),
+    "reg:gamma": XGBoostObjective("log_c", loss="gamma"),
+    "survival:cox": XGBoostObjective("log_c", supervised=False),
+    "survival:aft": XGBoostObjective("log_c", supervised=False),
 }
 
 
-def objective_of(saved: Saved) -> Objective:
+def objective_of(saved: Saved) -> XGBoostObjective:
     """Return what a saved model was trained for; what is not known here is judged by its own answers."""
     table = entry(saved, "learner", "objective")
     name = entry(table, "name")
     if name == "reg:quantileerror":
         levels = _numbers(entry(table, "quantile_loss_param", "quantile_alpha"))
-        return Objective(loss=f"quantile:{levels[0]:g}") if len(levels) == 1 else Objective(supervised=False)
+        return (
+            XGBoostObjective(loss=f"quantile:{levels[0]:g}") if len(levels) == 1 else XGBoostObjective(supervised=False)
+        )
     if name == "reg:tweedie":
         power = _numbers(entry(table, "tweedie_regression_param", "tweedie_variance_power"))[0]
-        return Objective("log_c", loss=f"tweedie:{power:g}")
-    return _OBJECTIVES.get(name, Objective(supervised=False)) if isinstance(name, str) else Objective(supervised=False)
+        return XGBoostObjective("log_c", loss=f"tweedie:{power:g}")
+    return (
+        _OBJECTIVES.get(name, XGBoostObjective(supervised=False))
+        if isinstance(name, str)
+        else XGBoostObjective(supervised=False)
+    )
 
 
 def _numbers(text: str) -> list[float]:

@@ -13,10 +13,10 @@ from xgboost import XGBRanker
 
 from secateur.forest import Forest
 from secateur.forest.subforest import Decision
-from secateur.libraries.xgboost.adapter import BoosterAdapter, _as_margin
+from secateur.libraries.xgboost.adapter import XGBoostBoosterAdapter, _as_margin
 
 
-class WrapperAdapter(BoosterAdapter):
+class XGBoostWrapperAdapter(XGBoostBoosterAdapter):
     """XGBClassifier, XGBRegressor, XGBRanker and the random forests of both."""
 
     def __init__(self, model: Any) -> None:

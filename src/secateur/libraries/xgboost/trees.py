@@ -29,7 +29,7 @@ from secateur.libraries.xgboost.saved_model import (
 
 
 @dataclass(frozen=True, eq=False)
-class Trees:
+class XGBoostTrees:
     """All trees of a saved model.
 
     Attributes
@@ -62,7 +62,7 @@ class Trees:
     order_start: NDArray[np.int64]
 
 
-def read_trees(saved: Saved) -> Trees:
+def read_trees(saved: Saved) -> XGBoostTrees:
     """Return the trees of a saved model, every index checked."""
     model = booster_part(saved)["model"]
     trees = entry(model, "trees")
@@ -83,7 +83,7 @@ def read_trees(saved: Saved) -> Trees:
     _check_nodes(saved, start, node, order)
     outputs = n_outputs(saved)
     output = whole_numbers(entry(model, "tree_info"), "tree_info", len(trees), outputs).astype(np.int32)
-    return Trees(
+    return XGBoostTrees(
         start,
         node,
         *_categories(trees, start, node),

@@ -13,7 +13,7 @@ from secateur.forest import Categories, Forest
 from secateur.forest.subforest import Decision, apply_decision, check_keep, kept_splits, kept_trees
 from secateur.libraries.node_values import cover_mean
 from secateur.libraries.xgboost.saved_model import CATEGORY_ARRAYS, NO_PARENT, NODE_ARRAYS, Saved, damaged
-from secateur.libraries.xgboost.trees import Trees
+from secateur.libraries.xgboost.trees import XGBoostTrees
 
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
@@ -21,7 +21,7 @@ _LINKS = {"left_children": -1, "right_children": -1, "parents": NO_PARENT}
 """The arrays that lead from node to node, and what they hold where there is none."""
 
 
-def forest_arrays(trees: Trees, n_trees: int) -> dict[str, Any]:
+def forest_arrays(trees: XGBoostTrees, n_trees: int) -> dict[str, Any]:
     """Return the fields of a Forest that the first `n_trees` trees fill."""
     start = trees.order_start[: n_trees + 1]
     order = trees.order[: start[-1]]
@@ -50,7 +50,7 @@ def _in_float32(value: NDArray[np.float64]) -> NDArray[np.float64]:
     return value.astype(np.float32).astype(np.float64)
 
 
-def _preorder_right(trees: Trees, order: Ints, start: Ints, leaf: Bools) -> NDArray[np.int32]:
+def _preorder_right(trees: XGBoostTrees, order: Ints, start: Ints, leaf: Bools) -> NDArray[np.int32]:
     """Return the right child of each node in preorder, counted over all trees, -1 at a leaf."""
     position = np.full(trees.start[-1], -1, np.int64)
     position[order] = np.arange(len(order))
@@ -59,7 +59,7 @@ def _preorder_right(trees: Trees, order: Ints, start: Ints, leaf: Bools) -> NDAr
     return np.where(leaf, -1, position[child]).astype(np.int32)
 
 
-def _categories(trees: Trees, order: Ints, categorical: Bools) -> Categories:
+def _categories(trees: XGBoostTrees, order: Ints, categorical: Bools) -> Categories:
     """Return for every categorical split the categories that go right; all others go left."""
     if not categorical.any():
         return Categories()
@@ -80,7 +80,7 @@ def _categories(trees: Trees, order: Ints, categorical: Bools) -> Categories:
     )
 
 
-def prune_model(model: Saved, trees: Trees, forest: Forest, decision: Decision) -> tuple[Saved, Ints]:
+def prune_model(model: Saved, trees: XGBoostTrees, forest: Forest, decision: Decision) -> tuple[Saved, Ints]:
     """Return the table of trees after a decision, and the old numbers of the trees in it.
 
     A round in which nothing is left goes. In others every output keeps as many trees as the one that keeps most, for
@@ -107,7 +107,7 @@ def prune_model(model: Saved, trees: Trees, forest: Forest, decision: Decision) 
     return pruned, stays
 
 
-def _fillers(trees: Trees, standing: Bools) -> Bools:
+def _fillers(trees: XGBoostTrees, standing: Bools) -> Bools:
     """Return the dropped trees that become a leaf that says 0, so that all outputs of a round have as many trees."""
     n_trees = len(standing)
     filler = np.zeros(n_trees, bool)
@@ -129,7 +129,7 @@ def _fillers(trees: Trees, standing: Bools) -> Bools:
     return filler
 
 
-def _pruned_nodes(trees: Trees, forest: Forest, decision: Decision, filler: Bools) -> dict[int, Saved]:
+def _pruned_nodes(trees: XGBoostTrees, forest: Forest, decision: Decision, filler: Bools) -> dict[int, Saved]:
     """Return the arrays of each tree that stays."""
     replacement = check_keep(forest, decision.keep)
     split = kept_splits(forest, decision.keep, replacement)
@@ -160,7 +160,9 @@ def _pruned_nodes(trees: Trees, forest: Forest, decision: Decision, filler: Bool
     return pruned | {int(t): _says_0() for t in np.flatnonzero(filler)}
 
 
-def _places(trees: Trees, forest: Forest, replacement: NDArray[np.int32], split: Bools) -> tuple[Ints, Ints, Ints]:
+def _places(
+    trees: XGBoostTrees, forest: Forest, replacement: NDArray[np.int32], split: Bools
+) -> tuple[Ints, Ints, Ints]:
     """Return the forest's node in each place, the place of each kept node, and where trees start."""
     taken = np.full(trees.start[forest.n_trees], -1, np.int64)
     above = np.flatnonzero(split)
@@ -174,7 +176,9 @@ def _places(trees: Trees, forest: Forest, replacement: NDArray[np.int32], split:
     return source, new_id, start
 
 
-def _pruned_lists(trees: Trees, source: Ints, is_split: Bools, split_type: NDArray[Any]) -> tuple[Ints, Ints, Ints]:
+def _pruned_lists(
+    trees: XGBoostTrees, source: Ints, is_split: Bools, split_type: NDArray[Any]
+) -> tuple[Ints, Ints, Ints]:
     """Return the places with lists of categories, where lists start, and the lists."""
     place = np.flatnonzero(is_split & (split_type == 1))
     list_of = np.full(trees.start[-1], -1, np.int64)
@@ -200,7 +204,7 @@ def _slices(node: Saved, lists: tuple[Ints, Ints, Ints], first: int, stop: int) 
     return tree | {name: array.astype(CATEGORY_ARRAYS[name]) for name, array in found.items()}
 
 
-def without_trees(model: Saved, trees: Trees) -> tuple[Saved, Ints]:
+def without_trees(model: Saved, trees: XGBoostTrees) -> tuple[Saved, Ints]:
     """Return the table of trees with a leaf that says 0 for each output, or none at all if there were none."""
     outputs, first = np.unique(trees.output, return_index=True)
     blank = [{**model["trees"][t], **_says_0(), "id": place} for place, t in enumerate(first.tolist())]

@@ -12,7 +12,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Nodes:
+class ActiveNodes:
     """The arrays of some nodes of every tree, as in `Additive` and in the forest."""
 
     leaves: NDArray[np.unsignedinteger]
@@ -42,17 +42,17 @@ class Crown:
         For every node of the forest the number here of the lowest one at or above it.
     """
 
-    arrays: Nodes
+    arrays: ActiveNodes
     penalty: float
     marked: NDArray[np.bool_]
     nodes: NDArray[np.intp]
     lowest: NDArray[np.int32]
 
 
-def all_nodes(ensemble: Additive, as_leaf: Floats, as_split: Floats) -> Nodes:
+def all_nodes(ensemble: Additive, as_leaf: Floats, as_split: Floats) -> ActiveNodes:
     """Return the arrays of all nodes."""
     forest = ensemble.forest
-    return Nodes(
+    return ActiveNodes(
         ensemble.leaves,
         forest.tree_start,
         forest.right,
@@ -64,7 +64,7 @@ def all_nodes(ensemble: Additive, as_leaf: Floats, as_split: Floats) -> Nodes:
     )
 
 
-def crown_of(everything: Nodes, ensemble: Additive, marked: NDArray[np.bool_], penalty: float) -> Crown:
+def crown_of(everything: ActiveNodes, ensemble: Additive, marked: NDArray[np.bool_], penalty: float) -> Crown:
     """Return the trees of the marked nodes, which have their parents and siblings among them."""
     forest = ensemble.forest
     nodes = np.flatnonzero(marked)
@@ -80,4 +80,4 @@ def crown_of(everything: Nodes, ensemble: Additive, marked: NDArray[np.bool_], p
         here = (lowest[start : forest.tree_start[tree + 1]] - first).astype(kind)
         np.take(here, ensemble.leaves[tree], out=leaves[tree])
     arrays = (getattr(everything, name)[nodes] for name in ("depth", "share", "own", "as_leaf", "as_split"))
-    return Crown(Nodes(leaves, tree_start, right, *arrays), penalty, marked, nodes, lowest)
+    return Crown(ActiveNodes(leaves, tree_start, right, *arrays), penalty, marked, nodes, lowest)

@@ -11,13 +11,15 @@ from secateur import kernels
 from secateur.forest import Forest
 from secateur.path.build import Point
 from secateur.solvers.ensemble.additive_model import State, decide, n_targets, without_rows
-from secateur.solvers.ensemble.descent_path import FallingDescent, Settings, distinct, layer_prices
+from secateur.solvers.ensemble.descent_path import DescentSettings, FallingDescent, distinct, layer_prices
 from secateur.solvers.ensemble.gram import Gram, columns
 
 Floats = NDArray[np.float64]
 
 
-def gram_points(forest: Forest, prices: tuple[Floats, Floats], gram: Gram, settings: Settings) -> Iterator[Point]:
+def gram_points(
+    forest: Forest, prices: tuple[Floats, Floats], gram: Gram, settings: DescentSettings
+) -> Iterator[Point]:
     """Yield what a `GramDescent` with these arguments finds at each penalty, without repeating a shape."""
     descent = GramDescent(forest, prices, gram, settings)
     for penalty, state in distinct(descent.states()):
@@ -58,7 +60,7 @@ class GramDescent(FallingDescent[Cut]):
     settings : Settings
     """
 
-    def __init__(self, forest: Forest, prices: tuple[Floats, Floats], gram: Gram, settings: Settings) -> None:
+    def __init__(self, forest: Forest, prices: tuple[Floats, Floats], gram: Gram, settings: DescentSettings) -> None:
         unit = gram.weight * n_targets(forest)
         self.ensemble, self.settings, self.gram = without_rows(forest, gram.reach / unit), settings, gram
         self.as_leaf, self.as_split = layer_prices(forest) if settings.by_depth else prices

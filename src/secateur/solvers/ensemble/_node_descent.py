@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from secateur import kernels
 from secateur.problem import Problem
 from secateur.solvers.ensemble.additive_model import Additive, State
-from secateur.solvers.ensemble.descent_path import FallingDescent, Settings, layer_prices
+from secateur.solvers.ensemble.descent_path import DescentSettings, FallingDescent, layer_prices
 
 Floats = NDArray[np.float64]
 _VALUES = {
@@ -33,7 +33,7 @@ class NodeDescent(FallingDescent[State]):
     values: int
     ridge: float
 
-    def prepare(self, ensemble: Additive, problem: Problem, settings: Settings, weight_per_row: float) -> None:
+    def prepare(self, ensemble: Additive, problem: Problem, settings: DescentSettings, weight_per_row: float) -> None:
         """Store all but the state and the scale."""
         self.ensemble, self.settings = ensemble, settings
         self.as_leaf, self.as_split = layer_prices(problem.forest) if settings.by_depth else problem.prices

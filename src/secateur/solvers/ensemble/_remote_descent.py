@@ -11,7 +11,7 @@ from secateur.solvers.ensemble._node_descent import NodeDescent
 from secateur.solvers.ensemble._remote_sums import KnownSums
 from secateur.solvers.ensemble._row_sums import Kept, Step, first_sums, kept_leaves
 from secateur.solvers.ensemble.additive_model import State, log_odds, without_rows
-from secateur.solvers.ensemble.descent_path import Settings
+from secateur.solvers.ensemble.descent_path import DescentSettings
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -49,7 +49,7 @@ class DistantDescent(NodeDescent):
         What another descent has learned from the same rows.
     """
 
-    def __init__(self, problem: Problem, settings: Settings, known: KnownSums | None = None) -> None:
+    def __init__(self, problem: Problem, settings: DescentSettings, known: KnownSums | None = None) -> None:
         forest, row_source = problem.forest, problem.row_source
         sums = row_source.total(forest, first_sums)
         self.known = known or KnownSums(forest, row_source, problem.weight)

@@ -10,7 +10,7 @@ from secateur.problem import Problem
 from secateur.solvers.ensemble._active_nodes import Crown, all_nodes, crown_of
 from secateur.solvers.ensemble._node_descent import NodeDescent
 from secateur.solvers.ensemble.additive_model import Additive, empty_state, loss_of
-from secateur.solvers.ensemble.descent_path import Settings
+from secateur.solvers.ensemble.descent_path import DescentSettings
 
 Floats = NDArray[np.float64]
 _LARGE = 500
@@ -20,7 +20,7 @@ _LARGE = 500
 class Descent(NodeDescent):
     """One sequence of descents from the empty ensemble, with the settings of a solver."""
 
-    def __init__(self, ensemble: Additive, problem: Problem, settings: Settings) -> None:
+    def __init__(self, ensemble: Additive, problem: Problem, settings: DescentSettings) -> None:
         self.prepare(ensemble, problem, settings, ensemble.weight_per_row)
         self.state = empty_state(ensemble)
         self.scale = loss_of(ensemble, self.state)

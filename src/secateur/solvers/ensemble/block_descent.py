@@ -15,7 +15,7 @@ from secateur.solvers.ensemble._remote_descent import DistantDescent
 from secateur.solvers.ensemble._remote_sums import KnownSums
 from secateur.solvers.ensemble._row_descent import Descent
 from secateur.solvers.ensemble.additive_model import additive, decide, not_additive, risk_of, too_many_pairs
-from secateur.solvers.ensemble.descent_path import Settings, distinct
+from secateur.solvers.ensemble.descent_path import DescentSettings, distinct
 from secateur.solvers.ensemble.gram import columns, gram_of, no_gram
 from secateur.solvers.penalty_grid import check_penalties
 from secateur.solvers.whole_trees.reweight import polished
@@ -201,10 +201,10 @@ class BlockDescent(Solver):
                 more = {"ridge": ridge, "kept": float(values == "keep")}
                 yield Point(penalty, *decide(descent.ensemble, state), more)
 
-    def settings(self, values: str, ridge: float) -> Settings:
+    def settings(self, values: str, ridge: float) -> DescentSettings:
         """Return how to descend with one kind of values."""
         kind = values if not self.joint else {"ridge": "scale", "subset": "scale_sparse"}[str(self.polish)]
-        return Settings(
+        return DescentSettings(
             layered=self.granularity == "layer",
             values=kind,
             by_depth=self.weights == "depth",

@@ -27,7 +27,7 @@ S = TypeVar("S", bound=Copies)
 
 
 @dataclass(frozen=True)
-class Settings:
+class DescentSettings:
     """How to descend.
 
     Attributes
@@ -83,7 +83,7 @@ class FallingDescent(ABC, Generic[S]):
     """
 
     ensemble: Additive
-    settings: Settings
+    settings: DescentSettings
     as_leaf: Floats
     as_split: Floats
     state: S

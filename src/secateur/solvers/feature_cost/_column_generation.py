@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from secateur.solvers.feature_cost._decomposition import (
-    Answer,
-    Question,
+    DecomposedProblem,
+    DecomposedSolution,
     cheapest,
     is_integral,
     lower_bound,
@@ -46,7 +46,7 @@ class ColumnGeneration:
         For each penalty.
     """
 
-    def __init__(self, question: Question, tolerance: float, max_iterations: int) -> None:
+    def __init__(self, question: DecomposedProblem, tolerance: float, max_iterations: int) -> None:
         self._question = merged(question)
         self._tolerance, self._max_iterations = tolerance, max_iterations
         self._master = Master(self._question)
@@ -56,7 +56,7 @@ class ColumnGeneration:
         for split in (np.zeros(question.forest.n_nodes, bool), self._best):
             self._master.add(split)
 
-    def solve(self, penalty: float) -> Answer:
+    def solve(self, penalty: float) -> DecomposedSolution:
         """Return a pruning, and how good it is at least, for one penalty.
 
         It ends. Where prices between the two give no column that is new, those of the master are tried; where these
@@ -86,13 +86,13 @@ class ColumnGeneration:
                 break
             missed = not n_new
         self._share = centre
-        return Answer(tidied(question, self._best), min(bound, least), is_integral(stays), iteration)
+        return DecomposedSolution(tidied(question, self._best), min(bound, least), is_integral(stays), iteration)
 
 
 class Master:
     """The master program on HiGHS: which prunings of single trees to mix, and in what proportion."""
 
-    def __init__(self, question: Question) -> None:
+    def __init__(self, question: DecomposedProblem) -> None:
         n_trees, n_needs, n_items = question.forest.n_trees, len(question.item), len(question.price)
         places = (n_trees + np.arange(n_needs), question.item)
         matrix = sparse.csr_array((-np.ones(n_needs), places), (n_trees + n_needs, n_items))

@@ -9,7 +9,13 @@ from numpy.typing import NDArray
 from secateur import kernels
 from secateur.data.row_source import RowSource
 from secateur.problem import Problem
-from secateur.solvers.feature_cost._partition_closure import Answer, FirstLook, Pass, Question, sums_by
+from secateur.solvers.feature_cost._partition_closure import (
+    FirstLook,
+    PartitionProblem,
+    PartitionSolution,
+    Pass,
+    sums_by,
+)
 from secateur.solvers.feature_cost._partition_integers import Counted
 from secateur.solvers.feature_cost.primal_dual import largest_penalty
 
@@ -25,7 +31,7 @@ _PATIENCE = 3  # passes without a better bound after which steps are halved
 _MEMORY = 0.1  # the weight of the latest sets of splits in their running average, at least
 
 
-class Copies:
+class SplitCopies:
     """The splits of all parts in a row, each part's after those of the one before, and the profits moved."""
 
     def __init__(self, numbers: list[int], held: list[NDArray[np.int32]], n: int) -> None:
@@ -42,7 +48,7 @@ class Copies:
         """Return what was taken off the profits of each part."""
         return dict(zip(self.numbers, np.split(self.moved, self.bounds[:-1]), strict=True))
 
-    def inside(self, answers: list[Answer]) -> Bools:
+    def inside(self, answers: list[PartitionSolution]) -> Bools:
         """Return which copies are in the closures of their parts."""
         bits = {answer.number: answer.inside for answer in answers}
         sizes = np.diff(self.bounds, prepend=0).tolist()
@@ -93,13 +99,13 @@ class Search:
     def __init__(self, problem: Problem, row_source: RowSource, counted: Counted, tolerance: float) -> None:
         self.problem, self.row_source, self.splits = problem, row_source, counted.splits
         self.tolerance = tolerance
-        self.question = Question(uuid4().hex, counted.judge, counted.cost, self.splits.place)
+        self.question = PartitionProblem(uuid4().hex, counted.judge, counted.cost, self.splits.place)
         self.root_errors = int(counted.errors[problem.forest.root].sum())
         most = 2.0 * float(counted.errors[self.splits.place >= 0].sum(dtype=np.float64))
         self.factor = 2 ** max(0, floor(log2(_MOST / max(most, 1.0))))
         looks = sorted(row_source.each(problem.forest, FirstLook(self.question)), key=lambda look: look[0])
         n = len(self.splits.parent)
-        self.copies = Copies([number for number, _, _ in looks], [held for _, held, _ in looks], n)
+        self.copies = SplitCopies([number for number, _, _ in looks], [held for _, held, _ in looks], n)
         self.paid = np.concatenate([paid for _, _, paid in looks])
         self.levels: Levels = [(np.ones(n, np.uint8), 1)]
 
@@ -163,7 +169,7 @@ class Search:
         copies.moved = found[0]
         return bound or 0, n
 
-    def _ask(self, k: int | None) -> list[Answer]:
+    def _ask(self, k: int | None) -> list[PartitionSolution]:
         """Ask all parts for their closures at a penalty, and learn what the sets of the pass before cost."""
         rate = None if k is None else float(self.penalties[k]) * self.factor
         levels = self.levels

@@ -35,7 +35,7 @@ _MOST_LEVELS = 100
 
 
 @dataclass(frozen=True, eq=False)
-class Question:
+class DecomposedProblem:
     """Errors, needs and prices.
 
     Attributes
@@ -90,7 +90,7 @@ class Question:
         return errors + penalty * price
 
 
-class Answer(NamedTuple):
+class DecomposedSolution(NamedTuple):
     """A pruning for one penalty.
 
     Attributes
@@ -109,7 +109,7 @@ class Answer(NamedTuple):
     iterations: int
 
 
-def ask(problem: Problem, errors: str, class_weight: object, *, apart: bool = False) -> Question:
+def ask(problem: Problem, errors: str, class_weight: object, *, apart: bool = False) -> DecomposedProblem:
     """Return the question; `apart` makes each tree pay for itself. Items without a price are left out."""
     forest, sample = problem.forest, problem.sample
     labels, of_class = judged_by(problem, errors), weights_of_classes(problem, class_weight)
@@ -132,11 +132,11 @@ def ask(problem: Problem, errors: str, class_weight: object, *, apart: bool = Fa
     row, resource = np.divmod(key, max(n_resources, 1))
     price = prices[row if len(prices) > 1 else 0, resource] * sample.weight[row] / mean * forest.n_trees
     unit = 1 / (len(sample) * max(forest.n_trees, 1))
-    question = Question(forest, sample.leaves, wrong, start, item, row, price, unit)
+    question = DecomposedProblem(forest, sample.leaves, wrong, start, item, row, price, unit)
     return _without(question, price <= 0)
 
 
-def _without(question: Question, free: Bools) -> Question:
+def _without(question: DecomposedProblem, free: Bools) -> DecomposedProblem:
     """Return the question without some items."""
     number = np.cumsum(~free, dtype=np.int32) - 1
     stays = ~free[question.item]
@@ -146,7 +146,7 @@ def _without(question: Question, free: Bools) -> Question:
     )
 
 
-def merged(question: Question) -> Question:
+def merged(question: DecomposedProblem) -> DecomposedProblem:
     """Return the question with one item in place of all that the same splits need."""
     of, n_classes = kernels.equal_items(len(question.price), question.start, question.item)
     first = np.full(n_classes, -1, np.int64)
@@ -157,7 +157,7 @@ def merged(question: Question) -> Question:
     return replace(_without(question, rest), price=price)  # classes are numbered in the order of their first items
 
 
-def cheapest(question: Question, price: Floats) -> tuple[Floats, Bools]:
+def cheapest(question: DecomposedProblem, price: Floats) -> tuple[Floats, Bools]:
     """Return what the cheapest pruning of each tree costs if its needs have these prices, and the splits of all.
 
     Trees are pruned side by side.
@@ -174,7 +174,7 @@ def cheapest(question: Question, price: Floats) -> tuple[Floats, Bools]:
     return np.concatenate(worth), split
 
 
-def share_out(question: Question, penalty: float, wish: Floats) -> Floats:
+def share_out(question: DecomposedProblem, penalty: float, wish: Floats) -> Floats:
     """Return prices of the needs, (n_needs,), in proportion to a wish, that add up to the price of every item."""
     wish = np.maximum(wish, 0.0)
     n_items = len(question.price)
@@ -185,7 +185,7 @@ def share_out(question: Question, penalty: float, wish: Floats) -> Floats:
     return penalty * question.price[question.item] * share
 
 
-def lower_bound(question: Question, worth: Floats) -> float:
+def lower_bound(question: DecomposedProblem, worth: Floats) -> float:
     """Return a bound on errors + penalty · price from what the trees cost, with room for all rounding on the way.
 
     Everything summed is at least 0, so that every addition is wrong by at most a share of 2⁻⁵³ of its result.
@@ -195,7 +195,7 @@ def lower_bound(question: Question, worth: Floats) -> float:
     return float(worth.sum()) * (1 - _EPS * float(n_additions + n_shares + len(worth) + 8))
 
 
-def tidied(question: Question, split: Bools) -> Bools:
+def tidied(question: DecomposedProblem, split: Bools) -> Bools:
     """Return the smallest of the best prunings that need nothing more than this one."""
     missing = ~question.bought(split)[question.item]
     return cheapest(question, np.where(missing, np.inf, 0.0))[1]
@@ -206,7 +206,7 @@ def is_integral(stays: Floats) -> bool:
     return bool((np.minimum(stays, 1 - stays) <= 1e-6).all())
 
 
-def rounded(question: Question, stays: Floats, penalty: float) -> Bools:
+def rounded(question: DecomposedProblem, stays: Floats, penalty: float) -> Bools:
     """Return the best of the prunings that keep the splits above a level, from shares between 0 and 1.
 
     Shares do not rise from a split to those below it, so every level is a pruning; and the objective is, as a function
@@ -218,7 +218,7 @@ def rounded(question: Question, stays: Floats, penalty: float) -> Bools:
     return min(prunings, key=lambda split: question.objective(split, penalty))
 
 
-def largest_penalty(question: Question, solve: Callable[[float], Answer]) -> float:
+def largest_penalty(question: DecomposedProblem, solve: Callable[[float], DecomposedSolution]) -> float:
     """Return the penalty from which on nothing is bought, 0 if nothing is worth a price: Newton's method on ratios."""
     nothing = question.value(tidied(question, np.zeros(question.forest.n_nodes, bool)))[0]
     errors, price = question.value(tidied(question, question.forest.is_split))

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from secateur.forest import Forest
-from secateur.solvers.feature_cost._decomposition import Question
+from secateur.solvers.feature_cost._decomposition import DecomposedProblem
 
 Floats = NDArray[np.float64]
 
@@ -55,7 +55,7 @@ def ancestry(forest: Forest) -> Any:
     return sparse.csr_array((np.ones(len(places[0])), places), (forest.n_nodes, forest.n_nodes))
 
 
-def ip0(question: Question) -> Program:
+def ip0(question: DecomposedProblem) -> Program:
     """Return (IP0): least errors, one leaf on the way to every leaf h of the unpruned trees: z_h + Σ_p(h) z = 1."""
     forest = question.forest
     rows = ancestry(forest)[~forest.is_split]
@@ -63,7 +63,7 @@ def ip0(question: Question) -> Program:
     return Program(question.errors, np.zeros(forest.n_nodes), rows, ones, ones)
 
 
-def ip1(question: Question) -> Program:
+def ip1(question: DecomposedProblem) -> Program:
     """Return (IP1): with w_ki ≥ z_h for the nodes h a row comes to after k. Its relaxation has fractional vertices."""
     alone = ip0(question)
     item, node = _later_nodes(question)
@@ -80,7 +80,7 @@ def ip1(question: Question) -> Program:
     )
 
 
-def _later_nodes(question: Question) -> tuple[NDArray[Any], NDArray[Any]]:
+def _later_nodes(question: DecomposedProblem) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return pairs of an item and a node the row comes to after the split that needs it first, in the same tree."""
     forest, need = question.forest, question.node
     tree = np.searchsorted(forest.tree_start, need, side="right") - 1
@@ -95,7 +95,7 @@ def _later_nodes(question: Question) -> tuple[NDArray[Any], NDArray[Any]]:
     return np.concatenate(items), np.concatenate(nodes)
 
 
-def ip2(question: Question) -> Program:
+def ip2(question: DecomposedProblem) -> Program:
     """Return (IP2): with w_ki + z_u + Σ_p(u) z = 1 for the first split u at which a row needs k, eq. (2).
 
     It is meant for one tree, and for several if each pays for itself: every need must be an item of its own.
@@ -112,7 +112,7 @@ def ip2(question: Question) -> Program:
     )
 
 
-def ip3(question: Question) -> Program:
+def ip3(question: DecomposedProblem) -> Program:
     """Return (IP3): (IP2) for each tree, with w_ki^(t) ≤ w_ki, and the price on w_ki."""
     trees = ip2(question)
     n_nodes, n_needs, n_items = question.forest.n_nodes, len(question.item), len(question.price)

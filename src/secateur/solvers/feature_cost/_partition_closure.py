@@ -27,7 +27,7 @@ _EPS = 2.220446049250313e-16
 
 
 @dataclass(frozen=True, eq=False)
-class Question:
+class PartitionProblem:
     """What all passes have in common.
 
     Attributes
@@ -60,7 +60,7 @@ class Posed(NamedTuple):
 _POSED: dict[tuple[str, int], Posed] = {}
 
 
-def posed(question: Question, forest: Forest, sample: LocalRows, number: int) -> Posed:
+def posed(question: PartitionProblem, forest: Forest, sample: LocalRows, number: int) -> Posed:
     """Return the closure of a part: the one that was kept, or the same anew."""
     key = question.token, number
     if key not in _POSED:
@@ -78,7 +78,7 @@ def forget() -> None:
     _POSED.clear()
 
 
-def pose_part(question: Question, forest: Forest, sample: LocalRows) -> Posed:
+def pose_part(question: PartitionProblem, forest: Forest, sample: LocalRows) -> Posed:
     """Return the closure of a part of the rows; prices are rounded down, if at all."""
     place = question.place
     n = int(place.max(initial=-1)) + 1
@@ -104,7 +104,7 @@ def pose_part(question: Question, forest: Forest, sample: LocalRows) -> Posed:
     return Posed(held, parent, _profits(question, forest, sample, here, len(held)), start, need, price)
 
 
-def _profits(question: Question, forest: Forest, sample: LocalRows, place: NDArray[np.int32], n: int) -> Whole:
+def _profits(question: PartitionProblem, forest: Forest, sample: LocalRows, place: NDArray[np.int32], n: int) -> Whole:
     """Return by how much the splits of each place lower the errors of the part, (n,)."""
     errors = question.judge.errors(forest, sample)
     split = np.flatnonzero(place >= 0)
@@ -117,7 +117,7 @@ def _profits(question: Question, forest: Forest, sample: LocalRows, place: NDArr
 class FirstLook:
     """Asks a part which splits its rows come to, and what they would pay if all that need an item shared its price."""
 
-    question: Question
+    question: PartitionProblem
 
     def __call__(self, forest: Forest, sample: LocalRows, number: int) -> tuple[int, NDArray[np.int32], Floats]:
         """Return the number of the part, the splits and what they pay."""
@@ -132,7 +132,7 @@ def sums_by(number: NDArray[np.integer], values: NDArray[Any], n: int) -> Floats
     return np.bincount(number, values, n).astype(np.float64)
 
 
-class Answer(NamedTuple):
+class PartitionSolution(NamedTuple):
     """What a part says in a pass: the worth of its best closure, which of its splits are in it, and what levels pay."""
 
     number: int
@@ -159,13 +159,13 @@ class Pass:
         Nested sets of splits, and how many, as in `cost_of_levels`.
     """
 
-    question: Question
+    question: PartitionProblem
     factor: int
     rate: float | None
     moved: Mapping[int, Whole]
     levels: list[tuple[NDArray[np.uint8], int]]
 
-    def __call__(self, forest: Forest, sample: LocalRows, number: int) -> Answer:
+    def __call__(self, forest: Forest, sample: LocalRows, number: int) -> PartitionSolution:
         """Return what the part says."""
         closure = posed(self.question, forest, sample, number)
         edges = closure.start, closure.need
@@ -175,4 +175,4 @@ class Pass:
             price = np.minimum(np.floor(closure.price * self.rate), _HIGHEST_PRICE).astype(np.int64)
             worth, inside = kernels.best_closure(closure.parent, profit, price, *edges)
         paid = [kernels.cost_of_levels(level[closure.held], closure.price, *edges, n) for level, n in self.levels]
-        return Answer(number, int(worth), np.packbits(inside), paid)
+        return PartitionSolution(number, int(worth), np.packbits(inside), paid)

@@ -53,7 +53,7 @@ class Purchases:
 
 
 @dataclass(frozen=True)
-class Settings:
+class PricedDescentSettings:
     """How to descend: `values`, `ridge`, `centre` and `per_split` as in CostDescent, `anneal` its stages."""
 
     keep: bool
@@ -79,7 +79,7 @@ class PricedDescent:
 
     tell: Callable[[int, int], None] | None = None
 
-    def __init__(self, ensemble: Additive, problem: Problem, settings: Settings) -> None:
+    def __init__(self, ensemble: Additive, problem: Problem, settings: PricedDescentSettings) -> None:
         self.ensemble, self.settings = ensemble, settings
         forest = self.forest = ensemble.forest
         some = problem.sample.weight > 0

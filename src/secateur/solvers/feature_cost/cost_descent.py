@@ -13,7 +13,7 @@ from secateur.problem import Problem
 from secateur.solvers.base import Solver, check_choices
 from secateur.solvers.ensemble.additive_model import Additive, additive, decide, not_additive, risk_of
 from secateur.solvers.feature_cost._backward_elimination import Elimination
-from secateur.solvers.feature_cost._priced_descent import Found, PricedDescent, Settings
+from secateur.solvers.feature_cost._priced_descent import Found, PricedDescent, PricedDescentSettings
 from secateur.solvers.penalty_grid import check_penalties, falling
 
 _RANGE = (1e-4, 30.0)
@@ -145,9 +145,9 @@ class CostDescent(Solver):
         return self.max_cost if isinstance(self.max_cost, tuple) else (self.max_cost,)
 
     @property
-    def settings(self) -> Settings:
+    def settings(self) -> PricedDescentSettings:
         """How to descend."""
-        return Settings(
+        return PricedDescentSettings(
             keep=self.values == "keep",
             ridge=self.ridge,
             centre=1.0,

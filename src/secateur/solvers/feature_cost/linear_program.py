@@ -13,8 +13,8 @@ from secateur.solvers.base import check_choices
 from secateur.solvers.feature_cost._base import FeatureSolver
 from secateur.solvers.feature_cost._column_generation import ColumnGeneration
 from secateur.solvers.feature_cost._decomposition import (
-    Answer,
-    Question,
+    DecomposedProblem,
+    DecomposedSolution,
     ask,
     cheapest,
     is_integral,
@@ -120,7 +120,9 @@ class LinearProgram(FeatureSolver):
         path = trace_points(problem, self._points(problem, question, engine), repr(self), ensemble=False)
         return _completed(path, question)
 
-    def _points(self, problem: Problem, question: Question, engine: "Simplex | ColumnGeneration") -> Iterator[Point]:
+    def _points(
+        self, problem: Problem, question: DecomposedProblem, engine: "Simplex | ColumnGeneration"
+    ) -> Iterator[Point]:
         """Yield what was found at each penalty."""
         penalties = np.zeros(1)
         if self.formulation != "ip0":
@@ -144,14 +146,14 @@ class LinearProgram(FeatureSolver):
 class Simplex:
     """A linear program on HiGHS, solved for one penalty after another from the basis of the one before."""
 
-    def __init__(self, question: Question, formulation: str) -> None:
+    def __init__(self, question: DecomposedProblem, formulation: str) -> None:
         self._question, self._program = question, PROGRAMS[formulation](question)
         self._above = ancestry(question.forest)
         self._highs = start_highs()
         program = self._program
         load(self._highs, program.errors, program.matrix, program.lower, program.upper)
 
-    def solve(self, penalty: float) -> Answer:
+    def solve(self, penalty: float) -> DecomposedSolution:
         """Return the pruning at an optimal vertex."""
         question, n_links = self._question, self._program.n_links
         x, duals = solve(self._highs, self._program.objective(penalty))
@@ -160,10 +162,10 @@ class Simplex:
         worth, _ = cheapest(question, share_out(question, penalty, wish))
         split = tidied(question, rounded(question, stays, penalty))
         iterations = max(int(self._highs.getInfo().simplex_iteration_count), 0)
-        return Answer(split, lower_bound(question, worth), is_integral(stays), iterations)
+        return DecomposedSolution(split, lower_bound(question, worth), is_integral(stays), iterations)
 
 
-def _completed(path: Path, question: Question) -> Path:
+def _completed(path: Path, question: DecomposedProblem) -> Path:
     """Return the path with `objective` and `gap`, and with what is known of the unpruned forest, at penalty 0."""
     table = dict(path.table)
     least = lower_bound(question, cheapest(question, np.zeros(len(question.item)))[0])

@@ -21,7 +21,7 @@ _ROUNDS = 8
 
 
 @dataclass(frozen=True, eq=False)
-class Trees:
+class TreeGram:
     """What the search knows of the trees; the objective of weights β is square − 2β'm + β'Gβ.
 
     Attributes
@@ -74,7 +74,7 @@ class Node:
 class Best:
     """The best subset offered so far; without an offer the empty one."""
 
-    def __init__(self, trees: Trees, budget: int) -> None:
+    def __init__(self, trees: TreeGram, budget: int) -> None:
         self.trees, self.budget = trees, budget
         self.chosen, self.objective = np.empty(0, np.intp), trees.square
 
@@ -92,20 +92,20 @@ class Best:
                 self.chosen, self.objective = chosen, objective
 
 
-def pose(gram: Floats, match: Floats, square: float, size: NDArray[np.int64]) -> Trees:
+def pose(gram: Floats, match: Floats, square: float, size: NDArray[np.int64]) -> TreeGram:
     """Return the question, its ridge put in."""
     ridge = max(_RIDGE * float(np.trace(gram)) / max(len(match), 1), 1e-300)
-    return Trees(gram + ridge * np.eye(len(match)), match, square, size, ridge, _PRECISION * square)
+    return TreeGram(gram + ridge * np.eye(len(match)), match, square, size, ridge, _PRECISION * square)
 
 
-def solve(trees: Trees, chosen: Places) -> tuple[float, Floats]:
+def solve(trees: TreeGram, chosen: Places) -> tuple[float, Floats]:
     """Return the objective of a subset and its weights."""
     match = trees.match[chosen]
     beta = np.asarray(np.linalg.solve(trees.gram[np.ix_(chosen, chosen)], match), np.float64)
     return trees.square - float(beta @ match), beta
 
 
-def search(trees: Trees, budget: int, starts: Iterable[Places], deadline: float) -> Found:
+def search(trees: TreeGram, budget: int, starts: Iterable[Places], deadline: float) -> Found:
     """Return the best subset found until the deadline (of `time.monotonic`), and what is proved about all others.
 
     Invariant: a subset that fits is in a node of `queue`, or its objective is at least `best.enough`.
@@ -126,7 +126,7 @@ def search(trees: Trees, budget: int, starts: Iterable[Places], deadline: float)
     return Found(best.chosen, max(best.objective, 0.0), max(bound, 0.0))
 
 
-def forward(trees: Trees, budget: int, power: float) -> Places:
+def forward(trees: TreeGram, budget: int, power: float) -> Places:
     """Return a subset by greedy forward selection: each time the tree that gains most per size to the `power`."""
     gram, match, left = trees.gram.copy(), trees.match.copy(), budget
     chosen: list[int] = []
@@ -144,7 +144,7 @@ def forward(trees: Trees, budget: int, power: float) -> Places:
     return np.array(chosen, np.intp)
 
 
-def _exchange(trees: Trees, best: Best, deadline: float) -> None:
+def _exchange(trees: TreeGram, best: Best, deadline: float) -> None:
     """Offer the best subset with one tree replaced by what then gains most, until no tree is worth replacing."""
     tried: set[int] = set()
     while len(tried) < len(best.chosen) and time.monotonic() < deadline:
@@ -158,7 +158,7 @@ def _exchange(trees: Trees, best: Best, deadline: float) -> None:
             tried = {tree for tree in tried if tree in best.chosen}
 
 
-def _branch(trees: Trees, node: Node, best: Best, deadline: float) -> list[Node]:
+def _branch(trees: TreeGram, node: Node, best: Best, deadline: float) -> list[Node]:
     """Offer what this node has to the best; return nodes with all of its subsets that may be better still."""
     left = best.budget - int(trees.size[node.inside].sum())
     fits = trees.size[node.open] <= left
@@ -181,7 +181,7 @@ def _branch(trees: Trees, node: Node, best: Best, deadline: float) -> list[Node]
     return [Node(bound, np.append(node.inside, tried), open_, share), Node(bound, node.inside, open_, share)]
 
 
-def _without(trees: Trees, inside: Places, others: Places) -> Trees:
+def _without(trees: TreeGram, inside: Places, others: Places) -> TreeGram:
     """Return the question that is left for other trees when those inside are in, with the best weights."""
     across = trees.gram[np.ix_(inside, others)]
     solved = np.linalg.solve(trees.gram[np.ix_(inside, inside)], np.column_stack([across, trees.match[inside]]))
@@ -194,7 +194,7 @@ def _without(trees: Trees, inside: Places, others: Places) -> Trees:
     )
 
 
-def _best_two(trees: Trees, left: int) -> Places:
+def _best_two(trees: TreeGram, left: int) -> Places:
     """Return the one or two trees, of at most `left` nodes, with the lowest objective."""
     original = np.diag(trees.gram)
     cross = np.outer(trees.match**2, original)
@@ -207,7 +207,7 @@ def _best_two(trees: Trees, left: int) -> Places:
     return np.unique(np.array(np.unravel_index(gain.argmax(), gain.shape)))
 
 
-def relax(trees: Trees, left: int, share: Floats, enough: float, deadline: float) -> tuple[float, Floats, Floats]:
+def relax(trees: TreeGram, left: int, share: Floats, enough: float, deadline: float) -> tuple[float, Floats, Floats]:
     """Return a lower bound for all subsets of at most `left` nodes, and the share and gain of each tree in it.
 
     Let D be a diagonal with G − D positive semidefinite. As β'(G − D)β ≥ 2β'(G − D)v − v'(G − D)v, a subset S lowers
@@ -238,7 +238,7 @@ def relax(trees: Trees, left: int, share: Floats, enough: float, deadline: float
     return best
 
 
-def _floor(trees: Trees) -> Floats:
+def _floor(trees: TreeGram) -> Floats:
     """Return a diagonal D, as large as is easily had, such that gram − D is positive semidefinite.
 
     It is a multiple of what each tree has that the others together do not.
