@@ -1,4 +1,8 @@
-"""The part of an ensemble that a descent looks at: all nodes, or those that can be worth keeping at a penalty."""
+"""Build the node arrays a block descent works on: all nodes, or only an active set of them.
+
+At a large penalty most nodes of a large tree cannot pay for themselves. A `Crown` holds the upper part of every tree
+that can, so that a sweep over the trees costs less.
+"""
 
 from dataclasses import dataclass
 
@@ -13,7 +17,24 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class ActiveNodes:
-    """The arrays of some nodes of every tree, as in `Additive` and in the forest."""
+    """Node arrays of some or all nodes of every tree, in the layout of `Additive` and `Forest`.
+
+    Attributes
+    ----------
+    leaves : (n_trees, n_rows)
+        The leaf each row reaches, counted from the root of the tree.
+    tree_start : (n_trees + 1,)
+        The first node of each tree.
+    right : (n_nodes,)
+        The right child, -1 at a leaf; the left child is the next node.
+    depth : (n_nodes,)
+    share : (n_nodes,)
+        Row weight at each node.
+    original : (n_nodes, width)
+        The contribution of each node as a leaf, minus that of its root.
+    as_leaf, as_split : (n_nodes,)
+        The price of a node as a leaf and as a split.
+    """
 
     leaves: NDArray[np.unsignedinteger]
     tree_start: NDArray[np.int64]
@@ -27,19 +48,23 @@ class ActiveNodes:
 
 @dataclass(frozen=True, eq=False)
 class Crown:
-    """Trees without some of their lower parts; a node that is not there says what the lowest one above it says.
+    """An active set of nodes: every tree without some of its lower subtrees.
+
+    A node outside the set predicts the same as its lowest ancestor inside it.
 
     Attributes
     ----------
-    arrays : Nodes
+    arrays : ActiveNodes
+        The node arrays of the set.
     penalty : float
-        For this one and larger ones the others are, in all likelihood, out of the question.
+        The smallest penalty the set was built for. At this and larger penalties the other nodes are unlikely to be
+        kept.
     marked : (n_nodes of the forest,) bool
-        Which nodes are there.
+        Whether a node is in the set.
     nodes : (n_nodes,)
-        Their numbers in the forest.
+        The forest's indices of the nodes in the set.
     lowest : (n_nodes of the forest,)
-        For every node of the forest the number here of the lowest one at or above it.
+        For every node of the forest, the index within the set of its lowest ancestor (or itself) in the set.
     """
 
     arrays: ActiveNodes
@@ -65,7 +90,10 @@ def all_nodes(ensemble: Additive, as_leaf: Floats, as_split: Floats) -> ActiveNo
 
 
 def crown_of(everything: ActiveNodes, ensemble: Additive, marked: NDArray[np.bool_], penalty: float) -> Crown:
-    """Return the trees of the marked nodes, which have their parents and siblings among them."""
+    """Return the active set of the marked nodes.
+
+    The parent and the sibling of every marked node must be marked, too.
+    """
     forest = ensemble.forest
     nodes = np.flatnonzero(marked)
     number = np.cumsum(marked, dtype=np.int32) - np.int32(1)
@@ -79,5 +107,5 @@ def crown_of(everything: ActiveNodes, ensemble: Additive, marked: NDArray[np.boo
     for tree, (start, first) in enumerate(zip(forest.root, tree_start[:-1], strict=True)):
         here = (lowest[start : forest.tree_start[tree + 1]] - first).astype(kind)
         np.take(here, ensemble.leaves[tree], out=leaves[tree])
-    arrays = (getattr(everything, name)[nodes] for name in ("depth", "share", "own", "as_leaf", "as_split"))
+    arrays = (getattr(everything, name)[nodes] for name in ("depth", "share", "original", "as_leaf", "as_split"))
     return Crown(ActiveNodes(leaves, tree_start, right, *arrays), penalty, marked, nodes, lowest)
