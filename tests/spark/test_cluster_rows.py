@@ -126,6 +126,11 @@ def test_sums_do_not_depend_on_the_partitions(spark, how):
         assert len(there.row_counts.parts) > answers.MOST_ANSWERS
 
 
+def test_weights_are_summed_over_all_batches_of_a_partition_before_any_other_pass(spark):
+    there = ClusterSample.of(frame(spark).coalesce(1), classifier(), WEIGHTED)
+    assert there.total_weight == pytest.approx(WEIGHT.sum(), rel=1e-14)
+
+
 def test_more_answers_than_the_driver_adds_up_are_added_in_groups(spark, monkeypatch):
     adapter = classifier()
     there = ClusterSample.of(frame(spark).repartition(5), adapter, FrameColumns("features", "label"))
