@@ -10,7 +10,8 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "secateur"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 RETIRED = {
-    *("pull", "chance", "loud", "Bill", "Judge", "Ruler", "Shop", "Bought", "Basket", "basket", "stand_in", "stand_ins"),
+    *("pull", "chance", "loud", "Bill", "Judge", "Ruler", "Shop", "Bought", "Basket", "basket", "stand_in"),
+    *("stand_ins", "with_replacements"),
     *("Evidence", "evidence", "Sample", "too_far", "distant", "asks_often", "Trial", "_Round", "_Tried", "settle"),
     *("settled_on", "aiming_at", "judges_ensemble", "takes_levels", "cannot_change", "no_prices", "no_sample"),
     *("by_size", "Post", "Parcel", "Said", "Memory"),

@@ -1,6 +1,6 @@
 """Prune trained decision trees and tree ensembles; get the same kind of model back, smaller.
 
-Everything is imported when first used, so that `import secateur` costs next to nothing.
+Submodules are imported on first use, so that `import secateur` is fast.
 """
 
 from importlib import import_module
@@ -42,7 +42,8 @@ _HOME = {
     "majority_vote": "secateur.editing",
     "subforest": "secateur.forest.subforest",
 }
-_MODULES = ("costs", "losses", "serving", "solvers", "spark", "training")  # spark is an extra: not in __all__
+# `spark` needs an optional dependency, so it is not in __all__.
+_MODULES = ("costs", "losses", "serving", "solvers", "spark", "training")
 
 __all__ = [
     "Batches",

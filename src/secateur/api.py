@@ -1,4 +1,4 @@
-"""The front door: prune(), prune_path() and as_forest()."""
+"""Provide the main functions: `prune`, `prune_path` and `as_forest`."""
 
 import warnings
 from collections.abc import Callable
@@ -33,9 +33,9 @@ _EVALUATED_POINTS = 256
 
 
 def as_forest(model: Any, *, trust: bool = False) -> Forest:
-    """Return any known model, or a model file, in neutral form; a Forest passes through.
+    """Convert a supported model or model file to a Forest; a Forest is returned unchanged.
 
-    Files that can run code when loaded (.pkl, .joblib) are opened only with `trust=True`.
+    Files that can execute code when loaded (.pkl, .joblib) are opened only with `trust=True`.
     """
     if isinstance(model, str | PathLike):
         from secateur.files.models import load_model
@@ -56,29 +56,29 @@ def prune_path(
     regrow: bool = False,
     progress: Progress | None = None,
 ) -> Path:
-    """Return the whole trade-off between loss and cost for a trained model.
+    """Compute the trade-off between loss and cost of a trained model, as a path of prunings.
 
     Parameters
     ----------
     model : fitted model or Forest
-    X, y : rows and targets by which nodes are judged
-        X is a matrix, also sparse or a memory map, a pandas, polars or Arrow table, or `Batches`; the same numbers
-        give the same path. `y` is not needed for models that learn without one (IsolationForest).
+    X, y : rows and targets on which the risk of the nodes is computed
+        X is a dense or sparse matrix, a memory map, a pandas, polars or Arrow table, or `Batches`; equal values give
+        the same path. `y` is not needed for unsupervised models (IsolationForest).
     solver : Solver, a name, or "auto"
-    cost : Cost or a name, default nodes
-    loss : Loss or a name, default what the model is usually judged by
+    cost : Cost or a name, default the number of nodes
+    loss : Loss or a name, default the loss of the solver or of the model
     sample_weight : (n_rows,), optional
     regrow : bool
-        With a cost of features: also train clones of the model on X with ever fewer features, prune them too, and put
-        all on one path. It takes a training run for each of up to ten clones.
+        With a feature cost: also train clones of the model on X with ever fewer features, prune them too, and put all
+        prunings on one path. This trains up to ten clones.
     progress : callable, optional
         Called as `progress(done, total, what)`.
 
     Returns
     -------
     Path
-        From the unpruned model to the most pruned. Call `evaluate` on other rows, then `select`. Solvers that go from
-        penalty to penalty, interrupted by Ctrl-C, warn and return what they have found so far.
+        From the unpruned model to the most pruned one. Call `evaluate` on validation rows, then `select`. After Ctrl-C,
+        solvers that iterate over penalties warn and return the points found so far.
 
     Examples
     --------
@@ -119,46 +119,53 @@ def prune(
     random_state: int | np.random.Generator = 0,
     progress: Progress | None = None,
 ) -> Any:
-    """Return a smaller copy of a trained model, of the same type; the model itself is not changed.
+    """Prune a trained model and return a smaller copy of the same type; the given model is not modified.
 
     Parameters
     ----------
     model : fitted model or Forest
-    X, y : rows and targets, best not the ones the model was trained on
+    X, y : rows and targets, preferably not those the model was trained on
     solver, cost, loss, sample_weight, regrow
-        As in `prune_path`; `regrow` may return a pruned clone of the model, trained on the rows given.
+        As in `prune_path`; with `regrow` the result may be a pruned clone of the model, trained on the given rows.
     validation : float, (n_rows,) bools, (X, y), (X, y, sample_weight), "oob", "refit", "cv", "auto" or None
-        The rows on which a point of the path is chosen: a share of the rows given, or those marked, other rows,
-        out-of-bag rows (given the training rows of bagged trees), a quarter held out from a clone that is refitted on
-        the rest, five-fold cross-validation (refits five clones), or None for the very rows the path is made on.
-        Solvers that fit trees to each other, as the default for ensembles does, hold out a share or a mask for
-        choosing only, and prune once more by all rows. "auto" is a share of 0.25; given the training rows it is "cv"
-        or, from 5000 rows on, "refit" if the solver fits trees to each other, and "oob" for bagged trees otherwise.
+        The rows on which a point of the path is selected.
+
+        * float: a random share of the given rows;
+        * mask: the marked rows;
+        * tuple: separate validation rows;
+        * "oob": out-of-bag rows (X must be the training rows of bagged trees);
+        * "refit": a quarter of the rows, held out from a clone that is refitted on the rest;
+        * "cv": five-fold cross-validation, which refits five clones;
+        * None: the rows the path is computed on.
+
+        "auto" is a share of 0.25. If X is the training set, "auto" is "cv" (from 5000 rows on "refit") for solvers that
+        fit trees jointly, and "oob" for bagged trees otherwise. Solvers that fit trees jointly, such as the default for
+        ensembles, use a share or a mask for selection only and then prune again on all rows.
     max_nodes, max_leaves, max_trees, max_depth, max_features, max_cost, max_bytes : optional
-        Limits the result must obey, the last on the size of the saved model. Of the points that do, the one with the
-        lowest loss is taken. A solver with several ridges, as the default for ensembles is one, uses up a number of
-        nodes or bytes where rows are held out, as what is best on few rows is often too small for all; the losses there
-        weigh the ridges, and it goes on with their mean.
+        Limits the result must satisfy; `max_bytes` limits the size of the saved model. Among the points within the
+        limits, the one with the lowest loss is selected. If rows are held out, a solver with several ridges, such as
+        the default for ensembles, exhausts a budget of nodes or bytes, because the optimal size on few rows is often
+        too small for all rows. It averages the ridges, weighted by their held-out losses, and uses that mean.
     max_loss_increase : float, optional
-        Take the cheapest point whose loss exceeds the unpruned model's by at most this share of it, with half a
-        standard error of the difference (a whole one where clones stand for the model) to spare: the luckiest of many
-        points would win otherwise. A model that has learned noise may be worse than a constant, and this then allows
-        the constant. Without any limit the cheapest point within one per cent of the *lowest* loss is taken, which is
-        never above the unpruned model's.
+        Select the cheapest point whose loss exceeds that of the unpruned model by at most this fraction of it. Half a
+        standard error of the difference (a whole one if clones are evaluated) is added to the measured increase, to
+        compensate for the selection bias of comparing many points. A model that has overfitted may be worse than a
+        constant, and the result may then be a constant. Without any limit, the cheapest point within one per cent of
+        the *lowest* loss is selected, which is never above that of the unpruned model.
     saved_as : str, optional
-        The suffix of the files whose size `max_bytes` limits, such as ".onnx"; default pickled, or for models of other
-        libraries as these save them.
+        Suffix of the files whose size `max_bytes` limits, such as ".onnx"; default a pickle, or the native file format
+        of libraries that have one.
     random_state : int or numpy Generator
-        For the split into rows to prune and rows to choose by.
+        Seed of the random split into rows for the path and validation rows.
     progress : callable, optional
         Called as `progress(done, total, what)`.
 
     Raises
     ------
     TypeError
-        If the model is of no known kind.
+        If the type of the model is not supported.
     ValueError
-        If model and data do not fit, or no pruning satisfies the limits.
+        If model and data do not match, or no pruning satisfies the limits.
 
     Examples
     --------
@@ -198,7 +205,7 @@ def prune(
 
 
 def prune_point(model: Any, X: Any, y: Any = None, *, max_loss_increase: float | None = None, **options: Any) -> Pruned:
-    """Do what `prune` does, but return the chosen `Pruned`: its `summary()` says what was gained and lost."""
+    """Prune like `prune`, but return the selected `Pruned`, whose `summary()` reports sizes and losses."""
     limits = {name: options.get(name) for name in LIMITS}
     return choose_point(evaluated_path(model, X, y, **options), max_loss_increase=max_loss_increase, **limits)
 
@@ -220,10 +227,11 @@ def evaluated_path(
     max_trees: int | None = None,
     **limits: float | None,
 ) -> Path:
-    """Return the path from which `prune` chooses: at most 256 points within the limits, with their losses."""
+    """Return the path from which `prune` selects: at most 256 points within the limits, with their losses."""
     adapter = adapt(model)
     if isinstance(solver, str) and isinstance(validation, str) and (solver, validation) == ("auto", "oob"):
-        solver = "weakest_link"  # single trees are to speak for a row
+        # Out-of-bag evaluation needs predictions of single trees, which jointly fitted trees do not have.
+        solver = "weakest_link"
     chosen = _solver_for(solver, adapter, cost)
     budget = _node_budget(adapter, limits.get("max_nodes"), limits.pop("max_bytes", None), saved_as)
     chosen = chosen.with_budget(max_nodes=budget, max_trees=max_trees, max_cost=limits.get("max_cost"))
@@ -251,7 +259,7 @@ def evaluated_path(
 
 
 def _settling(question: "_Question", budget: int | None) -> Callable[[list[Fold]], Make] | None:
-    """Return how to go on when several ridges were tried within a number of nodes; None if there are not several."""
+    """Return the function that averages the ridges after validation; None without a budget or several ridges."""
     solver = question.solver
     if budget is None or not isinstance(solver, BlockDescent) or not solver.several_ridges:
         return None
@@ -259,14 +267,17 @@ def _settling(question: "_Question", budget: int | None) -> Callable[[list[Fold]
 
 
 def _source(X: Any, y: Any, sample_weight: Any) -> RowProvider:
-    """Return the rows given: a source as it is, all else as rows in memory."""
+    """Return X if it is a RowProvider, otherwise wrap the arrays as rows in memory."""
     return X if isinstance(X, RowProvider) else Rows(X, y, sample_weight)
 
 
 def _node_budget(
     adapter: Adapter, max_nodes: float | None, max_bytes: float | None, saved_as: str | None
 ) -> int | None:
-    """Return how many nodes to aim at, if there is a limit on nodes or bytes."""
+    """Return the node budget implied by the limits on nodes and bytes, None without such a limit.
+
+    Bytes are converted to nodes by the mean file size per node of the unpruned model.
+    """
     budgets = [max_nodes] if max_nodes is not None else []
     if max_bytes is not None:
         from secateur.files.models import file_size
@@ -277,7 +288,7 @@ def _node_budget(
 
 
 def _solver_for(choice: Solver | str, adapter: Adapter, cost: Cost | str | None) -> Solver:
-    """Return the solver meant, by name or by what suits the model."""
+    """Return the solver given as an object or by name, or the default solver of the model."""
     if isinstance(choice, str) and choice == "auto":
         return automatic(
             adapter.forest, _from_table(cost, COSTS, "cost"), new_values=adapter.why_immutable("value") is None
@@ -288,7 +299,10 @@ def _solver_for(choice: Solver | str, adapter: Adapter, cost: Cost | str | None)
 
 @dataclass(frozen=True, eq=False)
 class _Question:
-    """What is asked of a solver, whatever the model and the rows; with rows to train on, of clones, too."""
+    """Hold the settings of a path computation, independent of model and rows.
+
+    If `to_train_on` is given, clones are trained on these rows and pruned too.
+    """
 
     solver: Solver
     cost: Cost | str | None
@@ -297,7 +311,7 @@ class _Question:
     to_train_on: RowProvider | None
 
     def ask(self, adapter: Adapter, row_source: RowSource) -> Path:
-        """Return the path of a model by some rows; of the rows to train on, clones see those that are among these."""
+        """Return the path of a model on some rows; clones are trained on the subset of `to_train_on` in these rows."""
         rows = self.to_train_on
         if rows is None:
             return self._path(adapter, row_source)
@@ -354,14 +368,14 @@ class _Question:
 
 
 def _loss_for(choice: Loss | str | None, solver: Solver, adapter: Adapter) -> Loss:
-    """Return the loss meant; where none is, the solver's own or the one the model was trained for."""
+    """Return the given loss, or the default of the solver, of the model's training objective or of the model type."""
     if choice is None:
         choice = solver.default_loss(adapter.forest) or adapter.objective or default_loss(adapter.forest)
     return loss_named(choice) if isinstance(choice, str) else choice
 
 
 def _from_table(choice: Any, table: dict[str, Any], what: str) -> Any:
-    """Return the object meant by a name; anything but a name passes through."""
+    """Return the object registered under a name; anything but a string is returned unchanged."""
     if not isinstance(choice, str):
         return choice
     if choice not in table:

@@ -1,21 +1,21 @@
-"""What secateur warns of, as classes, so that each can be silenced or turned into an error."""
+"""Define the warning categories of secateur, so that each can be filtered separately."""
 
 
 class TrainingRowsWarning(UserWarning):
-    """The rows passed look like the rows the model was trained on."""
+    """Warn that the given rows look like the model's training rows."""
 
 
 class NothingPrunedWarning(UserWarning):
-    """The model came back as it was."""
+    """Warn that nothing was pruned and the model is returned unchanged."""
 
 
 class EverythingPrunedWarning(UserWarning):
-    """Nothing is left of the trees but their roots."""
+    """Warn that every tree was pruned to its root."""
 
 
 class NoisyChoiceWarning(UserWarning):
-    """The rows that chose cannot tell a difference as small as the one allowed."""
+    """Warn that the standard error on the validation rows exceeds the allowed loss increase."""
 
 
 class InterruptedWarning(UserWarning):
-    """Ctrl-C was pressed, and the path ends early."""
+    """Warn that Ctrl-C was pressed and the result is incomplete."""

@@ -1,9 +1,10 @@
-"""Train and prune in one fit: scikit-learn estimators around evaluated_path and select.
+"""Train and prune in one `fit`: scikit-learn estimators built on `evaluated_path` and `Path.select`.
 
-Three quarters of the rows train the estimator and make the path; the quarter held out judges it. Over single trees,
-bagged and boosted ensembles on five data sets, a path made on the training rows was both smaller and better on
-further rows than one made on the held-out rows: those are few, and then judge the prunings they have made themselves.
-For an estimator fitted before, whose training rows are not there, one set of rows does both; parting it did worse.
+Three quarters of the rows train the estimator and compute the path; the held-out quarter evaluates it. In experiments
+with single trees, bagged and boosted ensembles on five data sets, paths computed on the training rows gave smaller and
+more accurate models on test rows than paths computed on the held-out rows. The latter are few, and they would evaluate
+prunings fitted to themselves. For a prefit estimator, whose training rows are unavailable, one set of rows serves both
+purposes; splitting it was worse.
 """
 
 from typing import Any, ClassVar, Self
@@ -29,7 +30,7 @@ __all__ = ["PrunedClassifier", "PrunedRegressor"]
 
 
 class _PrunedEstimator(MetaEstimatorMixin, BaseEstimator):
-    """What the classifier and the regressor share: everything but the task."""
+    """Implement training, pruning and selection for classifiers and regressors."""
 
     _default: ClassVar[type]
     path_: Path
@@ -72,13 +73,13 @@ class _PrunedEstimator(MetaEstimatorMixin, BaseEstimator):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Train the estimator on some of the rows, unless it is fitted already, and prune it.
+        """Train the estimator on a part of the rows, unless it is already fitted, and prune it.
 
         Parameters
         ----------
-        X, y : rows and targets, as the estimator takes them
+        X, y : rows and targets, in any form the estimator accepts
         sample_weight : (n_rows,), optional
-            Used for training, for the path and for the choice. A row of weight 0 is as if it were not there.
+            Used for training, for the path and for selection. Rows of weight 0 are dropped.
         """
         X, y = validate_data(self, X, y, skip_check_array=True)
         model = self._check_estimator()
@@ -94,7 +95,7 @@ class _PrunedEstimator(MetaEstimatorMixin, BaseEstimator):
         return self
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Return what the pruned estimator predicts."""
+        """Return the predictions of the pruned estimator."""
         check_is_fitted(self)
         prediction: NDArray[Any] = self.estimator_.predict(X)
         return prediction
@@ -109,7 +110,7 @@ class _PrunedEstimator(MetaEstimatorMixin, BaseEstimator):
         return self._default() if self.estimator is None else self.estimator
 
     def _check_estimator(self) -> Any:
-        """Return the estimator if it does what this class is for."""
+        """Return the estimator; raise ValueError if it is not a classifier or regressor as this class requires."""
         model = self._estimator()
         if get_tags(model).estimator_type != get_tags(self).estimator_type:
             raise ValueError(
@@ -119,8 +120,8 @@ class _PrunedEstimator(MetaEstimatorMixin, BaseEstimator):
         return model
 
     def _path(self, model: Any, rows: Rows, others: Rows | None) -> Path:
-        """Return the path made on some rows and judged on others, or on the same if there are none."""
-        # The model refuses rows it cannot take, with infinite values say; a path would just route them.
+        """Return the path computed on `rows` and evaluated on `others`, or on the same rows if `others` is None."""
+        # The model's own validation rejects invalid rows, for example infinite values, which routing would accept.
         model.predict((others or rows).X)
         return evaluated_path(
             model,
@@ -139,32 +140,32 @@ class _PrunedEstimator(MetaEstimatorMixin, BaseEstimator):
 
 
 class PrunedClassifier(ClassifierMixin, _PrunedEstimator):
-    """A tree classifier that is trained and pruned by `fit`.
+    """Train and prune a tree classifier in `fit`.
 
     Parameters
     ----------
     estimator : classifier, default DecisionTreeClassifier()
-        Any tree model secateur knows. It is cloned; where it has no seed, it gets one from `random_state`.
+        Any supported tree model. It is cloned; a missing seed is drawn from `random_state`.
     prefit : bool
-        The estimator is fitted already: nothing is trained, and all rows given to `fit`, which should be rows it has
-        not seen, make the path and judge it. `clone` would unfit it; inside GridSearchCV and the like pass
-        `FrozenEstimator(estimator)`, which is taken as fitted with or without `prefit`.
+        Whether the estimator is already fitted. Then nothing is trained, and all rows given to `fit`, which should not
+        be its training rows, compute and evaluate the path. `clone` would discard the fit, so in GridSearchCV and
+        similar tools pass `FrozenEstimator(estimator)`, which counts as fitted with or without `prefit`.
     solver, cost, loss
-        As in `prune_path`. A solver that must not see the rows a tree was grown on, such as reduced_error, needs
+        As in `prune_path`. A solver that needs rows the model was not trained on, such as reduced_error, requires
         `prefit`.
     validation : float
-        The share of rows held out of training to choose the pruning by, spread evenly over the classes.
+        Fraction of the rows held out of training to select the pruning, stratified by class.
     max_nodes, max_leaves, max_trees, max_depth, max_features, max_cost, max_bytes, max_loss_increase, rule
         As in `Path.select`; if all are None, `rule="one_percent"`.
     random_state : int, RandomState or None
-        For the rows held out, and for the estimator.
+        Seed of the held-out split and of the estimator.
 
     Attributes
     ----------
-    estimator_ : the pruned model, of the estimator's own type
-        To ship the model save this one, since `path_` holds the unpruned model too.
+    estimator_ : the pruned model, of the estimator's type
+        Save this object to deploy the model; `path_` also holds the unpruned model.
     path_ : Path
-        The points within the limits, evaluated on the held-out rows. Taking another of them needs no new `fit`.
+        The points within the limits, evaluated on the held-out rows. Selecting another point needs no new `fit`.
     classes_ : (n_classes,) array
     n_features_in_ : int
     feature_names_in_ : (n_features,) array, if X had column names
@@ -183,17 +184,17 @@ class PrunedClassifier(ClassifierMixin, _PrunedEstimator):
 
     @property
     def classes_(self) -> Any:
-        """The labels, in the order of the columns of `predict_proba`."""
+        """Class labels, in the order of the columns of `predict_proba`."""
         return self.estimator_.classes_
 
     def predict_proba(self, X: Any) -> Any:
-        """Return the pruned estimator's probabilities, (n_rows, n_classes)."""
+        """Return the class probabilities of the pruned estimator, (n_rows, n_classes)."""
         check_is_fitted(self)
         return self.estimator_.predict_proba(X)
 
 
 class PrunedRegressor(RegressorMixin, _PrunedEstimator):
-    """A tree regressor that is trained and pruned by `fit`.
+    """Train and prune a tree regressor in `fit`.
 
     Parameters and attributes (`estimator_`, `path_`, `n_features_in_`, `feature_names_in_`) are those of
     PrunedClassifier; the default estimator is DecisionTreeRegressor(), and there are no classes.
@@ -211,7 +212,7 @@ class PrunedRegressor(RegressorMixin, _PrunedEstimator):
 
 
 def _read_rows(X: Any, y: Any, sample_weight: Any) -> Rows:
-    """Return the rows that count, in a form that can be split."""
+    """Return the rows of nonzero weight, in a form that can be indexed."""
     rows = Rows(*indexable(X, y, sample_weight))
     if sample_weight is None:
         return rows
@@ -222,24 +223,27 @@ def _read_rows(X: Any, y: Any, sample_weight: Any) -> Rows:
 
 
 def _split(rows: Rows, share: float, stratify: bool, rng: np.random.RandomState) -> tuple[Rows, Rows]:
-    """Return the rows to train on and the rows to judge by; neither has a row of the other."""
+    """Split the rows into disjoint training and validation rows."""
     if not isinstance(share, float) or not 0 < share < 1:
         raise ValueError(f"validation={share!r} is no share of the rows. Use a number between 0 and 1.")
     y = np.asarray(rows.y)
     codes = np.zeros(len(y), np.intp)
     if stratify:
         check_classification_targets(y)
-        if y.size == len(y):  # several targets have no classes to spread over
+        # Only a single target is stratified.
+        if y.size == len(y):
             codes = np.unique(y, return_inverse=True)[1].ravel()
     held_out = _hold_out(codes, share, rng)
     return rows.take(np.flatnonzero(~held_out)), rows.take(np.flatnonzero(held_out))
 
 
 def _hold_out(codes: NDArray[np.intp], share: float, rng: np.random.RandomState) -> NDArray[np.bool_]:
-    """Return which rows are held out, (n_rows,), as evenly over the classes as can be.
+    """Return the mask of held-out rows, (n_rows,), stratified by class as far as possible.
 
-    One row of every class stays in training, because a class the estimator has never seen cannot be judged.
+    At least one row of every class stays in the training set, because the estimator cannot predict a class it has not
+    seen.
     """
+    # `free` is a random permutation without the first row of each class.
     order = rng.permutation(len(codes))
     free = np.delete(order, np.unique(codes[order], return_index=True)[1])
     if not len(free):
@@ -247,6 +251,7 @@ def _hold_out(codes: NDArray[np.intp], share: float, rng: np.random.RandomState)
             f"n_samples={len(codes)}, and training takes one row of each class, which leaves none to choose a pruning "
             "by. Pass more rows, or train the estimator first and use prefit=True."
         )
+    # Systematic sampling: sort by class and take rows at even distances.
     free = free[np.argsort(codes[free], kind="stable")]
     n_held_out = min(max(round(share * len(codes)), 1), len(free))
     held_out = np.zeros(len(codes), bool)
@@ -255,7 +260,7 @@ def _hold_out(codes: NDArray[np.intp], share: float, rng: np.random.RandomState)
 
 
 def _train(estimator: Any, rows: Rows, rng: np.random.RandomState) -> Any:
-    """Return a fitted clone, seeded where the estimator leaves its seed open."""
+    """Return a fitted clone of the estimator; seeds that are None are drawn from `rng`."""
     model = clone(estimator)
     parameters = sorted(model.get_params().items(), key=lambda item: item[0])
     unseeded = [name for name, value in parameters if name.split("__")[-1] == "random_state" and value is None]

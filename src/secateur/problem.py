@@ -1,4 +1,4 @@
-"""The question a solver is asked: this forest, these rows, wherever they are, this loss, this cost."""
+"""Define the pruning problem passed to a solver: a forest, rows (local or remote), a loss and a cost."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -20,18 +20,18 @@ from secateur.losses import Loss
 
 Floats = NDArray[np.float64]
 Progress = Callable[[int, int, str], None]
-"""Called as `progress(done, total, what)` during long work."""
+"""Progress callback: `progress(done, total, what)`."""
 
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """Everything a solver may look at.
+    """Hold the input of a solver: the forest, the rows, the loss and the cost.
 
     Attributes
     ----------
     forest : Forest
     row_source : RowSource
-        The rows; most methods ask for nothing but sums over them, which is possible wherever they are.
+        The rows, local or remote. Most methods need only sums over them, which remote rows provide as well.
     loss : Loss
     cost : Cost
     progress : callable, optional
@@ -52,35 +52,35 @@ class Problem:
 
     @property
     def why_no_rows(self) -> str | None:
-        """Why rows cannot be looked at one by one, None if they can."""
+        """Reason why single rows are unavailable, None if they are available."""
         return self.row_source.why_not_local
 
     @cached_property
     def sample(self) -> LocalRows:
-        """The rows themselves, brought here if they were elsewhere; ask for `why_no_rows` first."""
+        """The rows in local memory, collected if they are remote. Check `why_no_rows` first."""
         return self.row_source.collect()
 
     @property
     def total_weight(self) -> float:
-        """What the weights of all rows add up to."""
+        """Total weight of all rows."""
         return self.row_source.total_weight
 
     def pruned(self, decision: Decision) -> "Problem":
-        """Return the same question about the pruned forest, with the rows sent through it."""
+        """Return the problem for the pruned forest, with the rows routed through it."""
         if self.sample.rows is None:
             raise ValueError("Only the leaves of the rows are known. Pass the rows too to send them other ways.")
         forest = subforest(self.forest, decision)
         return replace(self, forest=forest, row_source=replace(self.sample, leaves=route(forest, self.sample.rows)))
 
     def watch(self, what: str, run: int = 0, n_runs: int = 1) -> Callable[[int, int], None] | None:
-        """Return what to call as `tell(done, total)` in the course of one of several runs; None if nobody listens."""
+        """Return a callback `tell(done, total)` for one of several runs; None without a progress callback."""
         progress = self.progress
         if progress is None:
             return None
         return lambda done, total: progress(run * total + done, n_runs * total, what)
 
     def weighted(self, weight: Floats) -> "Problem":
-        """Return the same question with other row weights, (n_rows,)."""
+        """Return the problem with other row weights, (n_rows,)."""
         return replace(self, row_source=replace(self.sample, weight=weight))
 
     @cached_property
@@ -95,15 +95,17 @@ class Problem:
     def weight(self) -> Floats:
         """Row weight that reaches each node, (n_nodes,)."""
         if self.forest.trees_predict_target:
-            return self.stats.weight  # needed for the risk anyway, and one pass over the rows is cheaper than two
+            # The risk needs `stats` anyway, and one pass over the rows is cheaper than two.
+            return self.stats.weight
         return self.row_source.total(self.forest, weight_at_nodes)
 
     @cached_property
     def risk(self) -> Floats:
-        """What each node adds to its tree's mean loss when it is a leaf, (n_nodes,).
+        """Contribution of each node to its tree's mean loss if the node is a leaf, (n_nodes,).
 
-        Where a tree predicts only a share of the target, its loss is the squared distance from what the whole tree
-        says: for boosting with squared error that differs by a constant from the loss on the residuals.
+        If a tree predicts only a contribution to the target (boosting), its loss is the squared distance from the
+        output of the unpruned tree. For boosting with squared error it differs from the loss on the residuals by a
+        constant.
         """
         if self.forest.trees_predict_target:
             total = self.loss.nodes(self.forest, self.stats)
@@ -113,7 +115,7 @@ class Problem:
 
     @property
     def why_no_node_prices(self) -> str | None:
-        """Why single nodes have no price, None if they have one."""
+        """Reason why the cost is not a sum of node prices, None if it is."""
         if isinstance(self.cost, AdditiveCost):
             return None
         return (
@@ -122,14 +124,14 @@ class Problem:
 
     @cached_property
     def prices(self) -> tuple[Floats, Floats]:
-        """What each node costs as a leaf and what it costs as a split, both (n_nodes,); only of additive costs."""
+        """Cost of each node as a leaf and as a split, both (n_nodes,); for additive costs only."""
         if not isinstance(self.cost, AdditiveCost):
             raise TypeError(f"The cost {self.cost.name} is shared between nodes; ask for `why_no_node_prices` first.")
         return self.cost.prices(self.forest, self.weight / self.total_weight)
 
     @cached_property
     def price_table(self) -> PriceTable:
-        """What can be bought for a row, and for how much; only of shared costs."""
+        """Resources a row may require and their prices; for shared costs only."""
         if not isinstance(self.cost, SharedCost):
             raise TypeError(f"The cost {self.cost.name} is paid node by node; nothing is bought for rows.")
         return self.cost.price_table(self.forest, self.sample)
@@ -137,17 +139,18 @@ class Problem:
     def costs(self, masks: Masks) -> Floats:
         """Return the cost of every point, (n_points,)."""
         if isinstance(self.cost, AdditiveCost):
-            return masks.totals(self.forest, *self.prices)  # from sums that are there anyway
+            # The prices reuse cached node sums, so no further pass over the rows is needed.
+            return masks.totals(self.forest, *self.prices)
         return self.cost.totals(self.forest, self.row_source, masks)
 
     @cached_property
     def unpruned_cost(self) -> float:
-        """What the forest costs as it is."""
+        """Cost of the unpruned forest."""
         return float(self.costs(NestedMasks(np.ones(self.forest.n_nodes, np.int32), 1))[0])
 
 
 def _check_size(forest: Forest) -> None:
-    """Raise ValueError if squares of what the trees say, and squares of those, would not be numbers any more."""
+    """Raise ValueError if the fourth power of the largest node value or base would overflow or underflow."""
     said = np.maximum(forest.value.max(axis=1, initial=0.0), -forest.value.min(axis=1, initial=0.0))
     said *= np.repeat(np.abs(forest.tree_weight), np.diff(forest.tree_start))
     largest = np.append(said, np.abs(forest.base)).max(initial=0.0)
@@ -168,5 +171,5 @@ def _value_stats(forest: Forest, sample: LocalRows, shift: Floats | None) -> Nod
 
 
 def _said_by_roots(forest: Forest) -> Floats:
-    """Return what the roots say on average, which is about the mean of the target and known before any row is seen."""
+    """Return the mean value of the roots, which approximates the target mean and needs no pass over the rows."""
     return forest.value[forest.root].mean(axis=0) if forest.trees_predict_target else np.zeros(forest.n_outputs)

@@ -1,1 +1,1 @@
-"""Helpers that know nothing of trees: registries of names, printable text, BLAS threads."""
+"""Provide helpers that are independent of trees: name registries, printable text, BLAS threads."""

@@ -1,7 +1,7 @@
-"""One thread for BLAS, so that what it adds up is the same bit for bit on every number of cores.
+"""Limit BLAS to one thread, so that results are bitwise identical for any number of cores.
 
-BLAS cuts sums into parts by the number of its threads. That number is mostly one for the whole process, so the first
-thread that asks for the limit puts it on, and the last takes it off.
+BLAS splits sums by the number of its threads. In most BLAS libraries this number applies to the whole process, so the
+first thread that enters the context sets the limit and the last one to leave restores it.
 """
 
 import os
@@ -13,14 +13,15 @@ from threadpoolctl import ThreadpoolController
 
 
 class _OneThread:
-    """What `with one_blas_thread:` does; threads may be inside at the same time, and inside several times.
+    """Context manager `with one_blas_thread:`; several threads may be inside at once, and it may be nested.
 
-    Interrupted on the way in it may leave BLAS with one thread, never with more while somebody is inside.
+    If it is interrupted on entry, BLAS may stay limited to one thread; it never has more while a thread is inside.
     """
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self._n_inside = 0  # threads
+        # Number of threads inside the context.
+        self._n_inside = 0
         self._before: list[int] = []
         self._mine = threading.local()
 
@@ -57,12 +58,12 @@ class _OneThread:
 
 
 def _counts_by_thread(library: Any) -> bool:
-    """Return whether each thread of the process has a limit of its own, as in OpenBLAS made with OpenMP."""
+    """Return whether the limit is per thread, as in OpenBLAS built with OpenMP."""
     return library.internal_api == "openblas" and library.threading_layer == "openmp"
 
 
 def _set(library: Any, n_threads: int) -> None:
-    """Set the number of threads; threadpoolctl 3.8 lets one thread do so, until that is done with it."""
+    """Set the number of threads; threadpoolctl 3.8 allows only the controlling thread, so clear that first."""
     clear = getattr(library, "clear_controlling_thread", lambda force: None)
     clear(force=True)
     library.set_num_threads(n_threads)
@@ -72,7 +73,7 @@ def _set(library: Any, n_threads: int) -> None:
 one_blas_thread = _OneThread()
 
 if hasattr(os, "register_at_fork"):
-    # A fork has none of the threads that could let go of the lock, so none of them may hold it then.
+    # A forked child lacks the other threads, so none of them may hold the lock at the time of the fork.
     os.register_at_fork(
         before=one_blas_thread.lock.acquire,
         after_in_parent=one_blas_thread.lock.release,

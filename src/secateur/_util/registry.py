@@ -1,4 +1,4 @@
-"""Things that have names, some with a number behind a colon, as in "quantile:0.9"."""
+"""Look up objects by name, with an optional number after a colon, as in "quantile:0.9"."""
 
 from collections.abc import Callable, Mapping
 from typing import TypeVar
@@ -7,12 +7,12 @@ Thing = TypeVar("Thing")
 
 
 def named(text: str, table: Mapping[str, Callable[..., Thing]], what: str) -> Thing:
-    """Return what the entry of a table makes, from the number if there is one.
+    """Construct the object with a name in `table`, with the number as its argument if there is one.
 
     Raises
     ------
     ValueError
-        If the name is unknown, or has no place for a number.
+        If the name is unknown or does not take a number.
     """
     name, _, number = text.partition(":")
     try:

@@ -1,17 +1,18 @@
-"""Names from models and files as text that is safe to show: in messages, on a terminal, in pictures.
+"""Sanitise names from models and files for messages, terminals and figures.
 
-A name may hold anything: escape sequences that take over a terminal, marks that turn the direction of what follows,
-ten thousand letters.
+A name may contain terminal escape sequences or bidirectional control characters, and may be arbitrarily long.
 """
 
 from collections.abc import Sequence
 
-_HARMLESS = "\u200c\u200d\u00a0"  # joiners, which some scripts need, and the space that does not break
-_QUOTED, _SHOWN = 60, 200  # letters of a name in a message, and on a page
+# Zero-width joiners, which some scripts need, and the no-break space.
+_HARMLESS = "\u200c\u200d\u00a0"
+# Maximum number of characters of a name in a message, and in a report or figure.
+_QUOTED, _SHOWN = 60, 200
 
 
 def printable(text: str, keep: str = "") -> str:
-    """Return a text with every character that is not to be seen, but those in `keep`, written as Python writes it."""
+    """Return text in which non-printable characters, except those in `keep`, are Python escape sequences."""
     if text.isprintable():
         return text
     shown = keep + _HARMLESS
@@ -19,16 +20,16 @@ def printable(text: str, keep: str = "") -> str:
 
 
 def shortened(name: str, letters: int) -> str:
-    """Return a name of at most so many letters."""
+    """Truncate a name to at most `letters` characters."""
     return name if len(name) <= letters else f"{name[: letters - 1]}…"
 
 
 def fit_to_show(name: str) -> str:
-    """Return a name as pages and pictures show it: printable, and its beginning if it is very long."""
+    """Return a name as shown in reports and figures: printable, and truncated if it is very long."""
     return shortened(printable(name), _SHOWN)
 
 
 def quoted(names: Sequence[str]) -> str:
-    """Return names in quotes, at most ten of them, and of each its beginning."""
+    """Return at most ten names in quotes, each truncated."""
     more = f" and {len(names) - 10} more" if len(names) > 10 else ""
     return ", ".join(repr(shortened(name, _QUOTED)) for name in names[:10]) + more

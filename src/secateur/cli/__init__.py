@@ -1,6 +1,6 @@
-"""The command line: one command per verb, the saved path being what is passed between them.
+"""Provide the command line interface: one command per verb; a saved path is passed between commands.
 
-Nothing heavy is imported before a command runs, so that `secateur --help` answers at once.
+Heavy imports are deferred until a command runs, so that `secateur --help` is fast.
 """
 
 from secateur.cli import commands

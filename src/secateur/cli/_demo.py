@@ -1,4 +1,4 @@
-"""The main job on data that ships with scikit-learn: train, prune, and measure on rows nobody has seen."""
+"""Run the demo: train a forest on a scikit-learn data set, prune it, and evaluate it on a test set."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ small.predict(X_test)"""
 
 @dataclass(frozen=True)
 class _Parts:
-    """Rows for training, for pruning, and for the test."""
+    """Training, pruning and test sets."""
 
     X_train: Any
     X_prune: Any
@@ -32,7 +32,7 @@ class _Parts:
 
 
 def run_demo(folder: Path, *, force: bool) -> dict[str, Any]:
-    """Train a forest, prune it, write model and report, and return what that did as plain values."""
+    """Train a forest, prune it, write the model and a report, and return the results as plain values."""
     with progress_bar("training a random forest") as progress:
         from secateur.api import evaluated_path
         from secateur.files.atomic import check_free
@@ -80,7 +80,7 @@ def _train(parts: _Parts) -> Any:
 
 
 def _test(parts: _Parts, model: Any, small: Any) -> dict[str, Any]:
-    """Return what both models do on the test rows."""
+    """Return the test accuracy of both models, and the share of predictions that differ."""
     said = [m.predict(parts.X_test) for m in (model, small)]
     before, after = (float((answers == parts.y_test).mean()) for answers in said)
     return {
@@ -91,7 +91,7 @@ def _test(parts: _Parts, model: Any, small: Any) -> dict[str, Any]:
 
 
 def print_demo(facts: Mapping[str, Any]) -> None:
-    """Print what `run_demo` says: before and after, with the accuracy on the test rows."""
+    """Print the results of `run_demo`: sizes before and after pruning, and the test accuracy."""
     test, rows = facts["test"], facts["test"]["rows"]
     table = before_after(facts)
     table.add_row("test accuracy", *(f"{share:.1%}" for share in test["accuracy"].values()))

@@ -1,4 +1,4 @@
-"""How a command runs: what it says when it fails or is interrupted, and with which code it exits."""
+"""Run commands: convert errors, warnings and signals to messages on stderr and exit codes."""
 
 import functools
 import os
@@ -26,11 +26,11 @@ _TYPERS_OWN = (typer.Exit, typer.Abort, typer.BadParameter)
 
 
 class Terminated(SystemExit):
-    """SIGTERM came: whatever is open is left as by an error, so that no half-written file stays."""
+    """Raised on SIGTERM, so that open resources are cleaned up and no partially written file remains."""
 
 
 def end_when_told() -> None:
-    """Let SIGTERM end the program as an error does."""
+    """Install a SIGTERM handler that raises `Terminated`."""
 
     def terminate(*_: Any) -> NoReturn:
         raise Terminated(TERMINATED)
@@ -39,7 +39,10 @@ def end_when_told() -> None:
 
 
 def leave_when_interrupted() -> None:
-    """Let Ctrl-C end the program at once until a command runs: nothing is lost, and no import can swallow it."""
+    """Make Ctrl-C exit immediately until a command runs.
+
+    Nothing has been computed by then, and an import in progress cannot swallow the interruption.
+    """
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _leave)
 
@@ -50,9 +53,9 @@ def _leave(*_: Any) -> NoReturn:
 
 
 def runs(command: Command) -> Command:
-    """Return the command with errors, warnings and interruptions told in plain sentences, and exit codes.
+    """Wrap a command: report errors, warnings and interruptions as plain sentences, and set the exit code.
 
-    It must have the options `debug`, which shows tracebacks, and `quiet`.
+    The command must have the options `quiet` and `debug`; the latter shows tracebacks.
     """
 
     @functools.wraps(command)
@@ -70,7 +73,7 @@ def runs(command: Command) -> Command:
 
 
 def _attempt(work: Callable[[], None], run: Run, debug: bool) -> int:
-    """Do the work and return the exit code."""
+    """Call `work` and return the exit code."""
     try:
         work()
     except _TYPERS_OWN:
@@ -101,8 +104,9 @@ def _interrupted(run: Run) -> int:
 
 
 def _comes_of_interruption(error: BaseException | None) -> bool:
-    """Return whether Ctrl-C is behind an error: Python makes a RuntimeError of one in the midst of an import."""
-    seen: set[int] = set()  # an error may be called its own cause
+    """Return whether an error was caused by Ctrl-C; during an import Python may wrap it in a RuntimeError."""
+    # The chain of causes may contain a cycle.
+    seen: set[int] = set()
     while error is not None and id(error) not in seen:
         if isinstance(error, KeyboardInterrupt):
             return True
@@ -112,7 +116,7 @@ def _comes_of_interruption(error: BaseException | None) -> bool:
 
 
 def _tell(error: Exception, run: Run) -> int:
-    """Say what went wrong and return the exit code."""
+    """Print the message of an error and return the exit code."""
     text = str(error) or type(error).__name__
     if isinstance(error, OSError) and error.strerror:
         text = _in_words(error, run)
@@ -133,7 +137,7 @@ def _tell(error: Exception, run: Run) -> int:
 
 
 def _in_words(error: OSError, run: Run) -> str:
-    """Return what a system's error means; those of our own say it themselves."""
+    """Return an explanation of an operating system error; secateur's own messages are returned unchanged."""
     said = str(error.strerror)
     if error.filename is not None:
         return f"{error.filename} cannot be used: {said.lower()}. Check the name and the permissions."
@@ -149,9 +153,9 @@ def _what_is_left(run: Run) -> str:
 
 
 def _show_warning(run: Run, message: Warning | str, category: type[Warning], *place: Any, **rest: Any) -> None:
-    """Stand in for `warnings.showwarning`: the sentence without the place in the code.
+    """Replace `warnings.showwarning`: print the message once, without the code location.
 
-    Work that was interrupted goes on with what there is; interrupted once more, it ends.
+    After a first interruption the command continues with the partial result; a second one raises KeyboardInterrupt.
     """
     if issubclass(category, InterruptedWarning):
         if run.interrupted:
@@ -164,7 +168,11 @@ def _show_warning(run: Run, message: Warning | str, category: type[Warning], *pl
 
 
 def forget_stdout() -> int:
-    """Let nothing more be written to a pipe nobody reads, not even at the end of the program, and return its code."""
-    with suppress(OSError, ValueError):  # where no file is behind it
+    """Redirect stdout to the null device after a broken pipe, and return the exit code.
+
+    Without this, the flush at the end of the program would fail again.
+    """
+    # stdout may have no file descriptor.
+    with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return BROKEN_PIPE

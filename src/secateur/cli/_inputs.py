@@ -1,4 +1,4 @@
-"""From the files named on the command line to what the API wants."""
+"""Read models, data, prices and paths from the files named on the command line, and convert them for the API."""
 
 import hashlib
 import warnings
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ModelColumns:
-    """What the columns of a data file mean to a model.
+    """Roles of the columns of a data file for a model.
 
     Attributes
     ----------
     model : fitted model
     target : str or None
-        The column to predict; None only for models that learn without one.
+        The column to predict; None only for unsupervised models.
     weights : str or None
         The column of row weights.
     """
@@ -36,7 +36,7 @@ class ModelColumns:
     weights: str | None = None
 
     def rows(self, table: Table) -> tuple[Any, Any, Any]:
-        """Return (X, y, sample_weight)."""
+        """Return (X, y, sample_weight) from the columns of a table."""
         if self.target is None and adapt(self.model).supervised:
             raise ValueError(
                 f"--target is missing; this {type(self.model).__name__} predicts a column. Name it: {table.name} has "
@@ -53,9 +53,10 @@ class ModelColumns:
 
 
 def feature_names(model: Any, table: Table) -> list[str] | None:
-    """Return the columns a model was trained with; None if it does not tell, so that they are taken in their order.
+    """Return the names of the columns a model was trained on; None if unknown, so that columns are taken in order.
 
-    Libraries give names of their own, such as Column_0, to columns that had none: those are no names of the table's.
+    Libraries give generated names, such as Column_0, to unnamed columns. These are ignored unless the table has one of
+    them.
     """
     names = getattr(model, "feature_names_in_", None)
     adapter = adapt(model)
@@ -68,9 +69,9 @@ def feature_names(model: Any, table: Table) -> list[str] | None:
 
 
 def check_numbers(model: Any, X: Any, table: Table) -> None:
-    """Raise ValueError if a column holds text and the model is one that wants nothing but numbers.
+    """Raise ValueError if a column holds text and the model accepts only numbers.
 
-    Pipelines encode text, and boosting libraries may know its categories: those are asked later.
+    Pipelines encode text, and boosting libraries may know its categories, so these are not checked here.
     """
     adapter = adapt(model)
     if adapter.library != "sklearn" or hasattr(adapter, "inner") or not hasattr(X, "columns"):
@@ -96,14 +97,14 @@ def _is_number(value: Any) -> bool:
 
 
 def load_columns(model: Path, target: str | None, weights: str | None, trust: bool) -> ModelColumns:
-    """Return a model file with the columns of data files it uses."""
+    """Load a model, and return it with the column roles of its data files."""
     from secateur.files.models import load_model
 
     return ModelColumns(load_model(model, trust=trust), target, weights)
 
 
 def check_words(solver: str, loss: str | None, cost: str | None) -> None:
-    """Raise ValueError unless the names given are in the tables: asked before anything is read."""
+    """Raise ValueError unless the names of solver, loss and cost are known; no file has to be read for this."""
     _check_word("--solver", solver, ("auto", *names_in("solvers")))
     _check_word("--loss", None if loss is None else loss.partition(":")[0], names_in("losses"))
     _check_word("--cost", cost, names_in("costs"))
@@ -118,7 +119,7 @@ def _check_word(option: str, word: str | None, known: Sequence[str]) -> None:
 
 
 def read_validation(text: str | None, columns: ModelColumns) -> Any:
-    """Return the API's `validation` for what --validation says: a share, a word, or a data file."""
+    """Convert --validation, which is a share, a keyword or a data file, to the `validation` argument of the API."""
     if text in (None, "auto"):
         return "auto"
     if text == "none":
@@ -142,7 +143,7 @@ def read_validation(text: str | None, columns: ModelColumns) -> Any:
 
 
 def read_costs(name: str | None, prices: Path | None) -> Any:
-    """Return the API's `cost` for what --cost and --costs say: a name, or prices of features."""
+    """Convert --cost and --costs to the `cost` argument of the API: a name, or a FeatureCost."""
     if prices is None:
         return name
     if name not in (None, "features"):
@@ -155,7 +156,7 @@ def read_costs(name: str | None, prices: Path | None) -> Any:
 
 
 def digest(file: Path) -> str:
-    """Return the sha256 of a file; of a folder, that of the names and the sha256 of its files."""
+    """Return the SHA-256 digest of a file; for a folder, that of the names and digests of its files."""
     if file.is_dir():
         parts = [f"{path.relative_to(file)} {digest(path)}" for path in sorted(file.rglob("*")) if path.is_file()]
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()
@@ -164,14 +165,14 @@ def digest(file: Path) -> str:
 
 
 def model_of(path: "PruningPath", file: Path, other: Path | None) -> Path:
-    """Return the file of the model a path was made from, unchanged since, or the other one the user names.
+    """Return the model file of a saved path: `other` if given, else the recorded file, verified by its digest.
 
     Raises
     ------
     FileNotFoundError
-        If it is not where it was.
+        If the recorded file does not exist.
     ValueError
-        If it has changed, or was never recorded.
+        If the recorded file has changed, or none was recorded.
     """
     if other is not None:
         return other
@@ -191,19 +192,19 @@ def model_of(path: "PruningPath", file: Path, other: Path | None) -> Path:
 
 
 def named_point(path: "PruningPath", point: int | None, limits: Mapping[str, float | None]) -> "Pruned":
-    """Return the point of that number, or the one the limits select.
+    """Return the point with the given number, or the one selected by the limits.
 
     Raises
     ------
     ValueError
-        If both are given, or there is no such point.
+        If both a point and limits are given, or the point does not exist.
     """
     check_choice(path, point, limits)
     return path.select(**limits) if point is None else path[point]  # type: ignore[arg-type]
 
 
 def check_choice(path: "PruningPath", point: int | None, limits: Mapping[str, float | None]) -> None:
-    """Raise ValueError if both a point and limits are given, or there is no such point."""
+    """Raise ValueError if both a point and limits are given, or the point does not exist."""
     if point is None:
         return
     given = [f"--{name.replace('_', '-')}" for name, limit in limits.items() if limit is not None]
@@ -216,9 +217,10 @@ def check_choice(path: "PruningPath", point: int | None, limits: Mapping[str, fl
 
 
 def report_path(file: Path, model: Path | None, trust: bool) -> "PruningPath":
-    """Return a saved path with its model; without it, and with a warning, where the model cannot be had.
+    """Load a saved path with its model; if the model cannot be loaded, warn and load the path without it.
 
-    A report can do without: bytes and times are then those of secateur's own form, and classes are numbers.
+    A report does not require the model. Without it, bytes and times are those of secateur's own format, and classes are
+    numbers.
     """
     from secateur.files.models import load_model
     from secateur.path import Path as PruningPath
@@ -236,7 +238,7 @@ def report_path(file: Path, model: Path | None, trust: bool) -> "PruningPath":
 def report_rows(
     path: "PruningPath", data: Path | None, target: str | None, weights: str | None, costs: Path | None
 ) -> dict[str, Any]:
-    """Return what the API's `report` wants to know of rows and prices."""
+    """Return the keyword arguments of the API's `report` that concern rows and prices."""
     if costs is not None and data is None:
         raise ValueError("--costs needs rows: what features cost depends on which a row needs. Name some with --data.")
     if data is None:

@@ -1,4 +1,4 @@
-"""Where results go: checked before any work, written whole or not at all, then shown."""
+"""Write results: check the output file before any work, write it atomically, then print a summary."""
 
 import inspect
 import shlex
@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
 
 def check_out(out: Path, force: bool, model: Any = None, *, suffix: str | None = None) -> None:
-    """Raise an error unless the result can be written, before any work is done: as soon as the model is known again."""
+    """Raise an error unless the result can be written to `out`.
+
+    Call it before any work is done, and again once the model is known.
+    """
     from secateur.files.atomic import check_free
     from secateur.files.models import check_model_name
 
@@ -31,7 +34,7 @@ def check_out(out: Path, force: bool, model: Any = None, *, suffix: str | None =
 
 
 def finish_model(chosen: "Pruned", out: Path, force: bool, json: bool) -> None:
-    """Write the chosen model and show what was gained and lost."""
+    """Write the chosen model and print sizes and losses before and after pruning."""
     from secateur.cli._tables import print_json, print_summary, print_written
 
     run = current()
@@ -47,7 +50,7 @@ def finish_model(chosen: "Pruned", out: Path, force: bool, json: bool) -> None:
 
 
 def with_origin(path: "PruningPath", model: Path) -> "PruningPath":
-    """Return the path with the file of its model among its facts."""
+    """Return the path with the file name and digest of its model added to its facts."""
     from secateur.cli._inputs import digest
 
     origin = {"model_file": str(model.resolve()), "model_sha256": digest(model)}
@@ -55,7 +58,7 @@ def with_origin(path: "PruningPath", model: Path) -> "PruningPath":
 
 
 def also_save(path: "PruningPath", out: Path, force: bool, json: bool) -> None:
-    """Save a path beside the model chosen from it."""
+    """Save the path from which a model was chosen."""
     from secateur.cli._tables import print_written
 
     with progress_bar(f"writing {out.name}"):
@@ -67,7 +70,10 @@ def also_save(path: "PruningPath", out: Path, force: bool, json: bool) -> None:
 def also_report(
     path: "PruningPath", out: Path, force: bool, json: bool, save_path: Path | None, **options: Any
 ) -> None:
-    """Write a report beside the model chosen; other points can be had again where the path was saved, too."""
+    """Write a report of the path from which a model was chosen.
+
+    The report shows the command that repeats this run and, if the path was saved, the command that selects any point.
+    """
     from secateur.cli._tables import print_written
 
     again = {"chosen": command_line("report", "save_path", "json", "quiet", "debug", "force")}
@@ -79,12 +85,12 @@ def also_report(
 
 
 def select_line(file: Path) -> str:
-    """Return the command that gets a point of a saved path again; {point} stands for its number."""
+    """Return the command that selects a point of a saved path; {point} is a placeholder for its number."""
     return f"secateur select {shlex.quote(str(file))} --point {{point}} --out FILE"
 
 
 def finish_path(path: "PruningPath", out: Path, force: bool, json: bool) -> None:
-    """Write a path and show its points."""
+    """Save a path and print its points."""
     from secateur.cli._tables import describe_path, print_json, print_path, print_written
 
     run = current()
@@ -101,7 +107,10 @@ def finish_path(path: "PruningPath", out: Path, force: bool, json: bool) -> None
 def finish_report(
     path: "PruningPath", out: Path, force: bool, json: bool, again: Mapping[str, str], **options: Any
 ) -> None:
-    """Write a report and show what its chosen point gained and lost; `again` are lines that get a point again."""
+    """Write a report and print the summary of its chosen point.
+
+    `again` holds the commands or code, shown in the report, that reproduce a point.
+    """
     from secateur.cli._tables import print_json, print_summary, print_written
 
     current().writes(out)
@@ -116,18 +125,22 @@ def finish_report(
 def write_report(
     path: "PruningPath", out: Path, force: bool, again: Mapping[str, str], **options: Any
 ) -> dict[str, Any]:
-    """Write a report and return the facts on it."""
+    """Write a report and return its contents as a dict."""
     with progress_bar(f"writing {out.name}"):
         from secateur.reporting import describe, write_facts
 
         facts = describe(path, **options)
-        facts["code"] |= {name: printable(line) for name, line in again.items()}  # what is copied is what is seen
+        # Users copy these lines, so they must not contain invisible characters.
+        facts["code"] |= {name: printable(line) for name, line in again.items()}
         write_facts(facts, out, force=force)
     return facts
 
 
 def command_line(*left_out: str) -> str:
-    """Return the command that runs as it could be typed again: what differs from the defaults, less some options."""
+    """Return the running command as it could be typed again: the options that differ from the defaults.
+
+    The options `left_out` are omitted.
+    """
     run = current()
     words = ["secateur", run.verb.__name__.replace("_", "-")]
     for name, parameter in inspect.signature(run.verb).parameters.items():
@@ -136,7 +149,8 @@ def command_line(*left_out: str) -> str:
             continue
         (described,) = parameter.annotation.__metadata__
         if isinstance(described, typer.models.OptionInfo):
-            names = (described.default, *(described.param_decls or ()))  # typer keeps the first name in the one's place
+            # typer stores the first name of an option as its default.
+            names = (described.default, *(described.param_decls or ()))
             words.append(next((n for n in map(str, names) if n.startswith("--")), f"--{name.replace('_', '-')}"))
         words += [] if value is True else [str(value)]
     return shlex.join(words)

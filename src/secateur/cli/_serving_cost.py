@@ -1,4 +1,4 @@
-"""What rows cost when their features are bought on demand: the body of `secateur serve-cost`."""
+"""Compute and print the feature cost of rows under lazy prediction, for `secateur serve-cost`."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,7 +21,7 @@ _WAYS: dict[Same, str] = {"leaves": "as the paths need", "value": "same value", 
 def serving_prices(
     model: Path, pruned: Path | None, data: Path, target: str | None, costs: Path | None, trust: bool
 ) -> dict[str, Any]:
-    """Return the prices of the rows of a file, for a model and perhaps a pruning of it, as plain values."""
+    """Return the price statistics of the rows of a file for a model, and optionally for a pruned copy."""
     table = read_table(data)
     found: dict[str, Any] = {"rows": len(table), "models": {}}
     answers = []
@@ -36,7 +36,7 @@ def serving_prices(
 
 
 def _prices_of(model: Any, table: Table, target: str | None, costs: Path | None) -> tuple[dict[str, Any], Answers]:
-    """Return what rows cost in each way, and what the model answers when every tree goes to its leaf."""
+    """Return the price statistics for each option `same`, and the answers for same="leaves"."""
     X, _ = table.split(target, feature_names(model, table))
     check_numbers(model, X, table)
     predictor = LazyPredictor(model, read_costs(None, costs), example=X.iloc[:1] if hasattr(X, "iloc") else None)
@@ -60,12 +60,12 @@ def _prices_of(model: Any, table: Table, target: str | None, costs: Path | None)
 
 
 def _spread(prices: NDArray[np.float64]) -> dict[str, float]:
-    """Return the mean and some quantiles."""
+    """Return the mean and some quantiles of prices."""
     return {"mean": float(prices.mean()), **{name: float(np.quantile(prices, q)) for name, q in _QUANTILES.items()}}
 
 
 def print_serving(facts: Mapping[str, Any]) -> None:
-    """Print what `serving_prices` found."""
+    """Print the results of `serving_prices`."""
     from rich.box import SIMPLE
     from rich.table import Table as RichTable
 

@@ -1,4 +1,4 @@
-"""What the commands print: a dict, shown as a table or as JSON."""
+"""Print the results of commands, which are dicts, as tables or as JSON."""
 
 import json
 import math
@@ -31,7 +31,7 @@ _COLUMNS = {
 
 
 def describe_needs(model: Any, data: Path, target: str | None, prices: Path | None) -> dict[str, Any]:
-    """Return how many features the rows of a file need on average, and what that costs."""
+    """Return the mean number of features that the rows of a file need and, given prices, their mean cost."""
     from secateur.cli._inputs import check_numbers, feature_names, read_costs
     from secateur.costs import FeatureCost
     from secateur.data.tables import read_table
@@ -44,26 +44,27 @@ def describe_needs(model: Any, data: Path, target: str | None, prices: Path | No
 
 
 def bytes_of(file: Path) -> int:
-    """Return the size of a file, or of all files in a folder."""
+    """Return the size of a file, or the total size of all files in a folder, in bytes."""
     return sum(part.stat().st_size for part in (file.rglob("*") if file.is_dir() else [file]) if part.is_file())
 
 
 def describe_path(path: "PruningPath", file: Path) -> dict[str, Any]:
-    """Return a path as plain values, all points."""
+    """Return all points of a path, its solver and its facts as plain values."""
     table = {name: column.tolist() for name, column in path.table.items()}
     return {"file": str(file), "points": len(path), "solver": path.solver, "facts": path.facts, "table": table}
 
 
 def print_json(facts: Mapping[str, Any]) -> None:
-    """Print one JSON object; numbers JSON cannot hold become null."""
-    text = json.dumps(_plain(facts), indent=2, allow_nan=False).replace("\x7f", "\\u007f")  # else all is ASCII
+    """Print one JSON object; non-finite numbers become null."""
+    # json.dumps escapes all control and non-ASCII characters except DEL.
+    text = json.dumps(_plain(facts), indent=2, allow_nan=False).replace("\x7f", "\\u007f")
     console = stdout(even_if_quiet=True)
     for line in text.splitlines():
         console.out(line, highlight=False)
 
 
 def print_model(facts: Mapping[str, Any]) -> None:
-    """Print what `describe_model` says, one fact a line."""
+    """Print the result of `describe_model`, one entry per line."""
     table = _grid("", "", header=False)
     classes = f" into {' and '.join(map(str, facts['classes']))} classes" if facts["classes"] else ""
     if facts["inside"]:
@@ -84,7 +85,7 @@ def print_model(facts: Mapping[str, Any]) -> None:
 
 
 def print_summary(summary: Mapping[str, Any]) -> None:
-    """Print what `Pruned.summary` says: before and after, and how the choice was made."""
+    """Print the result of `Pruned.summary`: sizes and loss before and after pruning, and how the point was chosen."""
     console = stdout()
     console.print(summary["model"], style="bold")
     console.print(before_after(summary))
@@ -111,7 +112,7 @@ def print_summary(summary: Mapping[str, Any]) -> None:
 
 
 def before_after(facts: Mapping[str, Any]) -> "Table":
-    """Return a table of the sizes in a summary before and after, and what is left of each."""
+    """Return a table of the sizes in a summary: before, after, and the remaining share."""
     before, after, saved_as = facts["before"], facts["after"], facts["saved_as"]
     table = _grid("", "before", "after", "left")
     for name in before:
@@ -122,12 +123,12 @@ def before_after(facts: Mapping[str, Any]) -> "Table":
 
 
 def _share(left: float) -> str:
-    """Return a share in per cent, with digits enough to tell a small one from nothing."""
+    """Format a share in per cent, with enough digits to distinguish a small share from zero."""
     return f"{left:.0%}" if left >= 0.01 or left == 0 else f"{100 * left:.2g}%"
 
 
 def print_path(path: "PruningPath", file: Path) -> None:
-    """Print some twenty points of a path, evenly spread."""
+    """Print about twenty evenly spread points of a path."""
     import numpy as np
 
     shown = np.unique(np.linspace(0, len(path) - 1, _SHOWN_POINTS).round().astype(int)).tolist()
@@ -151,7 +152,7 @@ def print_path(path: "PruningPath", file: Path) -> None:
 
 
 def print_written(file: Path) -> None:
-    """Print where the result is."""
+    """Print the name of the file that was written."""
     stdout().print(f"Wrote {file}.", style="green", soft_wrap=True)
 
 
@@ -189,7 +190,7 @@ def _cell(name: str, value: Any) -> str:
 
 
 def _number(value: float) -> str:
-    """Return a count with commas, or a sum to six decimals, beyond which it is rounding error."""
+    """Format a count with commas, or another number rounded to six decimals, beyond which sums have rounding error."""
     return f"{value:,}" if isinstance(value, int) else f"{round(value, 6) + 0.0:,.6g}"
 
 

@@ -1,6 +1,7 @@
-"""The terminal: results go to stdout; errors, warnings and progress go to stderr; colours only where wanted.
+"""Print to the terminal: results to stdout; errors, warnings and progress to stderr; colours only where supported.
 
-Names from models and files may hold anything. None is taken for markup, and none writes an escape code.
+Names from models and files may contain any characters. They are never parsed as markup, and escape codes in them are
+neutralised.
 """
 
 import os
@@ -21,15 +22,15 @@ _PIPED_WIDTH = 120
 
 
 class Line(Protocol):
-    """A line at the bottom of the terminal that is drawn again and again."""
+    """Protocol of a status line at the bottom of the terminal that is redrawn repeatedly."""
 
     def away(self) -> AbstractContextManager[None]:
-        """Take it away while something else is printed."""
+        """Erase the line while other text is printed."""
 
 
 @dataclass
 class Run:
-    """What is known of the command that runs.
+    """State of the running command.
 
     Attributes
     ----------
@@ -38,15 +39,17 @@ class Run:
     given : dict
         Its arguments.
     quiet : bool
-        Whether results and progress are left out.
+        Whether to suppress results and progress.
     interrupted : bool
-        Whether Ctrl-C cut short what is computed; the result is then a partial one.
+        Whether Ctrl-C stopped the computation early; the result is then partial.
     out : Path or None
-        Where the result goes, once it is about to be written.
+        The output file, once writing starts.
     line : Line or None
-        What the terminal shows at its bottom just now.
+        The status line currently shown.
     warned : set of str
-        What it has warned of; a library may say the same at every call.
+        The warnings already printed; a library may repeat the same warning at every call.
+    before : tuple of int, or None
+        The identity of the output file before writing, None if it did not exist.
     """
 
     verb: Callable[..., None]
@@ -59,17 +62,20 @@ class Run:
     before: tuple[int, int] | None = None
 
     def writes(self, out: Path) -> None:
-        """Note that the result is about to be written."""
+        """Record that the result is about to be written to `out`."""
         self.before, self.out = _identity(out), out
 
     @property
     def written(self) -> Path | None:
-        """The result, once it is there: asked of the disk, as Ctrl-C may come just after it was written."""
+        """The output file if it has been written, else None.
+
+        The file system is checked, because Ctrl-C may arrive right after the file was written.
+        """
         return self.out if self.out is not None and _identity(self.out) not in (None, self.before) else None
 
 
 def _identity(file: Path) -> tuple[int, int] | None:
-    """Return what differs between a file and one that has taken its place; None if there is none."""
+    """Return the inode and modification time of a file, which change when it is replaced; None if it does not exist."""
     try:
         found = file.stat()
     except OSError:
@@ -81,13 +87,13 @@ _runs = [Run(lambda: None)]
 
 
 def current() -> Run:
-    """Return the command that runs."""
+    """Return the state of the running command."""
     return _runs[-1]
 
 
 @contextmanager
 def begun(run: Run) -> Iterator[Run]:
-    """Make a command the one that runs, until the block ends."""
+    """Make `run` the current command until the block ends."""
     _runs.append(run)
     try:
         yield run
@@ -96,33 +102,36 @@ def begun(run: Run) -> Iterator[Run]:
 
 
 def stdout(*, even_if_quiet: bool = False) -> "Console":
-    """Return where results are printed; into a pipe, tables are not squeezed to 80 columns."""
+    """Return the console for results; in a pipe it is 120 columns wide instead of 80."""
     piped = not sys.stdout.isatty() and "COLUMNS" not in os.environ
     quiet = current().quiet and not even_if_quiet
     return _console(width=_PIPED_WIDTH if piped else None, quiet=quiet)
 
 
 def stderr() -> "Console":
-    """Return where everything else is printed."""
+    """Return the console for errors, warnings and progress."""
     return _console(stderr=True)
 
 
 def say(text: str, colour: str) -> None:
-    """Print one line on stderr, above the progress."""
+    """Print one line to stderr, above the status line."""
     line = current().line
     with line.away() if line is not None else nullcontext():
         stderr().print(" ".join(text.split()), style=colour, soft_wrap=True)
 
 
 def colours_wanted(*, terminal: bool) -> bool:
-    """Return whether escape codes may be written: not with NO_COLOR, and not to files without FORCE_COLOR."""
+    """Return whether escape codes may be written.
+
+    NO_COLOR and TERM=dumb disable them. Otherwise they are written to terminals, and to other files with FORCE_COLOR.
+    """
     if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         return False
     return terminal or bool(os.environ.get("FORCE_COLOR"))
 
 
 def _console(**settings: Any) -> "Console":
-    """Return a console without any escape codes, bold ones included, where colours are not wanted."""
+    """Return a console that writes no escape codes at all, not even for bold text, if colours are disabled."""
     from rich.console import Console
 
     class _Console(Console):
@@ -135,4 +144,5 @@ def _console(**settings: Any) -> "Console":
     stream = sys.stderr if settings.get("stderr") else sys.stdout
     if not (wanted := colours_wanted(terminal=stream.isatty())):
         settings["color_system"] = None
-    return _Console(highlight=False, no_color=not wanted, **settings)  # rich 13 takes an empty NO_COLOR for a wish
+    # Set no_color explicitly: rich 13 treats an empty NO_COLOR as set.
+    return _Console(highlight=False, no_color=not wanted, **settings)

@@ -1,4 +1,4 @@
-"""The program itself: what all commands share."""
+"""Define the command line application, its entry point, and the decorator that registers commands."""
 
 import os
 import sys
@@ -15,7 +15,7 @@ from secateur.cli._terminal import colours_wanted, say, stdout
 
 
 class _Group(TyperGroup):
-    """The commands; what typer says of words it does not know is shown as text, whatever they are."""
+    """Command group that makes typer's messages about unknown arguments printable."""
 
     def make_context(self, *args: Any, **kwargs: Any) -> Any:
         with _legible():
@@ -51,21 +51,24 @@ def main() -> None:
     end_when_told()
     leave_when_interrupted()
     for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:  # closed by whoever started the program
+        # The parent process may have closed the stream.
+        if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
     if not colours_wanted(terminal=sys.stdout.isatty()):
-        os.environ["_TYPER_FORCE_DISABLE_TERMINAL"] = "1"  # or --help is bold with NO_COLOR, and coloured in some pipes
+        # Otherwise --help would be bold with NO_COLOR, and coloured in some pipes.
+        os.environ["_TYPER_FORCE_DISABLE_TERMINAL"] = "1"
     try:
         app(prog_name="secateur")
     except BrokenPipeError:
         sys.exit(forget_stdout())
-    except OSError as error:  # of --help and --version: commands tell their own
+    # Raised by --help and --version; commands report their own errors.
+    except OSError as error:
         say(f"Error: This cannot be printed: {error.strerror}. Print it elsewhere.", "red")
         sys.exit(FAILED)
 
 
 def verb(command: Command) -> Command:
-    """Enrol a command; it needs the options `quiet` and `debug`."""
+    """Register a function as a command; it must have the options `quiet` and `debug`."""
     enrol: Callable[[Command], Command] = app.command(epilog=EXIT_CODES)
     return enrol(runs(command))
 

@@ -1,6 +1,6 @@
-"""What the shell offers when TAB is pressed: names from the tables, columns from the data file.
+"""Complete option values in the shell: names of solvers, losses and costs, and columns of the data file.
 
-The tables themselves are not imported, which would take seconds: their source is read.
+Importing the tables of solvers, losses and costs would take seconds, so names are parsed from their source code.
 """
 
 import csv
@@ -17,39 +17,41 @@ _PACKAGE = Path(__file__).parents[1]
 
 @cache
 def names_in(table: str) -> tuple[str, ...]:
-    """Return the names in a table: of the classes in the modules that `solvers`, `losses` or `costs` imports."""
+    """Return the names in the table `solvers`, `losses` or `costs`, parsed from the modules it imports."""
     folder = _PACKAGE / table
     try:
         modules = re.findall(rf"^from secateur\.{table}\.([\w.]+) import", (folder / "__init__.py").read_text(), re.M)
         texts = [folder.joinpath(*module.split(".")).with_suffix(".py").read_text() for module in modules]
     except OSError:
-        return ()  # installed without its source
+        # The package is installed without its source.
+        return ()
     return tuple(name for text in texts for name in re.findall(r'^    name(?:: [^=]+)? = "(\w+)"', text, re.M))
 
 
 def solvers(incomplete: str) -> list[str]:
-    """Return the solvers that begin so."""
+    """Return the solver names that start with `incomplete`."""
     return _beginning(("auto", *names_in("solvers")), incomplete)
 
 
 def losses(incomplete: str) -> list[str]:
-    """Return the losses that begin so."""
+    """Return the loss names that start with `incomplete`."""
     return _beginning(names_in("losses"), incomplete)
 
 
 def costs(incomplete: str) -> list[str]:
-    """Return the costs that begin so."""
+    """Return the cost names that start with `incomplete`."""
     return _beginning(names_in("costs"), incomplete)
 
 
 def validations(incomplete: str) -> list[str]:
-    """Return the ways to choose that begin so; if there are none the shell offers files."""
+    """Return the validation keywords that start with `incomplete`; if there are none, the shell offers files."""
     return _beginning(VALIDATIONS, incomplete)
 
 
 def columns(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Return the columns of the first .csv file named so far."""
-    named = [ctx.params.get("data"), *ctx.args]  # an option without its value leaves the arguments unread
+    """Return the columns of the first .csv file on the command line that start with `incomplete`."""
+    # While an option lacks its value, positional arguments are not parsed yet and are found in ctx.args.
+    named = [ctx.params.get("data"), *ctx.args]
     data = next((Path(file) for file in named if file and str(file).lower().endswith(".csv")), None)
     if data is None:
         return []

@@ -1,4 +1,4 @@
-"""The arguments and options of the commands, each described once."""
+"""Define the arguments and options shared by the commands."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,7 +12,7 @@ _LIMITS = "Limits"
 
 
 def limits(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the limits among the arguments of a command."""
+    """Return the arguments of a command that are limits, which start with `max_`."""
     return {name: value for name, value in given.items() if name.startswith("max_")}
 
 

@@ -1,6 +1,6 @@
-"""A line on the terminal that shows how far long work is: a bar, the time it has taken, and how long it may still take.
+"""Show a progress bar with elapsed and estimated remaining time in one terminal line.
 
-It is drawn with nothing but carriage returns and spaces, so that no escape codes are written, whatever the terminal.
+The line is redrawn with carriage returns and spaces only, so no escape codes are written on any terminal.
 """
 
 import os
@@ -14,16 +14,18 @@ from typing import TextIO
 from secateur._util.text import printable
 from secateur.cli._terminal import current
 
-_EVERY = 0.1  # seconds from drawing to drawing
+# Seconds between redraws.
+_EVERY = 0.1
 _BAR, _SHORTEST_BAR = 30, 5
-_ROUNDS = "trying on other rows"  # what a cross-validation tells between prunings
+# The step name that cross-validation reports between folds.
+_ROUNDS = "trying on other rows"
 
 Clock = Callable[[], float]
 
 
 @contextmanager
 def progress_bar(what: str) -> Iterator[Callable[[int, int, str], None] | None]:
-    """Show a bar while the block runs, if stderr is a terminal; gives the callback that moves it, or None."""
+    """Show a bar while the block runs, if stderr is a terminal; yield the callback that updates it, or None."""
     run = current()
     if run.quiet or not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
         yield None
@@ -37,7 +39,7 @@ def progress_bar(what: str) -> Iterator[Callable[[int, int, str], None] | None]:
 
 
 class Pace:
-    """How far one step is, and when it will end if it goes on as it did."""
+    """Progress of one step, and an estimate of its remaining time by extrapolation."""
 
     def __init__(self, what: str, clock: Clock = time.monotonic) -> None:
         self.what, self.clock = what, clock
@@ -45,14 +47,14 @@ class Pace:
         self.began = self.moved = clock()
 
     def move(self, done: int, total: int) -> None:
-        """Note that `done` of `total` parts are done."""
+        """Record that `done` of `total` parts are done."""
         if done != self.done:
             self.moved, self.moves = self.clock(), self.moves + 1
         self.done, self.total = done, total
 
     @property
     def share(self) -> float | None:
-        """The share that is done, None if it is not known."""
+        """The completed share, None if the total is not known."""
         return min(self.done / self.total, 1.0) if self.total > 0 else None
 
     @property
@@ -62,10 +64,10 @@ class Pace:
 
     @property
     def left(self) -> float | None:
-        """Seconds until the step ends, None if nothing is known yet.
+        """Estimated seconds until the step ends, None if no estimate is possible yet.
 
-        What is left takes as long per part as what is done; time since the last move that is more than usual counts as
-        taken by what is done.
+        The remaining parts are assumed to take the mean time of the completed parts. If the last update is longer ago
+        than the mean interval between updates, the excess is added to the time of the completed parts.
         """
         if not 0 < self.done < self.total:
             return None
@@ -75,7 +77,7 @@ class Pace:
 
 
 class Bar:
-    """The line itself, drawn again by a thread of its own as long as it is shown."""
+    """Status line that a background thread redraws while it is shown."""
 
     def __init__(self, stream: TextIO, what: str, clock: Clock = time.monotonic) -> None:
         self.stream, self.clock = stream, clock
@@ -86,7 +88,7 @@ class Bar:
 
     @contextmanager
     def shown(self) -> Iterator["Bar"]:
-        """Draw the line until the block ends, and leave nothing of it."""
+        """Show the line until the block ends, then erase it."""
         self.draw()
         thread = threading.Thread(target=self._keep_drawing, daemon=True)
         thread.start()
@@ -98,7 +100,7 @@ class Bar:
             self.erase()
 
     def move(self, done: int, total: int, what: str) -> None:
-        """Note how far a step is; one that starts again, or another one, starts the clock."""
+        """Record the progress of a step; a new or restarted step restarts the clock."""
         with self.lock:
             if what == _ROUNDS and total > 1:
                 self.rounds = f" ({done} of {total} rounds done)"
@@ -111,27 +113,27 @@ class Bar:
                 self.draw()
 
     def draw(self) -> None:
-        """Draw the line over itself."""
+        """Redraw the line in place."""
         with self.lock:
             text = self.text(_columns(self.stream) - 1)
             self._write("\r" + text + " " * (self.drawn - len(text)))
             self.drawn, self.drawn_at = len(text), self.clock()
 
     def erase(self) -> None:
-        """Leave an empty line."""
+        """Erase the line."""
         with self.lock:
             self._write("\r" + " " * self.drawn + "\r")
             self.drawn = 0
 
     @contextmanager
     def away(self) -> Iterator[None]:
-        """Take the line away while something else is printed."""
+        """Erase the line while other text is printed."""
         with self.lock:
             self.erase()
             yield
 
     def text(self, width: int) -> str:
-        """Return the line, at most `width` characters."""
+        """Return the text of the line, at most `width` characters."""
         pace = self.pace
         again = self.runs[pace.what] > 1 and pace.what != _ROUNDS
         run = f", run {self.runs[pace.what]}" if again else ""
@@ -162,11 +164,12 @@ class Bar:
             self.stream.write(text)
             self.stream.flush()
         except (OSError, ValueError):
-            self.over.set()  # the terminal is gone; the work is not
+            # The terminal has been closed. Stop drawing, but let the computation continue.
+            self.over.set()
 
 
 def in_words(seconds: float) -> str:
-    """Return a time as people say it: 8 s, 3 min 20 s, 2 h 5 min."""
+    """Format a duration: 8 s, 3 min 20 s, 2 h 5 min."""
     whole = max(round(seconds), 0)
     if whole < 60:
         return f"{whole} s"
@@ -176,7 +179,7 @@ def in_words(seconds: float) -> str:
 
 
 def _bar(share: float | None, elapsed: float, width: int, characters: tuple[str, str]) -> str:
-    """Return a bar filled to its share, or one with a part that moves to and fro."""
+    """Return a bar filled to `share`, or one with a segment that moves back and forth if the share is unknown."""
     full, empty = characters
     if share is not None:
         filled = int(share * width)

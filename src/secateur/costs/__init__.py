@@ -1,4 +1,4 @@
-"""What a forest costs; `COSTS` is the table of costs."""
+"""Define the costs of a pruned forest; `COSTS` is the table of costs by name."""
 
 from secateur.costs.additive import DepthCost, LeafCost, NodeCost
 from secateur.costs.base import AdditiveCost, Cost, PriceTable, SharedCost, needs, paid

@@ -1,4 +1,4 @@
-"""Costs that are sums over nodes: how many there are, how many leaves, how deep rows go."""
+"""Define costs that are sums over nodes: number of nodes, number of leaves, expected depth."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from secateur.forest import Forest
 
 
 class NodeCost(AdditiveCost):
-    """The number of nodes, leaves included: what a model takes on disk."""
+    """The number of nodes, leaves included: proportional to the size of the model on disk."""
 
     name = "nodes"
 
@@ -17,7 +17,7 @@ class NodeCost(AdditiveCost):
 
 
 class LeafCost(AdditiveCost):
-    """The number of leaves: the complexity of Breiman's cost-complexity pruning."""
+    """The number of leaves: the complexity term of Breiman's cost-complexity pruning."""
 
     name = "leaves"
 
@@ -27,10 +27,10 @@ class LeafCost(AdditiveCost):
 
 
 class DepthCost(AdditiveCost):
-    """The number of splits a row passes, over all trees, on average: the work of one prediction."""
+    """The average number of splits a row passes, summed over trees: the work of one prediction."""
 
     name = "depth"
 
     def prices(self, forest: Forest, reach: Floats) -> tuple[Floats, Floats]:
-        """Return 0 for a leaf and the share of rows that pass for a split."""
+        """Return 0 for a leaf, and for a split the fraction of rows that pass it."""
         return np.zeros(forest.n_nodes), reach

@@ -1,4 +1,4 @@
-"""What a cost is: something to be paid for a pruned forest."""
+"""Define the interfaces of costs: sums over nodes, and resources bought once per row."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -18,40 +18,42 @@ Floats = NDArray[np.float64]
 
 
 class Cost(ABC):
-    """Something to be paid for a forest."""
+    """Base class of costs of a pruned forest."""
 
     name: ClassVar[str]
 
     @abstractmethod
     def totals(self, forest: Forest, row_source: RowSource, masks: Masks) -> Floats:
-        """Return what the forest costs at each point, for rows like these, (n_points,)."""
+        """Return the cost of the forest on these rows at each point of a path, (n_points,)."""
 
 
 class AdditiveCost(Cost):
-    """A cost that is a sum over nodes, each with a price as a leaf and one as a split."""
+    """Base class of costs that are sums over nodes; a node has one price as a leaf and another as a split."""
 
     @abstractmethod
     def prices(self, forest: Forest, reach: Floats) -> tuple[Floats, Floats]:
-        """Return what each node costs as a leaf and what it costs as a split, both (n_nodes,).
+        """Return the price of each node as a leaf and its price as a split, both (n_nodes,).
 
-        `reach` (n_nodes,) is the share of the rows that come to each node.
+        `reach` (n_nodes,) is the fraction of rows that reach each node.
         """
 
     def totals(self, forest: Forest, row_source: RowSource, masks: Masks) -> Floats:
-        """Return the sums of the prices."""
+        """Return the sum of the prices of the remaining nodes at each point, (n_points,)."""
         reach = row_source.total(forest, weight_at_nodes) / row_source.total_weight
         return masks.totals(forest, *self.prices(forest, reach))
 
 
 class PriceTable(NamedTuple):
-    """What can be bought for a row: features with a price of their own, and what features of a group share.
+    """The resources that can be bought for a row, and their prices.
+
+    A resource is a feature with its own price, or the shared price of a group of features.
 
     Attributes
     ----------
     resources : (n_features, 2) int32
-        What a feature needs, −1 for nothing.
+        The resources a feature needs, −1 for none.
     prices : (n_rows or 1, n_resources)
-        For each row, or for all.
+        The price of each resource, by row or for all rows.
     """
 
     resources: NDArray[np.int32]
@@ -59,17 +61,21 @@ class PriceTable(NamedTuple):
 
 
 class SharedCost(Cost):
-    """What is bought for rows, each resource once for a row, at whatever split of whatever tree needs it first."""
+    """Base class of costs of resources that are bought once per row and shared by all trees.
+
+    A row buys a resource at the first split, of any tree, that needs it.
+    """
 
     @abstractmethod
     def price_table(self, forest: Forest, sample: LocalRows) -> PriceTable:
-        """Return what can be bought for the rows of the sample, and for how much."""
+        """Return the resources and their prices for the rows of the sample."""
 
     def totals(self, forest: Forest, row_source: RowSource, masks: Masks) -> Floats:
-        """Return what is bought for a row at each point, on average."""
+        """Return the average price that a row pays at each point, (n_points,)."""
         return row_source.total(forest, partial(self._paid, masks=masks)) / row_source.total_weight
 
     def _paid(self, forest: Forest, sample: LocalRows, masks: Masks) -> Floats:
+        """Return the price that all rows of the sample pay at each point, (n_points,)."""
         return paid(forest, sample, masks, self.price_table(forest, sample))
 
 
@@ -85,7 +91,7 @@ def needs(forest: Forest, sample: LocalRows, masks: Masks, price_table: PriceTab
 
 
 def paid(forest: Forest, sample: LocalRows, masks: Masks, price_table: PriceTable) -> Floats:
-    """Return what is bought for all rows together at each point, rows counting by their weight, (n_points,)."""
+    """Return the weighted sum over rows of the price each pays, at each point, (n_points,)."""
     total = np.empty(masks.n_points)
     for points, until in masks.lifetimes(forest):
         total[points] = kernels.cost_of_points(

@@ -1,4 +1,4 @@
-"""The price of the features a row needs: each is bought once, however many trees look at it."""
+"""Define the feature cost: the price of the distinct features a row needs, each bought once for all trees."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,21 +22,22 @@ Groups = Mapping[str, tuple[float, Sequence[str | int]]]
 
 @dataclass(frozen=True, eq=False)
 class FeatureCost(SharedCost):
-    """The price of the distinct features that trees look at for a row, averaged over rows.
+    """The price of the distinct features that trees test for a row, averaged over rows.
 
-    What is bought for a row is there for all trees, and for all later splits. Splits a row does not come to cost
-    nothing, so the same model costs more for some rows than for others.
+    A feature bought for a row is available to all trees and all later splits. Splits that a row does not reach cost it
+    nothing, so the cost of a model varies from row to row.
 
     Parameters
     ----------
     prices : (n_features,), dict, or a file; optional
         A price for each feature, 0 for free ones, in the order of the model's features or by name. A .csv or .parquet
-        file has columns `feature` and `cost`, and may have `group` and `discount_cost`: what a feature costs when
-        another of its group has been bought. Default: 1 each, so that the cost is the number of distinct features.
+        file has the columns `feature` and `cost`, and optionally `group` and `discount_cost`: the price of a feature
+        after another of its group has been bought. Default: 1 each, so that the cost is the number of distinct
+        features.
     groups : dict of name: (price, features), optional
-        What is paid once for a row that needs any feature of a group, besides the features' own prices.
+        A price paid once for a row that needs any feature of the group, in addition to the features' own prices.
     row_prices : (n_rows, n_features), optional
-        What the features cost for each of the rows passed, instead of `prices`.
+        The prices of the features for each of the rows passed, instead of `prices`.
 
     Examples
     --------
@@ -64,12 +65,12 @@ class FeatureCost(SharedCost):
             _check_prices(np.array([price], np.float64), f"the price of group {name!r}")
 
     def price_table(self, forest: Forest, sample: LocalRows) -> PriceTable:
-        """Return what can be bought for the rows of the sample, and for how much.
+        """Return the resources and their prices for the rows of the sample.
 
         Raises
         ------
         ValueError
-            If prices or groups do not fit the model or the rows.
+            If prices or groups do not match the model or the rows.
         """
         listed, groups = self.listed
         own = _per_feature(listed, forest)[None] if self.row_prices is None else self._of_rows(forest, sample)
@@ -87,7 +88,7 @@ class FeatureCost(SharedCost):
         return PriceTable(resources, np.ascontiguousarray(prices))
 
     def mean_price(self, model: Any, X: Any) -> float:
-        """Return the average price of the distinct features that a model or Forest looks at for the rows of X."""
+        """Return the average price of the distinct features that a model or Forest tests for the rows of X."""
         from secateur.forest.routing import route
         from secateur.libraries import adapt
 
@@ -99,7 +100,7 @@ class FeatureCost(SharedCost):
 
     @cached_property
     def listed(self) -> tuple[Any, Groups]:
-        """Prices and groups, read if they are in a file."""
+        """The prices and groups, read from the file if `prices` is one."""
         groups = dict(self.groups or {})
         if not isinstance(self.prices, str | PathLike):
             return self.prices, groups
@@ -107,11 +108,11 @@ class FeatureCost(SharedCost):
         return prices, {**more, **groups}
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the settings with the price file read: where this is sent the file may not be."""
+        """Return the state with the price file read: another machine may not have the file."""
         return {**self.__dict__, "listed": self.listed}
 
     def _of_rows(self, forest: Forest, sample: LocalRows) -> Floats:
-        """Return the prices of the sample's rows."""
+        """Return the prices of the sample's rows, (n_rows, n_features)."""
         prices = np.asarray(self.row_prices, np.float64)
         n_rows = len(sample) if sample.place is None else int(sample.place.max(initial=-1)) + 1
         if prices.ndim != 2 or prices.shape[1] != forest.n_features or len(prices) < n_rows:
@@ -139,7 +140,8 @@ def _per_feature(prices: Any, forest: Forest) -> Floats:
             )
         return _check_prices(values, "prices")
     if forest.feature_names is None and all(isinstance(name, str) for name in prices):
-        return _per_feature(list(prices.values()), forest)  # a model without names: in the order given
+        # The model has no feature names: use the order of the dict.
+        return _per_feature(list(prices.values()), forest)
     places = _places(list(prices), forest, "prices")
     values = np.full(forest.n_features, np.nan)
     values[places] = list(prices.values())
@@ -150,7 +152,7 @@ def _per_feature(prices: Any, forest: Forest) -> Floats:
 
 
 def _places(features: Sequence[str | int], forest: Forest, what: str) -> list[int]:
-    """Return the numbers of features given by name or number."""
+    """Return the indices of features given by name or index."""
     number = {name: k for k, name in enumerate(forest.feature_names or ())}
     number.update({k: k for k in range(forest.n_features)})  # type: ignore[misc]
     unknown = [feature for feature in features if feature not in number]
@@ -166,11 +168,12 @@ def _places(features: Sequence[str | int], forest: Forest, what: str) -> list[in
 
 
 def _name(forest: Forest, k: int) -> str:
+    """Return the name of a feature, or its index as text."""
     return forest.feature_names[k] if forest.feature_names else str(k)
 
 
 def _check_largest(price: float) -> None:
-    """Raise ValueError if penalties on such prices, or sums of them, would not be numbers any more."""
+    """Raise ValueError if penalties on these prices, or sums of them, would overflow or underflow."""
     if price and not 1 / LARGEST <= price <= LARGEST:
         raise ValueError(
             f"The largest price is {price:g}; penalties and sums of prices need it between {1 / LARGEST:g} and "
@@ -179,7 +182,7 @@ def _check_largest(price: float) -> None:
 
 
 def _check_prices(values: Floats, what: str) -> Floats:
-    """Return prices that are numbers, and not negative."""
+    """Return the prices; raise ValueError if one is negative or not finite."""
     bad = ~(np.isfinite(values) & (values >= 0))
     if bad.any():
         raise ValueError(

@@ -1,4 +1,4 @@
-"""Price lists of features in files: what each costs, and what the members of a group share."""
+"""Read price lists of features from files: the price of each feature, and the shared price of each group."""
 
 from collections import Counter
 from os import PathLike
@@ -13,14 +13,14 @@ from secateur.data.tables import is_number, read_table
 def read_prices(file: str | PathLike[str]) -> tuple[dict[str, float], dict[str, tuple[float, list[str]]]]:
     """Return prices by feature, and groups as {name: (price, features)}, from a .csv or .parquet file.
 
-    The columns `feature` and `cost` must be there. With `group` and `discount_cost`, a feature of a group costs its
-    `cost` if it is the first of the group that is bought, and its `discount_cost` after that: the difference is the
-    price of the group, and must be the same for all its members.
+    The columns `feature` and `cost` are required. With `group` and `discount_cost`, a feature of a group costs its
+    `cost` if it is the first of the group to be bought, and its `discount_cost` after that. The difference is the price
+    of the group and must be the same for all its members.
 
     Raises
     ------
     ValueError
-        If columns are missing, a feature comes twice, or the members of a group do not agree.
+        If columns are missing, a feature occurs twice, or the members of a group imply different group prices.
     """
     columns = read_table(file, text=("feature", "group")).columns
     if not {"feature", "cost"} <= set(columns):
@@ -47,7 +47,7 @@ def read_prices(file: str | PathLike[str]) -> tuple[dict[str, float], dict[str, 
 
 
 def _shared(label: str, members: list[tuple[str, float]], file: Any) -> float:
-    """Return what the members of a group share."""
+    """Return the price of a group: the common difference of cost and discount_cost of its members."""
     differences = {round(shared, 9) for _, shared in members}
     if len(differences) > 1 or min(differences) < 0:
         raise ValueError(
@@ -58,7 +58,7 @@ def _shared(label: str, members: list[tuple[str, float]], file: Any) -> float:
 
 
 def _numbers(names: list[str], column: Any, file: Any) -> list[float]:
-    """Return the entries of a column as numbers."""
+    """Return the entries of a column as floats; raise ValueError if one is missing or not a finite number."""
     found: list[Any] = column.tolist()
     for name, value in zip(names, found, strict=True):
         if (not isinstance(value, float) and not is_number(value)) or not np.isfinite(float(value)):

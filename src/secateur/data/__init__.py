@@ -1,1 +1,1 @@
-"""Rows and targets: in memory, in batches, in files, or behind a remote row source."""
+"""Hold rows and targets: in memory, in batches, in files, or behind a remote row source."""

@@ -1,4 +1,4 @@
-"""Rows a part at a time: what need not fit into memory."""
+"""Read rows in batches, for data that do not fit into memory."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -7,22 +7,22 @@ from typing import Any
 import numpy as np
 
 _PART = 2**22
-"""How many numbers a part has, about."""
+"""Approximate number of values in a batch."""
 
 
 @dataclass(frozen=True, eq=False)
 class Batches:
-    """Rows that are handed out a part at a time, as often as asked; pass them wherever X is wanted.
+    """Rows that can be iterated in batches, repeatedly; accepted wherever X is.
 
-    Only the leaves they reach are kept, so whatever needs the rows themselves says no: refitted clones, and prunings
-    that send rows other ways.
+    Only the leaves the rows reach are kept. Whatever needs the rows themselves raises an error: refitted clones, and
+    prunings that route rows differently.
 
     Attributes
     ----------
     shape : (int, int)
-        Rows and features.
+        Number of rows and features.
     parts : callable
-        Returns an iterator over the parts, each something a model takes as X.
+        Returns an iterator over the batches, each a valid X for the model.
     """
 
     shape: tuple[int, int]
@@ -33,7 +33,7 @@ class Batches:
 
 
 def parts_of(X: Any) -> Iterator[Any]:
-    """Yield X in parts that fit into memory: `Batches` and a memory map in several, anything else in one."""
+    """Yield X in batches that fit into memory: `Batches` and memory maps in several, anything else in one."""
     if isinstance(X, Batches):
         yield from X.parts()
     elif isinstance(X, np.memmap) and X.ndim == 2:
@@ -45,10 +45,10 @@ def parts_of(X: Any) -> Iterator[Any]:
 
 
 def rows_per_part(n_features: int) -> int:
-    """Return how many rows make a part."""
+    """Return the number of rows of a batch."""
     return max(_PART // max(n_features, 1), 1)
 
 
 def in_memory(X: Any) -> bool:
-    """Return whether X is there as a whole."""
+    """Return whether X is in memory as a whole."""
     return not isinstance(X, Batches | np.memmap)

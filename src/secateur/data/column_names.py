@@ -1,4 +1,4 @@
-"""Names of columns: what must hold of them."""
+"""Validate the column names of a data file."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ from secateur._util.text import quoted
 
 
 def check_names(names: Sequence[str], file: Path) -> None:
-    """Raise ValueError if there are none, or one comes twice."""
+    """Raise ValueError if there are no names, or a name is repeated."""
     if not names:
         raise ValueError(f"{file} is empty; a line of column names and rows of data are needed. Check the file.")
     twice = [name for name, count in Counter(names).items() if count > 1]

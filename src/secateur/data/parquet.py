@@ -1,4 +1,4 @@
-"""Parquet files, read whole or in batches."""
+"""Read Parquet files, whole or in batches."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -16,7 +16,7 @@ from secateur.files.size_limits import check_unpacked
 
 
 def read_parquet(file: Path, text: Sequence[str] = ()) -> dict[str, NDArray[Any]]:
-    """Return all columns: float64 for numbers, else strings (dtype object); those named in `text` always as strings.
+    """Return all columns: float64 for numbers, else strings (dtype object); columns in `text` always as strings.
 
     Raises
     ------
@@ -36,7 +36,7 @@ def read_parquet(file: Path, text: Sequence[str] = ()) -> dict[str, NDArray[Any]
 def read_batches(
     file: str | PathLike[str], target: str | None, features: Sequence[str] | None = None
 ) -> tuple[Batches, NDArray[Any] | None]:
-    """Return the rows of a .parquet file, to be read in parts, and its target.
+    """Return the rows of a .parquet file, which are read in batches when needed, and its target.
 
     Parameters
     ----------
@@ -44,20 +44,20 @@ def read_batches(
     target : str or None
         The column of y; None for no y.
     features : sequence of str, optional
-        The columns of X in the model's order; by default all but the target, in file order. They must hold numbers.
+        The columns of X in the model's order; by default all but the target, in file order. They must be numeric.
 
     Raises
     ------
     FileNotFoundError
-        If there is no such file.
+        If the file does not exist.
     ValueError
-        If it is damaged, a column is missing, or a feature holds no numbers.
+        If the file is damaged, a column is missing, or a feature is not numeric.
     ImportError
         If pyarrow is not installed.
 
     Examples
     --------
-    Rows are read when a solver needs them, a part of the file at a time::
+    Rows are read when a solver needs them, one batch at a time::
 
         X, y = secateur.read_batches("rows.parquet", target="price")
         small = secateur.prune(model, X, y, max_nodes=500)
@@ -78,7 +78,7 @@ def read_batches(
 
 
 def _columns(schema: Any, target: str | None, features: Sequence[str] | None, file: str) -> list[str]:
-    """Return the names of the features; they must be there and hold numbers."""
+    """Return the names of the features; raise ValueError if one is missing or not numeric."""
     names = list(features) if features is not None else [name for name in schema.names if name != target]
     missing = [name for name in (*names, target) if name is not None and name not in schema.names]
     if missing:
@@ -96,7 +96,7 @@ def _columns(schema: Any, target: str | None, features: Sequence[str] | None, fi
 
 @contextmanager
 def _opened(file: Path) -> Iterator[Any]:
-    """Open a file; say what is wrong if it cannot be read."""
+    """Open a file; convert errors of pyarrow to ValueError."""
     try:
         import pyarrow
         import pyarrow.parquet
@@ -106,7 +106,7 @@ def _opened(file: Path) -> Iterator[Any]:
             "or save the data as .csv."
         ) from error
     try:
-        # What pyarrow reads ahead it holds until the file is closed: with pre_buffer, the whole file.
+        # With pre_buffer, pyarrow would hold the whole file in memory until it is closed.
         with pyarrow.parquet.ParquetFile(file, read_dictionary=_texts(file), pre_buffer=False) as opened:
             yield opened
     except (pyarrow.ArrowException, OSError, UnicodeError) as error:
@@ -114,7 +114,7 @@ def _opened(file: Path) -> Iterator[Any]:
 
 
 def _texts(file: Path) -> list[str]:
-    """Return the columns of text, whose values are read once each, however often they come."""
+    """Return the text columns, which are read as dictionaries so that repeated values are stored once."""
     import pyarrow.parquet
     import pyarrow.types as kinds
 
@@ -143,7 +143,7 @@ def _from_arrow(column: Any) -> NDArray[Any]:
 
 
 def _names(column: Any) -> NDArray[Any]:
-    """Return a column of names; whole numbers among them may have become 3.0 beside one that was missing."""
+    """Return a column of names; integers that a missing value has turned into floats become integers again."""
     if not _holds_numbers(column.type):
         return _from_arrow(column)
     values = [None if value is None or value != value else value for value in column.to_pylist()]
@@ -155,7 +155,7 @@ def _name(value: Any) -> str:
 
 
 def _from_dictionary(part: Any) -> NDArray[Any]:
-    """Return texts of which each is in memory once."""
+    """Return texts; equal ones share one object."""
     texts = _as_objects([*("" if value is None else str(value) for value in part.dictionary.to_pylist()), ""])
     found: NDArray[Any] = texts[part.indices.fill_null(0).to_numpy(zero_copy_only=False)]
     found[part.indices.is_null().to_numpy(zero_copy_only=False)] = ""

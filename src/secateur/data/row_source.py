@@ -1,7 +1,7 @@
-"""What a forest is judged by, wherever the rows are: in memory, in several parts, or in a cluster.
+"""Define the interface to rows, wherever they are: in memory, in several parts, or on a cluster.
 
-Whatever is asked of rows is asked of a part of them, and the answers of the parts are added up. So a method that asks
-for sums alone works on rows that no single machine could hold.
+Every computation is a function of one part of the rows, and its results are added over the parts. So a method that
+needs only sums over rows works on data that no single machine could hold.
 """
 
 from abc import ABC, abstractmethod
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 
 class Addable(Protocol):
-    """An answer that can be added to another: an array, or a class of sums."""
+    """A result that can be added to another: an array, or a class of sums."""
 
     def __add__(self, other: Any, /) -> Any:
-        """Return both together."""
+        """Return the sum of both."""
 
 
 A = TypeVar("A", bound=Addable)
@@ -33,8 +33,8 @@ T = TypeVar("T")
 class RowSource(ABC):
     """Rows that were routed through one forest.
 
-    Questions must be picklable (functions of a module, partials, frozen dataclasses with `__call__`), and must not
-    change what they are given.
+    The functions passed to `total` and `each` must be picklable (functions of a module, partials, frozen dataclasses
+    with `__call__`), and must not modify their arguments.
     """
 
     @abstractmethod
@@ -44,24 +44,24 @@ class RowSource(ABC):
     @property
     @abstractmethod
     def total_weight(self) -> float:
-        """What the weights of all rows add up to."""
+        """The sum of all row weights."""
 
     @abstractmethod
     def total(self, forest: Forest, ask: "Callable[[Forest, LocalRows], A]") -> A:
-        """Return the sum, over parts of the rows, of what `ask(forest, part)` says; parts may have any size."""
+        """Return the sum of `ask(forest, part)` over parts of the rows; parts may have any size."""
 
     @abstractmethod
     def each(self, forest: Forest, ask: "Callable[[Forest, LocalRows, int], T]") -> list[T]:
-        """Return what `ask(forest, part, number)` says of each part; they are the same rows at every call."""
+        """Return `ask(forest, part, number)` for each part; the parts have the same rows at every call."""
 
     @abstractmethod
     def split(self, share: float, rng: np.random.Generator) -> tuple[Self, Self]:
-        """Return the rows without a random share of them, and that share."""
+        """Return the rows without a random fraction `share` of them, and that fraction."""
 
     @property
     @abstractmethod
     def why_not_local(self) -> str | None:
-        """Why `here` cannot bring the rows together on this machine, or None if it can."""
+        """Why `collect` cannot bring the rows to this machine, or None if it can."""
 
     @abstractmethod
     def collect(self) -> "LocalRows":
@@ -69,15 +69,15 @@ class RowSource(ABC):
 
     @contextmanager
     def persisted(self) -> "Iterator[RowSource]":
-        """Give the same rows for many questions: what it takes to read them is paid for once."""
+        """Yield the same rows for many passes, so that reading them is paid for once."""
         yield self
 
     @property
     def is_remote(self) -> bool:
-        """Whether asking for sums is better than looking at rows one by one."""
+        """Whether methods should request sums rather than access rows one by one."""
         return True
 
 
 def add_up(answers: list[A]) -> A:
-    """Return the sum of several answers, in their order."""
+    """Return the sum of several results, added in order."""
     return reduce(add, answers)

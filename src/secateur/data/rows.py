@@ -1,4 +1,4 @@
-"""Rows in memory, as a forest sees them: routed once, checked once."""
+"""Hold rows in memory, routed through a forest once and checked once."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -22,22 +22,23 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class LocalRows(RowSource):
-    """Rows as a forest sees them: already leaves, labels already numbers.
+    """Rows routed through a forest: leaf indices, encoded targets and weights.
 
     Attributes
     ----------
     leaves : (n_trees, n_rows) unsigned
+        The leaf of each row in each tree.
     y : (n_rows, n_targets)
         Class codes, or real values.
     weight : (n_rows,)
     offset : (n_rows, n_outputs), or None
-        Where the sums start, if that differs by row.
+        The initial raw prediction, if it differs by row.
     rows : (n_rows, n_features), or None
-        The features, for prunings that send rows other ways than the unpruned forest does.
+        The features, for prunings that route rows differently from the unpruned forest.
     voters : (n_trees, n_rows) bool, or None
-        Which trees may speak for a row, when not all may: those that were not grown on it.
+        Whether a tree may predict a row: out-of-bag trees only. None if all trees may.
     place : (n_rows,), or None
-        Which of the rows the user passed these are, if not all in their order.
+        The indices of these rows among the user's rows; None if they are all of them in order.
     """
 
     leaves: Leaves
@@ -53,11 +54,11 @@ class LocalRows(RowSource):
 
     @cached_property
     def total_weight(self) -> float:
-        """What the weights of all rows add up to."""
+        """The sum of all row weights."""
         return float(self.weight.sum())
 
     def take(self, index: NDArray[np.intp]) -> "LocalRows":
-        """Return some of the rows."""
+        """Return the rows with these indices."""
         return LocalRows(
             np.ascontiguousarray(self.leaves[:, index]),
             self.y[index],
@@ -69,15 +70,15 @@ class LocalRows(RowSource):
         )
 
     def total(self, forest: Forest, ask: Callable[[Forest, "LocalRows"], A]) -> A:
-        """Return what is said of all rows."""
+        """Return `ask` of all rows, which are one part."""
         return ask(forest, self)
 
     def each(self, forest: Forest, ask: Callable[[Forest, "LocalRows", int], T]) -> list[T]:
-        """Return what is said of the one part there is."""
+        """Return `ask` of the only part, as a list."""
         return [ask(forest, self, 0)]
 
     def split(self, share: float, rng: np.random.Generator) -> tuple["LocalRows", "LocalRows"]:
-        """Return the rows without a random share of them, and that share."""
+        """Return the rows without a random fraction `share` of them, and that fraction."""
         n_share = round(len(self) * share)
         if not 0 < n_share < len(self):
             raise ValueError(
@@ -89,7 +90,7 @@ class LocalRows(RowSource):
 
     @property
     def why_not_local(self) -> None:
-        """Nothing: they are here."""
+        """None: the rows are in memory."""
         return None
 
     def collect(self) -> "LocalRows":
@@ -98,11 +99,11 @@ class LocalRows(RowSource):
 
     @property
     def is_remote(self) -> bool:
-        """No: rows can be looked at one by one."""
+        """False: rows can be accessed one by one."""
         return False
 
     def scores(self, forest: Forest, decision: Decision | None = None) -> Floats:
-        """Return the sums the forest, pruned or not, gives these rows, (n_rows, n_outputs)."""
+        """Return the raw predictions of the forest, pruned or not, (n_rows, n_outputs)."""
         if decision is None or not raises(forest, decision.keep):
             return raw_scores(forest, self.leaves, decision, self.offset, self.voters).astype(np.float64, copy=False)
         if self.rows is None:
@@ -115,7 +116,7 @@ class LocalRows(RowSource):
 
 @dataclass(frozen=True, eq=False)
 class Parts(RowSource):
-    """Rows in several parts, side by side in memory."""
+    """Rows in several parts, all in memory."""
 
     parts: tuple[LocalRows, ...]
 
@@ -124,19 +125,19 @@ class Parts(RowSource):
 
     @property
     def total_weight(self) -> float:
-        """What the weights of all rows add up to."""
+        """The sum of all row weights."""
         return float(sum(part.total_weight for part in self.parts))
 
     def total(self, forest: Forest, ask: Callable[[Forest, LocalRows], A]) -> A:
-        """Return the sum of what is said of the parts."""
+        """Return the sum of `ask` over the parts."""
         return add_up([ask(forest, part) for part in self.parts])
 
     def each(self, forest: Forest, ask: Callable[[Forest, LocalRows, int], T]) -> list[T]:
-        """Return what is said of each part."""
+        """Return `ask` of each part."""
         return [ask(forest, part, number) for number, part in enumerate(self.parts)]
 
     def split(self, share: float, rng: np.random.Generator) -> tuple["Parts", "Parts"]:
-        """Return the rows without a random share of them, in the same parts, and that share."""
+        """Return the rows without a random fraction `share` of them, in the same parts, and that fraction."""
         chosen = np.zeros(len(self), bool)
         chosen[rng.permutation(len(self))[: round(len(self) * share)]] = True
         ends = np.cumsum([len(part) for part in self.parts])[:-1]
@@ -146,21 +147,21 @@ class Parts(RowSource):
 
     @property
     def why_not_local(self) -> None:
-        """Nothing: they are in memory."""
+        """None: the rows are in memory."""
         return None
 
     def collect(self) -> LocalRows:
-        """Return all rows as one sample."""
+        """Return all rows as one part."""
         return joined(self.parts)
 
 
 def in_parts(sample: LocalRows, n_parts: int) -> Parts:
-    """Return rows in so many parts of consecutive rows, as equal as can be."""
+    """Return rows in `n_parts` parts of consecutive rows, of nearly equal size."""
     return Parts(tuple(sample.take(index) for index in np.array_split(np.arange(len(sample)), n_parts)))
 
 
 def joined(parts: Sequence[LocalRows]) -> LocalRows:
-    """Return the rows of several samples one after the other; what only some of them have is left out."""
+    """Return the concatenated rows of several parts; fields that some parts lack become None."""
 
     def stack(name: str, axis: int = 0) -> Any:
         found = [getattr(part, name) for part in parts]
@@ -178,20 +179,20 @@ def joined(parts: Sequence[LocalRows]) -> LocalRows:
 
 
 def weight_at_nodes(forest: Forest, sample: LocalRows) -> Floats:
-    """Return the row weight that reaches each node, (n_nodes,)."""
+    """Return the total row weight at each node, (n_nodes,)."""
     return node_weight(forest, sample.leaves, sample.weight)
 
 
 def read_sample(adapter: Adapter, X: Any, y: Any, sample_weight: Any = None) -> LocalRows:
-    """Route the user's rows once and check everything that came with them.
+    """Route the user's rows once, and check rows, targets and weights.
 
-    A model that learned without a target is judged by its own unpruned answers, so `y` is not looked at then. `Batches`
-    and memory maps are read a part at a time, and only the leaves they reach are kept.
+    For a model trained without a target, the unpruned model's predictions are the target, and `y` is ignored.
+    `Batches` and memory maps are read in batches, and only the leaves they reach are kept.
 
     Raises
     ------
     ValueError
-        If rows, targets and weights do not fit together, or do not fit the model.
+        If rows, targets and weights are inconsistent with each other or with the model.
     """
     rows, leaves, offset = _route(adapter, X)
     n_rows = leaves.shape[1]
@@ -208,7 +209,7 @@ def read_sample(adapter: Adapter, X: Any, y: Any, sample_weight: Any = None) -> 
 
 
 def _route(adapter: Adapter, X: Any) -> tuple[NDArray[np.floating] | None, Leaves, Floats | None]:
-    """Return X as the trees see it, None where that would not fit into memory, the leaves, and where the sums start."""
+    """Return the encoded rows (None if X is read in batches), the leaves, and the initial raw predictions or None."""
     if in_memory(X):
         rows = adapter.rows(X)
         return rows, route(adapter.forest, rows), adapter.offset(rows)

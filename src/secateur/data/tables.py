@@ -1,4 +1,4 @@
-"""Data files: named columns read from .csv, .csv.gz or .parquet, then rows and target as a model wants them."""
+"""Read named columns from .csv, .csv.gz or .parquet files, and convert them to X and y."""
 
 import csv
 import gzip
@@ -25,22 +25,24 @@ _MISSING = frozenset(
         *("NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
     ]
 )
-"""What pandas.read_csv takes for missing, so that rows look as they did for training."""
+"""Texts that pandas.read_csv treats as missing, so that rows are read as they were for training."""
 
 _CHUNK_ROWS = 20_000
-_SEPARATOR = "\x1f"  # the character ASCII has for this
-_OF_NUMBERS = b"0123456789+-.eE \tinfatyINFATY"  # also what is around them, and infinity and nan
+# The unit separator of ASCII.
+_SEPARATOR = "\x1f"
+# The characters of numbers, infinity, NaN and surrounding blanks.
+_OF_NUMBERS = b"0123456789+-.eE \tinfatyINFATY"
 _TRUTH = {"True": 1.0, "TRUE": 1.0, "true": 1.0, "False": 0.0, "FALSE": 0.0, "false": 0.0}
 
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Named columns of equal length.
+    """Hold named columns of equal length.
 
     Attributes
     ----------
     columns : dict of (n_rows,) arrays
-        float64 where every value is a number or missing, else strings (dtype object).
+        float64 if every value is a number or missing, else strings (dtype object).
     name : str
         The file, for messages.
     """
@@ -52,7 +54,7 @@ class Table:
         return len(next(iter(self.columns.values())))
 
     def take(self, rows: NDArray[np.intp]) -> "Table":
-        """Return some of the rows."""
+        """Return the rows with these indices."""
         return Table({name: column[rows] for name, column in self.columns.items()}, self.name)
 
     def split(
@@ -63,23 +65,23 @@ class Table:
         classes: Any = None,
         drop: Sequence[str] = (),
     ) -> tuple[Any, NDArray[Any] | None]:
-        """Return (X, y) as a model wants them.
+        """Return (X, y) as a model needs them.
 
         Parameters
         ----------
         target : str or None
             The column of y; None for no y.
         features : sequence of str, optional
-            The names the model was trained with: these columns, in this order. Without names all columns but the
-            target and those in `drop`, in file order.
+            The training column names: these columns are used, in this order. By default all columns but the target and
+            those in `drop`, in file order.
         classes : array, optional
-            The labels the model knows; if they are strings, y is given as strings.
+            The model's labels; if they are strings, y is returned as strings.
         drop : sequence of str
-            Columns that are no features.
+            Columns that are not features.
 
         Returns
         -------
-        X : (n_rows, n_features) float64, or a pandas DataFrame where there are names to check or text to hold
+        X : (n_rows, n_features) float64, or a pandas DataFrame if there are names to check or text columns
         y : (n_rows,) array of int, float or str, or None
 
         Raises
@@ -87,7 +89,7 @@ class Table:
         ValueError
             If a column is missing.
         ImportError
-            If there are text columns and no pandas.
+            If there are text columns and pandas is not installed.
         """
         y = None if target is None else _labels(self.column(target), classes)
         names = list(features) if features is not None else [n for n in self.columns if n not in (target, *drop)]
@@ -101,7 +103,7 @@ class Table:
         return self._pick([name])[0]
 
     def numbers(self, name: str) -> NDArray[np.float64]:
-        """Return one column that must hold numbers."""
+        """Return one column; raise ValueError if it is not numeric."""
         column = self.column(name)
         if column.dtype == object:
             raise ValueError(
@@ -123,12 +125,12 @@ class Table:
 def read_table(file: str | PathLike[str], *, text: Sequence[str] = ()) -> Table:
     """Read a .csv, .csv.gz or .parquet file; the first line of a csv names the columns.
 
-    The columns named in `text`, if there, hold names: they are text even where all of them look like numbers.
+    The columns in `text`, if present, are returned as text even if all their values look like numbers.
 
     Raises
     ------
     FileNotFoundError
-        If there is no such file.
+        If the file does not exist.
     ValueError
         If the suffix is unknown, or the file is empty or damaged.
     ImportError
@@ -162,13 +164,14 @@ def _read_csv(file: Path, text: Sequence[str]) -> dict[str, NDArray[Any]]:
 
 
 def _parse_csv(stream: TextIO, file: Path, text: Sequence[str]) -> dict[str, NDArray[Any]]:
-    """Return the columns; text is kept joined until its column is turned into numbers, which takes far less memory."""
+    """Return the columns; joined text is kept until a column is converted, which takes far less memory."""
     reader = csv.reader(stream, strict=True)
     names = next(reader, [])
     check_names(names, file)
     packed: list[list[str | tuple[str, ...]]] = [[] for _ in names]
     while chunk := list(islice(reader, _CHUNK_ROWS)):
-        rows = [row for row in chunk if row]  # blank lines
+        # Skip blank lines.
+        rows = [row for row in chunk if row]
         if any(len(row) != len(names) for row in rows):
             raise _ragged(file, len(names))
         for parts, column in zip(packed, zip(*rows, strict=True), strict=False):
@@ -182,7 +185,7 @@ def _column(parts: Sequence[str | tuple[str, ...]], *, as_text: bool) -> NDArray
 
 
 def _pack(texts: tuple[str, ...]) -> str | tuple[str, ...]:
-    """Return texts as one; as they are where one of them holds the separator."""
+    """Return texts joined into one; unchanged if one of them contains the separator."""
     joined = _SEPARATOR.join(texts)
     return joined if joined.count(_SEPARATOR) == len(texts) - 1 else texts
 
@@ -192,11 +195,11 @@ READERS: dict[str, Callable[[Path, Sequence[str]], dict[str, NDArray[Any]]]] = {
     ".csv.gz": _read_csv,
     ".parquet": read_parquet,
 }
-"""Each suffix of a data file and what reads it."""
+"""The reader of each suffix of a data file."""
 
 
 def _ragged(file: Path, n_columns: int) -> ValueError:
-    """Return the error that names the first row of the wrong length; the file is read again to find its line."""
+    """Return the error that names the first row of the wrong length; read the file again to find its line."""
     opened: Any = gzip.open if file.suffix.lower() == ".gz" else open
     with opened(file, "rt", encoding="utf-8-sig", newline="") as stream:
         reader = csv.reader(stream, strict=True)
@@ -208,22 +211,26 @@ def _ragged(file: Path, n_columns: int) -> ValueError:
 
 
 def _numbers_or_text(texts: list[str]) -> NDArray[Any]:
-    """Return float64 if every text is a number or missing, else the texts as they are."""
+    """Return float64 if every text is a number or missing, else the texts unchanged."""
     column = np.array(texts, dtype=object)
     found = _numbers(column)
     if found is None:
-        marks = _MISSING | {"?"}  # pandas leaves "?" alone, but among numbers it can mean nothing else
+        # pandas does not treat "?" as missing, but among numbers it can mean nothing else.
+        marks = _MISSING | {"?"}
         found = _numbers(np.array(["nan" if text.strip(" \t") in marks else text for text in texts], dtype=object))
     return column if found is None else found
 
 
 def is_number(text: str) -> bool:
-    """Return whether a text is a number, as this module understands numbers."""
+    """Return whether a text is a number in the sense of this module."""
     return _numbers(np.array([text], dtype=object)) is not None
 
 
 def _numbers(column: NDArray[Any]) -> NDArray[np.float64] | None:
-    """Return texts as numbers, None if one is not; Python would also take 1_000 and digits of other scripts for one."""
+    """Return texts as numbers, None if one is not a number.
+
+    Python's float also accepts 1_000 and digits of other scripts; these are not numbers here.
+    """
     if "".join(column).encode("utf-8", "surrogatepass").translate(None, _OF_NUMBERS):
         return None
     try:
@@ -233,7 +240,7 @@ def _numbers(column: NDArray[Any]) -> NDArray[np.float64] | None:
 
 
 def _as_feature(column: NDArray[Any]) -> NDArray[Any]:
-    """Return numbers and truth values as float64, text with NaN where it is missing."""
+    """Return numbers and booleans as float64, and text with NaN for missing values."""
     if column.dtype != object:
         return column
     texts = set(column.tolist())
@@ -259,7 +266,10 @@ def _matrix_or_frame(columns: dict[str, NDArray[Any]], *, named: bool) -> Any:
 
 
 def _labels(column: NDArray[Any], classes: Any) -> NDArray[Any]:
-    """Return a target as the model's labels were: whole numbers as int, truth values as bool, unless it knows text."""
+    """Return a target in the type of the model's labels.
+
+    Text if the model's labels are text; otherwise integers as int, booleans as bool, and anything else unchanged.
+    """
     if classes is not None and all(isinstance(label, str) for label in np.ravel(np.asarray(classes, object))):
         return np.array([_as_text(value) for value in column.tolist()], dtype=object)
     if column.dtype == object:

@@ -1,4 +1,4 @@
-"""Targets as a forest sees them: class codes or real values, one column per target."""
+"""Encode targets: class codes or real values, one column per target."""
 
 from typing import Any
 
@@ -6,11 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 LARGEST = 1e60
-"""Targets and values beyond it have squares, and squares of those, that are not numbers any more."""
+"""Largest absolute value of targets and leaf values; the fourth power of a larger one may overflow."""
 
 
 def as_columns(y: Any, n_targets: int) -> NDArray[Any]:
-    """Return y as (n_rows, n_targets), or say that it has another shape."""
+    """Return y as (n_rows, n_targets); raise ValueError if it has another shape."""
     y = np.asarray(y)
     y = y[:, None] if y.ndim == 1 else y
     if y.ndim != 2 or y.shape[1] != n_targets:
@@ -21,7 +21,7 @@ def as_columns(y: Any, n_targets: int) -> NDArray[Any]:
 
 
 def as_real_target(y: NDArray[np.generic]) -> NDArray[np.float64]:
-    """Return y (n_rows, n_targets) as float64, or say why it cannot be."""
+    """Return y (n_rows, n_targets) as float64; raise ValueError if it is not numeric, finite and below `LARGEST`."""
     try:
         values = np.asarray(y, np.float64)
     except (TypeError, ValueError) as error:
@@ -42,7 +42,7 @@ def as_real_target(y: NDArray[np.generic]) -> NDArray[np.float64]:
 
 
 def check_known_labels(found: NDArray[np.generic], known: NDArray[np.generic]) -> None:
-    """Raise ValueError unless all labels found are known to the model."""
+    """Raise ValueError unless the model knows all labels found."""
     unknown = [label for label in found.tolist() if label not in set(known.tolist())]
     if unknown:
         raise ValueError(
@@ -52,7 +52,7 @@ def check_known_labels(found: NDArray[np.generic], known: NDArray[np.generic]) -
 
 
 def class_codes(y: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.intp]:
-    """Return the position of each label of y in the sorted `classes`."""
+    """Return the index of each label of y in `classes`."""
     if (y.dtype.kind == "f" and np.isnan(y).any()) or (y.dtype == object and any(label != label for label in y)):
         raise ValueError("y has missing values; every row needs a label. Drop those rows.")
     found, inverse = np.unique(y, return_inverse=True)

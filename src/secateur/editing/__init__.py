@@ -1,4 +1,4 @@
-"""Changing a trained model by hand: cut where the user says, take out what no prediction needs, let trees vote."""
+"""Edit trained models: prune at given nodes, simplify without changing predictions, convert to majority voting."""
 
 from secateur.editing.cutting import prune_nodes
 from secateur.editing.lossless import Preserve, simplify

@@ -1,4 +1,4 @@
-"""Cut below the nodes the user names, or wherever a question of the user's is answered yes."""
+"""Prune a model below given nodes, or below every split that satisfies a predicate."""
 
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -19,17 +19,17 @@ Nodes = Ids | Sequence[Ids] | Mapping[int, Ids] | Callable[[NodeView], bool]
 
 
 def prune_nodes(model: Any, nodes: Nodes) -> Any:
-    """Return a copy of a trained model, of the same type, cut below the nodes given; nothing is fitted again.
+    """Return a copy of a trained model, of the same type, pruned below the given nodes; leaf values are not refitted.
 
     Parameters
     ----------
     model : fitted model or Forest
     nodes : node ids, or a callable
-        Which nodes become leaves. For a model of one tree their ids; for an ensemble a dict `{tree: ids}`, or a
-        sequence with the ids of every tree. Ids are the library's own (in scikit-learn those of `tree_`, `apply` and
-        `decision_path`); naming a leaf does nothing. Trees are counted in the order in which the model adds them.
-        A callable gets a `NodeView` of each split, from the top down, and says whether to cut below it; splits that
-        are cut away are not asked about.
+        The nodes that become leaves. For a single tree pass their ids; for an ensemble pass a dict `{tree: ids}`, or a
+        sequence with the ids of every tree. Ids are those of the library (in scikit-learn those of `tree_`, `apply`
+        and `decision_path`). The id of a leaf has no effect. Trees are numbered in the order in which the model adds
+        them. A callable is a predicate: it gets a `NodeView` of each split, from the root down, and returns whether to
+        prune below it. It is not called for splits that have already been pruned away.
 
     Raises
     ------
@@ -39,7 +39,7 @@ def prune_nodes(model: Any, nodes: Nodes) -> Any:
     Warns
     -----
     NothingPrunedWarning
-        If there is nothing below any of the nodes.
+        If none of the nodes has descendants.
 
     Examples
     --------
@@ -66,7 +66,7 @@ def prune_nodes(model: Any, nodes: Nodes) -> Any:
 
 
 def _ask(adapter: Adapter, question: Callable[[NodeView], bool]) -> NDArray[np.intp]:
-    """Return the splits for which the question is answered yes."""
+    """Return the splits for which the predicate returns True."""
     cut = np.zeros(adapter.forest.n_nodes, bool)
     for v, view in top_down(adapter, cut, splits_only=True):
         cut[v] = bool(question(view))
@@ -74,7 +74,7 @@ def _ask(adapter: Adapter, question: Callable[[NodeView], bool]) -> NDArray[np.i
 
 
 def _by_tree(forest: Forest, nodes: Any) -> dict[int, NDArray[np.int64]]:
-    """Return the ids given for each tree, whichever way they were given."""
+    """Return the node ids by tree, from any of the accepted forms."""
     if isinstance(nodes, Mapping):
         return {_tree_index(forest, tree): _as_ids(ids) for tree, ids in nodes.items()}
     if forest.n_trees == 1 and not _nested(nodes):
@@ -88,7 +88,7 @@ def _by_tree(forest: Forest, nodes: Any) -> dict[int, NDArray[np.int64]]:
 
 
 def _nested(nodes: Any) -> bool:
-    """Return whether this is a sequence of sequences; an empty one is not."""
+    """Return whether `nodes` is a nonempty sequence of sequences."""
     return isinstance(nodes, Sequence | np.ndarray) and len(nodes) > 0 and isinstance(nodes[0], Iterable)
 
 
@@ -112,7 +112,7 @@ def _as_ids(ids: Any) -> NDArray[np.int64]:
 
 
 def _find(adapter: Adapter, by_tree: dict[int, NDArray[np.int64]]) -> NDArray[np.intp]:
-    """Return the nodes of the forest that the library knows by these ids."""
+    """Return the forest nodes that have these native ids."""
     start, native_ids = adapter.forest.tree_start, adapter.native_ids()
     found = [np.empty(0, np.intp)]
     for tree, ids in by_tree.items():
@@ -129,7 +129,8 @@ def _find(adapter: Adapter, by_tree: dict[int, NDArray[np.int64]]) -> NDArray[np
 
 
 def _above(forest: Forest, cut: NDArray[np.intp]) -> NDArray[np.bool_]:
-    """Return the mask of the nodes that are below none of `cut`."""
+    """Return the mask of the nodes that are below none of `cut`, (n_nodes,)."""
+    # The descendants of v are the preorder slice v+1:end[v], so a running sum counts the cut ancestors of each node.
     opened = np.bincount(cut + 1, minlength=forest.n_nodes + 1)
     closed = np.bincount(forest.end[cut], minlength=forest.n_nodes + 1)
     return np.cumsum(opened - closed)[: forest.n_nodes] == 0

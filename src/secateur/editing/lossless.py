@@ -1,4 +1,4 @@
-"""Take out of a model what its predictions do not need: splits decided above, and leaves that say the same."""
+"""Simplify a model without changing its predictions: remove unreachable branches and merge equal sibling leaves."""
 
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -16,32 +16,33 @@ from secateur.libraries import adapt
 Preserve = Literal["exact", "probabilities", "labels"]
 Fold = Literal["base", "leaves"]
 _ULP = 4
-"""How many floating-point numbers apart two values may be that count as equal where the last bits may change."""
+"""Tolerance for equal values, in units in the last place, where preserve="probabilities"."""
 
 
 def simplify(model: Any, preserve: Preserve = "exact") -> Any:
-    """Return a smaller copy of a trained model, of the same type, that predicts the same.
+    """Return a smaller copy of a trained model, of the same type, with the same predictions.
 
-    Splits one side of which no row can reach, because of the splits above, give way to their other side. Sibling leaves
-    with equal values become one. Splits on categories are taken to let every category pass on both sides.
+    A branch is unreachable if its condition contradicts the splits above it; its sibling then replaces their parent.
+    Sibling leaves with equal values are merged into their parent. Both sides of a categorical split are treated as
+    reachable.
 
     Parameters
     ----------
     model : fitted model or Forest
     preserve : "exact", "probabilities" or "labels"
-        What must not change. `exact`: no prediction, not in its last bit. `probabilities`: nothing but the rounding
-        of sums, so trees that say the same to every row also move into the base of a sum, or into another tree, and
-        values within 4 ulp count as equal. `labels`: the classes predicted; in a single classification tree
-        leaves of the same class become one, which makes probabilities coarser. An ensemble's label depends on the
-        values of all of its trees, and a tie on their last bits, so for everything else this is `exact`.
+        Which outputs must not change. `exact`: predictions are bit-identical. `probabilities`: only the rounding of
+        sums may change, so constant trees are also folded into the base of the sum or into another tree, and values
+        within 4 ulp count as equal. `labels`: the predicted classes; sibling leaves of the same class are merged in a
+        single classification tree, which makes probabilities coarser. The label of an ensemble depends on the values
+        of all of its trees, and a tie on their last bits, so for all other models `labels` is the same as `exact`.
 
     Notes
     -----
-    What a kind of model cannot hold is not done: an IsolationForest predicts by the depth of its leaves, so none is
-    raised; symmetric trees lose their last level only as a whole; where leaf values cannot be written, siblings become
-    one only where their parent's value is theirs.
+    Simplifications that a model type cannot represent are skipped. An IsolationForest predicts from the depth of its
+    leaves, so no node replaces its parent. Symmetric trees lose their last level only as a whole. If leaf values cannot
+    be changed, siblings are merged only if their parent has the same value.
 
-    O(nodes · outputs), without recursion.
+    The complexity is O(n_nodes · n_outputs) per pass, without recursion.
 
     Examples
     --------
@@ -60,23 +61,24 @@ def simplify(model: Any, preserve: Preserve = "exact") -> Any:
     *bolder, meekest = _means(adapter.forest, preserve)
     for means in bolder:
         decision = _decide(adapter.forest, preserve, means)
-        with suppress(ValueError):  # only the adapter knows what its model can hold, and says so before it starts
+        # Only the adapter knows which decisions its model can represent. It raises before it changes anything.
+        with suppress(ValueError):
             return adapter.write(decision)
     return adapter.write(_decide(adapter.forest, preserve, meekest))
 
 
 @dataclass(frozen=True)
 class _Means:
-    """What may be done to a model.
+    """Allowed simplifications of a model.
 
     Attributes
     ----------
     fold : "base", "leaves" or None
-        Where the values of constant trees may go.
+        Whether constant trees are folded into the base or into the leaves of another tree.
     values : bool
-        Whether leaves may get new values.
+        Whether leaf values may change.
     raising : bool
-        Whether a node may take its parent's place.
+        Whether a node may replace its parent.
     """
 
     fold: Fold | None
@@ -85,8 +87,9 @@ class _Means:
 
 
 def _means(forest: Forest, preserve: Preserve) -> list[_Means]:
-    """Return what to try, from the boldest to the meekest."""
-    raise_or_not = (False,) if forest.symmetric else (True, False)  # a level has no single nodes to be raised
+    """Return the sets of simplifications to try, from the most to the least permissive."""
+    # In a symmetric tree all nodes of a level share a split, so a single node cannot replace its parent.
+    raise_or_not = (False,) if forest.symmetric else (True, False)
     means = [_Means(None, values, raising) for raising in raise_or_not for values in (True, False)]
     if preserve != "probabilities" or forest.aggregation != "sum":
         return means
@@ -96,7 +99,7 @@ def _means(forest: Forest, preserve: Preserve) -> list[_Means]:
 
 @dataclass(frozen=True, eq=False)
 class _Draft:
-    """A decision in the making, nothing left open."""
+    """Intermediate decision with explicit mask, values (n_nodes, width) and base (n_outputs,)."""
 
     keep: NDArray[np.bool_]
     value: NDArray[np.float64]
@@ -104,7 +107,7 @@ class _Draft:
 
 
 def _decide(forest: Forest, preserve: Preserve, means: _Means) -> Decision:
-    """Return the decision that takes out all that these means allow."""
+    """Return the decision that applies all allowed simplifications."""
     keep = _without_contradictions(forest) if means.raising else np.ones(forest.n_nodes, bool)
     draft = _Draft(keep, forest.value, forest.base)
     if preserve == "probabilities":
@@ -117,7 +120,7 @@ def _decide(forest: Forest, preserve: Preserve, means: _Means) -> Decision:
 
 
 def _without_contradictions(forest: Forest) -> NDArray[np.bool_]:
-    """Return the mask that drops what no row can reach, and the splits thereby decided."""
+    """Return the mask without unreachable nodes and without splits that have one reachable child, (n_nodes,)."""
     infinity = np.array([-np.inf, np.inf], forest.input_dtype)
     reached = kernels.reachable(
         forest.tree_start,
@@ -139,7 +142,7 @@ def _without_contradictions(forest: Forest) -> NDArray[np.bool_]:
 
 
 def _last_left(forest: Forest) -> NDArray[np.int64]:
-    """Return the rank of the largest number of the forest's input type that goes left at each split, (n_nodes,)."""
+    """Return the rank of the largest number of the input dtype that each split routes left, (n_nodes,)."""
     with np.errstate(over="ignore"):
         nearest = forest.threshold.astype(forest.input_dtype)
     beyond = nearest > forest.threshold if forest.comparison == "<=" else nearest >= forest.threshold
@@ -147,24 +150,27 @@ def _last_left(forest: Forest) -> NDArray[np.int64]:
 
 
 def _ranks(numbers: NDArray[np.floating]) -> NDArray[np.int64]:
-    """Return integers that order as the numbers do and count the floating-point numbers between them; -0 is 0."""
+    """Return the ranks of floating-point numbers: order-preserving integers, neighbours one apart; -0 and 0 share one.
+
+    The bit pattern of a nonnegative float is monotone in its value; that of a negative float is reflected.
+    """
     bits = np.ascontiguousarray(numbers).view(f"i{numbers.dtype.itemsize}")
     return np.where(bits < 0, np.iinfo(bits.dtype).min - bits, bits).astype(np.int64)
 
 
 def _bits(value: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return numbers that are equal where the values are the same to the last bit; -0 is not 0."""
+    """Return the bit patterns of values as integers; -0 and 0 differ."""
     return np.ascontiguousarray(value).view(np.int64)
 
 
 def _labels(forest: Forest, value: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return what each node of a single tree predicts alone, (n_nodes, n_targets)."""
+    """Return the labels each node of a single tree predicts, (n_nodes, n_targets)."""
     raw = (forest.base + forest.tree_weight[0] * value) / forest.divisor
     return np.ascontiguousarray(forest.response.label(raw, forest.n_classes), dtype=np.int64)
 
 
 def _merge(forest: Forest, draft: _Draft, code: NDArray[np.int64], means: _Means, tolerance: int = 0) -> _Draft:
-    """Merge sibling leaves of the same code; where levels stay or go together, those of a level if all can be."""
+    """Merge sibling leaves with equal codes; in symmetric trees only if all leaves of the last level can be merged."""
     keep, source = draft.keep.copy(), np.arange(forest.n_nodes)
     kernels.merge_leaves(forest.right, code, tolerance, means.values, keep, source)
     if forest.symmetric and forest.n_trees:
@@ -174,7 +180,10 @@ def _merge(forest: Forest, draft: _Draft, code: NDArray[np.int64], means: _Means
 
 
 def _merge_and_fold(forest: Forest, draft: _Draft, means: _Means) -> _Draft:
-    """Merge leaves and fold constant trees in turn: new values may be equal where the old ones were not."""
+    """Alternate merging leaves and folding constant trees until nothing changes.
+
+    Folding changes leaf values, so leaves that differed before may become equal.
+    """
     while True:
         draft = _merge(forest, draft, _ranks(draft.value), means, tolerance=_ULP)
         folded = _fold(forest, draft, means)
@@ -184,7 +193,7 @@ def _merge_and_fold(forest: Forest, draft: _Draft, means: _Means) -> _Draft:
 
 
 def _fold(forest: Forest, draft: _Draft, means: _Means) -> _Draft:
-    """Add constant trees to something else; return the draft itself if there is nothing to add."""
+    """Fold trees with a single leaf into the base or another tree; return the same draft if nothing changes."""
     size = np.diff(np.concatenate([[0], np.cumsum(draft.keep)])[forest.tree_start])
     lone = np.flatnonzero(size == 1)
     if means.fold is None or not len(lone):
@@ -193,7 +202,7 @@ def _fold(forest: Forest, draft: _Draft, means: _Means) -> _Draft:
 
 
 def _fold_into_base(forest: Forest, draft: _Draft, lone: NDArray[np.intp]) -> _Draft:
-    """Add what the trees in `lone` say to where the sums start, and drop them."""
+    """Add the contributions of the constant trees `lone` to the base, and drop these trees."""
     base, share = draft.base.copy(), _share(forest, draft, lone)
     if forest.tree_output[lone[0]] >= 0:
         np.add.at(base, forest.tree_output[lone], share[:, 0])
@@ -203,14 +212,15 @@ def _fold_into_base(forest: Forest, draft: _Draft, lone: NDArray[np.intp]) -> _D
 
 
 def _fold_into_leaves(forest: Forest, draft: _Draft, lone: NDArray[np.intp]) -> _Draft:
-    """Add what the trees in `lone` say to one tree that feeds the same output, and drop them."""
+    """Add the contributions of the constant trees `lone` to a tree of the same output, and drop these trees."""
     keep, value = draft.keep, draft.value.copy()
     able = kept_trees(forest, keep) & (forest.tree_weight != 0)
     for output in np.unique(forest.tree_output[lone]):
         hosts = np.flatnonzero(able & (forest.tree_output == output))
         if not len(hosts):
             continue
-        host = hosts[np.isin(hosts, lone).argmin()]  # the first that is not constant, or the first
+        # The first tree that is not constant, or the first tree if all are.
+        host = hosts[np.isin(hosts, lone).argmin()]
         moved = lone[(forest.tree_output[lone] == output) & (lone != host)]
         if not len(moved):
             continue
@@ -221,18 +231,18 @@ def _fold_into_leaves(forest: Forest, draft: _Draft, lone: NDArray[np.intp]) -> 
 
 
 def _share(forest: Forest, draft: _Draft, lone: NDArray[np.intp]) -> NDArray[np.float64]:
-    """Return what each tree that is down to one leaf adds to the sums, (n_lone, width)."""
+    """Return the contribution of each constant tree, (n_lone, width)."""
     leaf = np.flatnonzero(draft.keep & _nodes_of(forest, lone))
     return forest.tree_weight[lone, None] * draft.value[leaf]
 
 
 def _nodes_of(forest: Forest, trees: NDArray[np.intp]) -> NDArray[np.bool_]:
-    """Return which nodes belong to the trees, (n_nodes,)."""
+    """Return the mask of the nodes of the given trees, (n_nodes,)."""
     return np.repeat(np.isin(np.arange(forest.n_trees), trees), np.diff(forest.tree_start))
 
 
 def _only_changes(forest: Forest, draft: _Draft) -> Decision:
-    """Return the decision, without values and base that are the forest's own."""
+    """Return the decision; values and base that equal those of the forest become None."""
     same_value = np.array_equal(_bits(draft.value)[draft.keep], _bits(forest.value)[draft.keep])
     same_base = np.array_equal(draft.base, forest.base)
     return Decision(draft.keep, None if same_value else draft.value, base=None if same_base else draft.base)

@@ -1,4 +1,4 @@
-"""A node as its reader sees it: what it asks, which rows it has seen, and the conditions on the way to it."""
+"""Describe the nodes of a model: split, training rows, value, and the conditions on the path from the root."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -18,21 +18,21 @@ _OPPOSITE = {"<=": ">", "<": ">="}
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """What a row must satisfy to take one step down.
+    """Condition under which a split routes a row to one of its children.
 
-    A missing value, or a category the split does not list, may take the step too: it goes to a fixed side.
+    A missing value, or a category the split does not list, is routed to a fixed side, so it may also reach this child.
 
     Attributes
     ----------
     feature : int
     feature_name : str, or None
     threshold : float
-        NaN where the split looks for a category.
+        NaN for a categorical split.
     goes_left : bool
-        Whether the step is to the left, where the comparison holds.
+        Whether the condition leads to the left child, where the comparison holds.
     comparison : "<=" or "<"
     categories : tuple of int, or None
-        The codes that go left, where the split looks for a category.
+        The category codes routed left by a categorical split.
 
     Examples
     --------
@@ -56,26 +56,26 @@ class Condition:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NodeView:
-    """One node of a trained model.
+    """Read-only description of one node of a trained model.
 
     Attributes
     ----------
     tree : int
-        Counted in the order in which the model adds its trees.
+        The tree, numbered in the order in which the model adds its trees.
     node : int
-        The library's own number of the node within its tree.
+        The library's id of the node within its tree.
     depth : int
     feature : int
-        The feature the split looks at, -1 at a leaf.
+        The feature used by the split, -1 at a leaf.
     feature_name : str, or None
     threshold : float
-        NaN at a leaf, and where the split looks for a category.
+        NaN at a leaf and at a categorical split.
     n_samples : int, or None
-        Training rows that reached the node, if the model tells.
+        Number of training rows that reached the node, if the model stores it.
     weight : float
         Training weight that reached the node.
     value : (width,) float64, read-only
-        What the tree says to a row that ends here.
+        The tree's prediction for a row that ends at this node.
     impurity : float, or None
     is_leaf : bool
     path : tuple of Condition
@@ -97,7 +97,7 @@ class NodeView:
 
 
 def node_views(model: Any) -> Iterator[NodeView]:
-    """Yield every node of a model, tree by tree, each tree from the top and left before right.
+    """Yield a `NodeView` of every node of a model, tree by tree, in preorder.
 
     Examples
     --------
@@ -119,13 +119,17 @@ def node_views(model: Any) -> Iterator[NodeView]:
 
 
 def top_down(adapter: Adapter, cut: NDArray[np.bool_], *, splits_only: bool = False) -> Iterator[tuple[int, NodeView]]:
-    """Yield nodes of the forest with their views, in preorder; nothing below nodes the caller has marked in `cut`."""
+    """Yield the nodes of the forest with their views, in preorder.
+
+    The caller may mark nodes in `cut` during the iteration; their descendants are skipped.
+    """
     forest, columns = adapter.forest, _columns(adapter)
     for tree, (start, stop) in enumerate(pairwise(forest.tree_start.tolist())):
-        # Tree by tree as plain tuples: reading single entries of arrays would take most of the time.
+        # Convert each tree to plain tuples: reading single array entries would take most of the time.
         rows = [_Row(*row) for row in zip(*(_entries(column, start, stop) for column in columns), strict=True)]
         parent, end = ((nodes[start:stop] - start).tolist() for nodes in (forest.parent, forest.end))
-        above: list[Condition] = []  # all ancestors of v were met before it, so their conditions are in place
+        # Invariant: preorder visits all ancestors of v before v, so above[:depth - 1] holds their conditions.
+        above: list[Condition] = []
         v = 0
         while v < len(rows):
             row = rows[v]
@@ -138,7 +142,7 @@ def top_down(adapter: Adapter, cut: NDArray[np.bool_], *, splits_only: bool = Fa
 
 
 class _Row(NamedTuple):
-    """The facts of one node, in the order of the fields of NodeView."""
+    """Attributes of one node, in the order of the fields of NodeView."""
 
     node: int
     depth: int
@@ -153,7 +157,7 @@ class _Row(NamedTuple):
 
 
 def _columns(adapter: Adapter) -> list[NDArray[Any] | None]:
-    """Return the fields of `_Row` for all nodes, None for a field nothing is known of."""
+    """Return the fields of `_Row` for all nodes, None for a field that is not available."""
     forest = adapter.forest
     value = forest.value.view()
     value.flags.writeable = False
@@ -162,7 +166,8 @@ def _columns(adapter: Adapter) -> list[NDArray[Any] | None]:
         adapter.native_ids(),
         forest.depth,
         forest.feature,
-        None if names is None else names[forest.feature],  # at a leaf -1, the None at the end
+        # The feature of a leaf is -1, which selects the None at the end of the names.
+        None if names is None else names[forest.feature],
         np.where(numeric_splits(forest), forest.threshold, np.nan),
         adapter.samples_per_node(),
         forest.weight,
@@ -173,20 +178,21 @@ def _columns(adapter: Adapter) -> list[NDArray[Any] | None]:
 
 
 def _entries(column: NDArray[Any] | None, start: int, stop: int) -> Iterable[Any]:
-    """Return one entry per node, rows of a matrix as arrays."""
+    """Return one entry per node; the rows of a matrix stay arrays."""
     if column is None:
         return repeat(None, stop - start)
     return column[start:stop].tolist() if column.ndim == 1 else column[start:stop]
 
 
 def _condition(forest: Forest, split: int, row: _Row, goes_left: bool) -> Condition:
-    """Return the condition of a step from a split to one of its sides."""
+    """Return the condition that leads from a split to one of its children."""
     codes = categories_of(forest, split)
-    threshold = row.threshold if codes is None else np.nan  # this very NaN, so that equal conditions compare as equal
+    # Tuples compare by identity first, so sharing np.nan makes equal conditions compare equal.
+    threshold = row.threshold if codes is None else np.nan
     return Condition(row.feature, row.feature_name, threshold, goes_left, forest.comparison, codes)
 
 
 def numeric_splits(forest: Forest) -> NDArray[np.bool_]:
-    """Return which nodes are splits that compare with a threshold, (n_nodes,)."""
+    """Return the mask of the splits that compare a feature with a threshold, (n_nodes,)."""
     rows = forest.categories.row
     return forest.is_split & (rows == -1) if len(rows) else forest.is_split

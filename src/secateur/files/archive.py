@@ -1,4 +1,4 @@
-"""Forests in files: one zip of plain arrays and a JSON header, no pickle. The written form is in docs/format.md."""
+"""Save and load forests as one zip of plain arrays and a JSON header, without pickle (format: docs/format.md)."""
 
 import json
 import math
@@ -36,11 +36,11 @@ _FACTS = (
 
 
 _NEWER = ("sum_dtype", "addition", "symmetric", "zero_is_missing")
-"""Facts that files written before there were any lack; they have their defaults."""
+"""Facts that older files lack; they get their default values."""
 
 
 def save_forest(forest: Forest, stream: IO[bytes]) -> None:
-    """Write a forest. It knows classes by their codes only; the labels stay with the model it was read from."""
+    """Write a forest. It contains class codes only; the labels stay with the model it was read from."""
     facts, arrays = forest_to_arrays(forest)
     write_archive(stream, {"format": FORMAT, "version": VERSION, "forest": facts}, arrays)
 
@@ -51,9 +51,9 @@ def load_forest(file: str | PathLike[str]) -> Forest:
     Raises
     ------
     FileNotFoundError
-        If there is no such file.
+        If the file does not exist.
     ValueError
-        If the file is damaged, is of a newer version, or is something else.
+        If the file is damaged, of a newer version, or of another format.
     """
     again = "Save the forest again."
     header, arrays = read_archive(Path(file), FORMAT, VERSION, again)
@@ -64,7 +64,10 @@ def load_forest(file: str | PathLike[str]) -> Forest:
 
 
 def write_archive(stream: IO[bytes], header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Write a header (JSON values) and arrays; not compressed where they would shrink more than a reader trusts."""
+    """Write a header (JSON values) and arrays.
+
+    The archive is not compressed if its compression ratio would exceed the limit of `read_archive`.
+    """
     everything = {"header": np.frombuffer(json.dumps(header).encode(), np.uint8), **arrays}
     start, total = stream.tell(), sum(array.nbytes for array in everything.values())
     np.savez_compressed(stream, allow_pickle=False, **everything)
@@ -75,14 +78,14 @@ def write_archive(stream: IO[bytes], header: Mapping[str, Any], arrays: Mapping[
 
 
 def read_archive(file: Path, form: str, version: int, remedy: str) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Return header and arrays of a file that says it is of this format, or say why not and what to do.
+    """Return header and arrays of a file of the given format.
 
     Raises
     ------
     FileNotFoundError
-        If there is no such file.
+        If the file does not exist.
     ValueError
-        If the file is damaged, is of a newer version, or is something else.
+        If the file is damaged, of a newer version, or of another format. The message ends with `remedy`.
     """
     if not file.is_file():
         raise FileNotFoundError(f"There is no file {file}; a {form} is needed. {remedy}")
@@ -93,7 +96,8 @@ def read_archive(file: Path, form: str, version: int, remedy: str) -> tuple[dict
             known = isinstance(header, dict) and header.get("format") == form
             newer = known and header.get("version", 0) > version
             arrays = {name: archive[name] for name in archive.files if name != "header"} if known and not newer else {}
-    except Exception as error:  # zlib, struct, json and zipfile have errors of their own for damaged bytes
+    except Exception as error:
+        # numpy, zlib, struct, json and zipfile raise exceptions of different types for damaged bytes.
         raise ValueError(
             f"{file} cannot be read as a {form} ({error or type(error).__name__}); it is damaged or something else. "
             f"{remedy}"
@@ -108,7 +112,7 @@ def read_archive(file: Path, form: str, version: int, remedy: str) -> tuple[dict
 
 
 def _check_sizes(file: Path) -> None:
-    """Raise ValueError if the file unpacks to far more than a forest would, or an array is not as long as it says."""
+    """Raise ValueError if the compression ratio is too large, or an array's size differs from its header."""
     with zipfile.ZipFile(file) as archive:
         entries = archive.infolist()
         total = sum(entry.file_size for entry in entries)
@@ -131,19 +135,19 @@ def forest_to_arrays(forest: Forest) -> tuple[dict[str, Any], dict[str, NDArray[
 
 
 def _plain(fact: Any) -> Any:
-    """Return a fact with Python's own numbers, which is what JSON knows."""
+    """Return a fact with Python numbers in place of numpy scalars, for JSON."""
     if isinstance(fact, tuple):
         return tuple(_plain(part) for part in fact)
     return fact.item() if isinstance(fact, np.generic) else fact
 
 
 def forest_from_arrays(facts: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Forest:
-    """Return the checked forest these facts and arrays describe; those of `_NEWER` may be missing.
+    """Return the checked forest with these facts and arrays; the facts in `_NEWER` may be missing.
 
     Raises
     ------
     KeyError, TypeError, ValueError
-        If something is missing or does not fit.
+        If an entry is missing or inconsistent.
     """
     given: dict[str, Any] = {name: facts[name] for name in _FACTS if name in facts or name not in _NEWER}
     for name in ("n_classes", "zero_is_missing", "feature_names"):
@@ -157,7 +161,7 @@ def forest_from_arrays(facts: Mapping[str, Any], arrays: Mapping[str, NDArray[An
 
 
 def _typed(array: NDArray[Any], name: str) -> NDArray[Any]:
-    """Return an array as kernels want it: of its type, in the machine's byte order, rows one after another."""
+    """Return an array as kernels need it: of its dtype, in native byte order, C-contiguous."""
     dtype, axes = np.dtype(TYPES[name]), 2 if name == "value" else 1
     if array.ndim != axes or array.dtype.newbyteorder("=") != dtype:
         raise ValueError(f"{name} has {array.ndim} axes of {array.dtype}; it needs {axes} of {dtype}")
@@ -165,7 +169,7 @@ def _typed(array: NDArray[Any], name: str) -> NDArray[Any]:
 
 
 def same_forest(a: Forest, b: Forest) -> bool:
-    """Return whether two forests have the same facts and arrays."""
+    """Return whether two forests have equal facts and arrays."""
     (facts_a, arrays_a), (facts_b, arrays_b) = forest_to_arrays(a), forest_to_arrays(b)
     return facts_a == facts_b and all(
         np.array_equal(arrays_a[name], arrays_b[name], equal_nan=arrays_a[name].dtype.kind == "f") for name in arrays_a

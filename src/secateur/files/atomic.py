@@ -1,8 +1,8 @@
-"""Writing files so that nothing is lost: to a temporary name, then renamed; never over an old file unasked.
+"""Write files and folders atomically: under a temporary name that is renamed; existing ones only with `force`.
 
-A process that is killed leaves its temporary file or folder behind, `.name.….part`. The next writer of the same name
-takes it away: a writer holds a lock on its own, so that one nobody holds is nobody's. Where there are no locks it is
-taken away when nobody has written to it for an hour.
+A killed process leaves its temporary file or folder `.name.….part` behind. The next writer of the same name removes it:
+a writer holds a lock on its temporary file, so an unlocked one is abandoned. On systems without locks it is removed
+after an hour without a write.
 """
 
 import ctypes
@@ -22,8 +22,11 @@ from typing import IO, Any, Literal
 fcntl: Any = import_module("fcntl") if os.name == "posix" else None
 
 _SUFFIX = ".part"
-_YOUNG = 60.0  # seconds in which a writer may not have taken its lock yet, or be on a machine that does not see ours
-_STALE = 3600.0  # seconds without a write, after which no writer is alive
+# Age in seconds up to which a temporary file is never removed: its writer may not hold the lock yet, or may run on a
+# machine whose locks are not visible here.
+_YOUNG = 60.0
+# Age in seconds after which a temporary file is abandoned, on systems without locks.
+_STALE = 3600.0
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _REFUSED = (errno.EACCES, errno.EPERM, errno.EROFS)
 _RENAME_FLAGS = {"new": {"linux": 1, "darwin": 4}, "swap": {"linux": 2, "darwin": 2}}
@@ -31,14 +34,14 @@ _RENAME_FLAGS = {"new": {"linux": 1, "darwin": 4}, "swap": {"linux": 2, "darwin"
 
 @contextmanager
 def replacing(file: str | os.PathLike[str], *, force: bool) -> Iterator[IO[bytes]]:
-    """Open a temporary file that becomes `file` when the block ends well and vanishes when it does not.
+    """Open a temporary file that becomes `file` if the block succeeds and is deleted if it raises.
 
     Raises
     ------
     FileExistsError
-        If `file` is there and `force` is not set, be it that another process has just written it.
+        If `file` exists and `force` is not set, even if another process has just created it.
     OSError
-        If the folder cannot be written to, or the disk is full. What was there is as it was.
+        If the folder is not writable, or the disk is full. The existing file is then unchanged.
     """
     target = Path(file)
     check_free(target, force=force)
@@ -52,7 +55,8 @@ def replacing(file: str | os.PathLike[str], *, force: bool) -> Iterator[IO[bytes
                 stream.flush()
                 os.fsync(stream.fileno())
                 if os.name == "posix":
-                    _give_name(temporary, target, force=force)  # while it is still held
+                    # Rename before the lock is released.
+                    _give_name(temporary, target, force=force)
             if os.name != "posix":
                 _give_name(temporary, target, force=force)
         except BaseException:
@@ -62,16 +66,16 @@ def replacing(file: str | os.PathLike[str], *, force: bool) -> Iterator[IO[bytes
 
 @contextmanager
 def replacing_folder(folder: str | os.PathLike[str], *, force: bool) -> Iterator[Path]:
-    """Make a folder that becomes `folder` when the block ends well and vanishes when it does not.
+    """Create a folder that becomes `folder` if the block succeeds and is deleted if it raises.
 
-    It changes places with an old one in one step on Linux and macOS, so that there is no moment without either.
+    On Linux and macOS it is exchanged with an existing folder in one step, so one of the two exists at any time.
 
     Raises
     ------
     FileExistsError
-        If `folder` is there and `force` is not set, be it that another process has just written it.
+        If `folder` exists and `force` is not set, even if another process has just created it.
     OSError
-        If the folder around it cannot be written to, or the disk is full. What was there is as it was.
+        If the parent folder is not writable, or the disk is full. The existing folder is then unchanged.
     """
     target = Path(folder).absolute()
     check_free(target, force=force)
@@ -88,12 +92,19 @@ def replacing_folder(folder: str | os.PathLike[str], *, force: bool) -> Iterator
                 _take_mode(new, target)
                 _give_folder_name(new, target, old, force=force)
         finally:
-            if target.exists() or not old.exists():  # else it is the only copy
+            # Otherwise `old` is the only copy of the folder.
+            if target.exists() or not old.exists():
                 shutil.rmtree(temporary, ignore_errors=True)
 
 
 def check_free(target: str | os.PathLike[str], *, force: bool) -> None:
-    """Raise an error unless `target` may be written: asked before long work, and again when writing."""
+    """Raise an error unless `target` may be written; called before long work, and again when writing.
+
+    Raises
+    ------
+    FileNotFoundError, FileExistsError, PermissionError
+        If the parent folder does not exist, `target` exists and `force` is not set, or the folder is not writable.
+    """
     target = Path(target)
     if not target.parent.is_dir():
         raise FileNotFoundError(
@@ -112,7 +123,7 @@ def check_free(target: str | os.PathLike[str], *, force: bool) -> None:
 
 @contextmanager
 def _explained(target: Path) -> Iterator[None]:
-    """Say what a full disk or a refusal means, in whose stead systems have a number and three words."""
+    """Convert an OSError for a full disk or missing permissions to one that explains what to do."""
     try:
         yield
     except OSError as error:
@@ -127,7 +138,7 @@ def _explained(target: Path) -> Iterator[None]:
 
 
 def _prefix(target: Path) -> str:
-    """Return how temporary names for a target begin; cut, as names may have 255 bytes at most."""
+    """Return the prefix of temporary names of a target, truncated because names are limited to 255 bytes."""
     return f".{target.name[:40]}."
 
 
@@ -136,28 +147,28 @@ def _temporary_name(target: Path) -> Path:
 
 
 def _take_mode(new: Path, old: Path) -> None:
-    """Let what was private stay private; a new file has the permissions the system gives to new files."""
+    """Copy the permissions of an existing file to the new one; without one, keep the system's default."""
     with suppress(OSError):
         if old.exists():
             new.chmod(stat.S_IMODE(old.stat().st_mode) & 0o777)
 
 
 def _sync(folder: Path) -> None:
-    """Let the files of a folder be on the disk before the folder has its name."""
+    """Flush the files of a folder to disk, so that this happens before the folder is renamed."""
     for file in filter(Path.is_file, folder.rglob("*")):
         with file.open("rb") as stream:
             os.fsync(stream.fileno())
 
 
 def _give_name(temporary: Path, target: Path, *, force: bool) -> None:
-    """Rename, and without `force` never over what another process has put there meanwhile."""
+    """Rename; without `force`, never overwrite a file that another process has created meanwhile."""
     if force or not _rename(temporary, target, "new"):
         check_free(target, force=force)
         temporary.replace(target)
 
 
 def _give_folder_name(new: Path, target: Path, old: Path, *, force: bool) -> None:
-    """Rename a folder, or let it change places; where there is no such step, by way of `old`."""
+    """Rename a folder, or exchange it with the existing one; without an atomic exchange, move that one to `old`."""
     if _rename(new, target, "new"):
         return
     check_free(target, force=force)
@@ -175,13 +186,14 @@ def _give_folder_name(new: Path, target: Path, old: Path, *, force: bool) -> Non
 
 @contextmanager
 def _held(path: Path) -> Iterator[None]:
-    """Hold the lock that tells others that a file or folder is being written."""
+    """Hold the lock that marks a file or folder as being written."""
     if fcntl is None:
         yield
         return
     handle = os.open(path, os.O_RDONLY)
     try:
-        with suppress(OSError):  # a file system without locks
+        # The file system may not support locks.
+        with suppress(OSError):
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield
     finally:
@@ -189,10 +201,11 @@ def _held(path: Path) -> Iterator[None]:
 
 
 def _is_held(path: Path) -> bool | None:
-    """Return whether a process holds it; None if that cannot be known."""
+    """Return whether a process holds the lock; None if that cannot be determined."""
     if fcntl is None:
         return None
-    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)  # whatever somebody may have put there
+    # The path may be a FIFO or a symbolic link that someone else has created.
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         return False
@@ -208,13 +221,15 @@ def _sweep(target: Path) -> None:
     """Remove what killed writers of this name left behind, unless it is the only copy of a folder."""
     try:
         names = os.listdir(target.parent)
-    except OSError:  # one may be allowed to write to a folder and not to look into it
+    except OSError:
+        # A folder can be writable but not readable.
         return
     for name in names:
         left = target.parent / name
         if not (name.startswith(_prefix(target)) and name.endswith(_SUFFIX)):
             continue
-        with suppress(OSError):  # another writer was quicker, or it is not ours to remove
+        # Another writer has removed it already, or the permissions forbid it.
+        with suppress(OSError):
             if _may_be_alive(left) or ((left / "old").exists() and not target.exists()):
                 continue
             shutil.rmtree(left) if left.is_dir() else left.unlink()
@@ -227,9 +242,9 @@ def _may_be_alive(left: Path) -> bool:
 
 
 def _rename(first: Path, second: Path, how: Literal["new", "swap"]) -> bool:
-    """Rename to a name that is new, or let two change places, in one step; return whether that was done.
+    """Rename to a new name, or exchange two names, atomically; return whether that was done.
 
-    It is not where the system has no such step, and where the other name is there, or is not.
+    It is not done if the system has no such call, if the new name exists, or if the name to exchange does not.
     """
     flag = _RENAME_FLAGS[how].get(sys.platform)
     if flag is None:
@@ -240,5 +255,6 @@ def _rename(first: Path, second: Path, how: Literal["new", "swap"]) -> bool:
             return bool(system.renamex_np(*names, flag) == 0)
         here = -100  # AT_FDCWD
         return bool(system.renameat2(here, names[0], here, names[1], flag) == 0)
-    except AttributeError:  # a C library without it
+    except AttributeError:
+        # The C library does not have this function.
         return False

@@ -1,4 +1,4 @@
-"""The kinds of model files, by suffix: who reads and writes them, and whose models they hold."""
+"""Map the suffix of a model file to its reader and writer, and to the libraries whose models it can hold."""
 
 import json
 import pickle
@@ -13,7 +13,7 @@ from secateur.files.archive import load_forest, save_forest
 from secateur.libraries import LIBRARIES, adapt
 
 EXTRAS = {"xgboost": "xgboost", "lightgbm": "lightgbm", "catboost": "catboost", "pyspark": "spark"}
-"""The optional libraries, and what to install secateur with to have them."""
+"""The optional libraries and the extras of secateur that install them."""
 
 _XGBOOST_KEYS = {"learner", "version"}
 _CATBOOST_KEYS = {"features_info", "model_info", "oblivious_trees", "scale_and_bias", "trees", "ctr_data"}
@@ -21,7 +21,7 @@ _CATBOOST_KEYS = {"features_info", "model_info", "oblivious_trees", "scale_and_b
 
 @dataclass(frozen=True)
 class Format:
-    """How files of one suffix are read and written.
+    """Describe how files of one suffix are read and written.
 
     Attributes
     ----------
@@ -30,13 +30,13 @@ class Format:
     write : callable
         `write(model, stream, suffix)`.
     holds : tuple of str
-        The libraries whose models it holds; empty for all.
+        The libraries whose models it can hold; empty for all.
     runs_code : bool
         Whether reading can run code.
     explains : bool
-        Whether a ValueError of `write` says what is wrong and what to do.
+        Whether a ValueError of `write` has a message for the user: what is wrong and what to do.
     check : callable or None
-        `check(model)` raises a ValueError if the model cannot be in such a file, without writing it.
+        `check(model)` raises ValueError if such a file cannot hold the model, without writing it.
     """
 
     read: Callable[[Path, bool], Any] | None
@@ -47,12 +47,12 @@ class Format:
     check: Callable[[Any], None] | None = None
 
     def fits(self, model: Any) -> bool:
-        """Return whether the model can be in such a file."""
+        """Return whether such a file can hold the model."""
         return not self.holds or library_of(model) in self.holds
 
 
 def library_of(model: Any) -> str | None:
-    """Return the package a model comes from, by the names `LIBRARIES` has; None if it is none of these."""
+    """Return the package of a model, as named in `LIBRARIES`; None if it is not one of these."""
     for kind in type(model).__mro__:
         for package, module in LIBRARIES.items():
             if kind.__module__.split(".")[0] == package or kind.__module__.startswith(f"{module}."):
@@ -61,7 +61,7 @@ def library_of(model: Any) -> str | None:
 
 
 def library_module(package: str) -> Any:
-    """Return the module here that understands a library.
+    """Return the adapter module of a library.
 
     Raises
     ------
@@ -78,13 +78,13 @@ def library_module(package: str) -> Any:
 
 
 def reason(error: Exception) -> str:
-    """Return an error's name and the first line of what it says."""
+    """Return an error's type and the first line of its message."""
     text = str(error).strip()
     return f"{type(error).__name__}: {text.splitlines()[0]}" if text else type(error).__name__
 
 
 def _of_library(package: str) -> Callable[[Path, bool], Any]:
-    """Return the reader of a library's own files."""
+    """Return the reader of a library's native files."""
 
     def read(file: Path, trust: bool) -> Any:
         module = library_module(package)
@@ -99,12 +99,12 @@ def _of_library(package: str) -> Callable[[Path, bool], Any]:
 
 
 def _write_own(model: Any, stream: IO[bytes], suffix: str) -> None:
-    """Write a model the way its library does."""
+    """Write a model in its library's native format."""
     stream.write(library_module(str(library_of(model))).dump(model, suffix))
 
 
 def _read_json(file: Path, trust: bool) -> Any:
-    """Read a model of XGBoost or CatBoost, told apart by the names at the top of the file."""
+    """Read a model of XGBoost or CatBoost, distinguished by the top-level keys of the file."""
     with file.open("rb") as stream:
         first = re.match(rb'\s*\{\s*"(\w+)"', stream.read(1000))
     names = {first.group(1).decode()} if first else set()
@@ -176,11 +176,12 @@ def _write_pickle(model: Any, stream: IO[bytes], suffix: str) -> None:
 
 
 def _unpickle(file: Path, load: Callable[[IO[bytes]], Any]) -> Any:
-    """Load a file the user trusts; whatever goes wrong is told in one sentence."""
+    """Load a file the user trusts; convert any exception to ValueError."""
     with file.open("rb") as stream:
         try:
             return load(stream)
-        except Exception as error:  # damaged bytes can raise anything
+        except Exception as error:
+            # Damaged bytes can raise any exception.
             raise ValueError(
                 f"{file} cannot be loaded ({reason(error)}); it is damaged, or was written with other versions of "
                 "Python or of the model's library. Save the model again with the versions installed here."
@@ -201,4 +202,4 @@ FORMATS: dict[str, Format] = {
     ".onnx": Format(None, _write_onnx, check=_check_onnx),
     ".secateur": Format(_read_secateur, _write_secateur),
 }
-"""Each suffix of a model file and what to do with it. Spark saves folders, which need no suffix."""
+"""The format of each suffix of a model file. Spark saves folders, which need no suffix."""

@@ -1,4 +1,4 @@
-"""Model files: the suffix says how a model is read and written; nothing runs code unless trusted to."""
+"""Load and save models in the format of the file's suffix; files that can run code need trust."""
 
 import tempfile
 from os import PathLike
@@ -23,7 +23,7 @@ def load_model(file: str | PathLike[str], *, trust: bool = False) -> Any:
     Raises
     ------
     FileNotFoundError
-        If there is no such file.
+        If the file does not exist.
     ValueError
         If the suffix is unknown, the file needs trust, or it is damaged.
     ImportError
@@ -49,14 +49,14 @@ def load_model(file: str | PathLike[str], *, trust: bool = False) -> Any:
 
 
 def save_model(model: Any, file: str | PathLike[str], *, force: bool = False) -> Path:
-    """Write a model to a file whose suffix fits it, or a Spark model to a folder, and return where it is.
+    """Write a model to a file with a suffix that fits it, or a Spark model to a folder, and return the path.
 
     Raises
     ------
     FileExistsError
-        If the file is there and `force` is not set.
+        If the file exists and `force` is not set.
     ValueError
-        If the suffix is unknown, or the model cannot be written that way.
+        If the suffix is unknown, or the model cannot be written in that format.
     ImportError
         If the suffix needs a library that is not installed.
     """
@@ -74,7 +74,7 @@ def save_model(model: Any, file: str | PathLike[str], *, force: bool = False) ->
 
 
 def file_size(model: Any, suffix: str) -> int:
-    """Return how many bytes the file of a model would have, without keeping it.
+    """Return the size in bytes of a model's file, without keeping the file.
 
     Raises
     ------
@@ -88,19 +88,20 @@ def file_size(model: Any, suffix: str) -> int:
 
 
 def model_suffix(file: str | PathLike[str]) -> str | None:
-    """Return the suffix that says how a model is saved in a file; None for the folder of a Spark model."""
+    """Return the suffix that determines the file format; None for the folder of a Spark model."""
     suffix = Path(file).suffix.lower()
     return suffix if suffix in FORMATS else None
 
 
 def _write(model: Any, stream: IO[bytes], suffix: str) -> None:
-    """Write a model the way its suffix says; whatever goes wrong is told in one sentence."""
+    """Write a model in the format of the suffix; convert unexpected exceptions to ValueError."""
     kind = FORMATS[suffix]
     try:
         kind.write(model, stream, suffix)
     except (OSError, ImportError):
         raise
-    except Exception as error:  # whatever a part of the model raises when it is asked for its state
+    except Exception as error:
+        # Any part of a model may raise any exception when it is serialised.
         if kind.explains and isinstance(error, ValueError | TypeError):
             raise
         others = [other for other in suffixes_for(model) if FORMATS[other] is not kind]
@@ -111,14 +112,14 @@ def _write(model: Any, stream: IO[bytes], suffix: str) -> None:
 
 
 def check_model_name(file: str | PathLike[str], model: Any = None) -> None:
-    """Raise ValueError unless the suffix is one the model can be saved under: asked before long work.
+    """Raise ValueError unless the model can be saved under this suffix; called before long work.
 
-    Without a model, unless it is one under which some model can be saved.
+    Without a model, only check that the suffix is known.
 
     Raises
     ------
     ValueError
-        If the suffix is unknown, or not one for this model.
+        If the suffix is unknown, or does not fit this model.
     ImportError
         If the suffix needs a library that is not installed.
     """
@@ -139,13 +140,13 @@ def check_model_name(file: str | PathLike[str], model: Any = None) -> None:
 
 
 def suffixes_for(model: Any) -> list[str]:
-    """Return the suffixes of the files a model can be saved in; its library's own first."""
+    """Return the suffixes of the files a model can be saved in, its library's native formats first."""
     fitting = [suffix for suffix, kind in FORMATS.items() if kind.fits(model)]
     return sorted(fitting, key=lambda suffix: not FORMATS[suffix].holds)
 
 
 def _is_folder(target: Path, model: Any) -> bool:
-    """Return whether this is the name of a folder and the model, if it is known, is Spark's."""
+    """Return whether the target is a folder: a Spark model and no known suffix, or without a model no suffix."""
     if model is None:
         return not target.suffix
     return library_of(model) == "pyspark" and target.suffix.lower() not in FORMATS

@@ -1,4 +1,4 @@
-"""How much a compressed file may unpack to: a few kilobytes from a stranger must not fill the memory."""
+"""Limit the size to which a compressed file may unpack, so that a small crafted file cannot exhaust memory."""
 
 import gzip
 import zipfile
@@ -6,13 +6,15 @@ from pathlib import Path
 from typing import IO
 
 ROOM, RATIO = 2**26, 200
-"""A file may unpack to this many bytes, or to this many times its size; trees and tables shrink far less. Unpacking
-so many takes a fraction of a second; text takes several times its size once it is read."""
+"""A file may unpack to `ROOM` bytes, or to `RATIO` times its size; trees and tables compress far less.
+
+Unpacking that many bytes takes a fraction of a second; parsed text takes several times its size in memory.
+"""
 _STEP = 2**20
 
 
 def fits(unpacked: int, packed: int) -> bool:
-    """Return whether bytes that unpack to so many are read."""
+    """Return whether a file of `packed` bytes may unpack to `unpacked` bytes."""
     return unpacked <= max(ROOM, RATIO * packed)
 
 
@@ -24,13 +26,13 @@ def check_unpacked(unpacked: int, file: Path, remedy: str) -> None:
 
 
 def unpacked_size(file: Path | IO[bytes]) -> int:
-    """Return to how many bytes a zip unpacks, as its entries claim; Python unpacks no more of them than that."""
+    """Return the unpacked size of a zip as its entries declare it; Python never unpacks more than that."""
     with zipfile.ZipFile(file) as archive:
         return sum(entry.file_size for entry in archive.infolist())
 
 
 def check_gzip(file: Path, remedy: str) -> None:
-    """Raise ValueError if a compressed text would unpack to far more than its size: it is unpacked once to see."""
+    """Raise ValueError if a gzip file unpacks to far more than its size; it is unpacked once to find out."""
     size, total = file.stat().st_size, 0
     with gzip.open(file) as stream:
         while piece := stream.read(_STEP):

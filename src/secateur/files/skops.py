@@ -1,7 +1,7 @@
-"""The .skops file: types are built only from a list, and trees are looked through before anyone walks them.
+"""Read and write .skops files: build only listed types, and validate trees before they are used.
 
-skops does not trust trees, because scikit-learn follows their child and feature numbers without looking, so that a
-crafted file could read memory it should not. Here those numbers are checked, so trees can be on the list.
+skops does not trust trees, because scikit-learn uses their child and feature indices without bounds checks. A crafted
+file could read memory out of bounds. Here these indices are checked, so trees can be on the list of trusted types.
 """
 
 import functools
@@ -52,11 +52,13 @@ _LOSSES = (
 )
 _LINKS = ("HalfLogitLink", "IdentityLink", "Interval", "LogLink", "LogitLink", "MultinomialLogit")
 
-_MOST_TRIED = 10**6  # features up to which a model is tried on a row
+# Models with at most this many features are tested by predicting one row.
+_MOST_TRIED = 10**6
 
 HARMLESS = frozenset(
     {
-        "functools.partial",  # only around check_array, see _suspicious
+        # Trusted only as a partial of check_array, see _suspicious.
+        "functools.partial",
         "numpy.dtype",
         "secateur.costs.features.FeatureCost",
         "secateur.training.budget_forest.BudgetForestClassifier",
@@ -79,21 +81,21 @@ HARMLESS = frozenset(
         *(f"sklearn.metrics._{kind}.{name}" for kind, names in _METRICS.items() for name in names),
     }
 )
-"""Types and functions that fitted tree models, pipelines and searches hold, and that skops does not always trust."""
+"""Types and functions in fitted tree models, pipelines and searches that skops does not always trust."""
 
 _MOVED = {b'"__module__": "_loss"': b'"__module__": "sklearn._loss._loss"'}
-"""Words in files of scikit-learn 1.6, which named compiled losses without their package, and the words of today."""
+"""Module entries of scikit-learn 1.6, which saves compiled losses without their package, and the current ones."""
 
 _SCHEMA = "schema.json"
 
 
 def read_skops(file: Path, *, trust: bool = False) -> Any:
-    """Read a model; without trust only if it is made of types known to be harmless.
+    """Read a model; without trust, only if all its types are known to be harmless.
 
     Raises
     ------
     ValueError
-        If the file holds other types, is damaged, or holds a tree that is not one.
+        If the file has other types, is damaged, or contains an invalid tree.
     """
     skops = _import_skops()
     with _told(file):
@@ -119,7 +121,7 @@ def read_skops(file: Path, *, trust: bool = False) -> Any:
 
 
 def write_skops(model: Any, stream: IO[bytes]) -> None:
-    """Write a model, compressed; as it is where it would shrink more than a reader trusts."""
+    """Write a model compressed, or uncompressed if its compression ratio would exceed the limit of `read_skops`."""
     skops = _import_skops()
     data = skops.dumps(model, compression=zipfile.ZIP_DEFLATED)
     if not fits(unpacked_size(io.BytesIO(data)), len(data)):
@@ -128,7 +130,7 @@ def write_skops(model: Any, stream: IO[bytes]) -> None:
 
 
 def _with_names_of_today(file: Path) -> bytes:
-    """Return what a file holds, with types that have moved since named where they are now."""
+    """Return the contents of a file, with types that have moved since renamed to their current module."""
     data = file.read_bytes()
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         schema = archive.read(_SCHEMA)
@@ -156,7 +158,7 @@ def _import_skops() -> Any:
 
 @contextmanager
 def _told(file: Path) -> Iterator[None]:
-    """Say of whatever damaged bytes raise, which can be anything, what it means."""
+    """Convert any exception that damaged bytes raise to a ValueError that explains it."""
     try:
         yield
     except Exception as error:
@@ -169,7 +171,7 @@ def _told(file: Path) -> Iterator[None]:
 
 
 def _build(data: bytes, trusted: list[str]) -> Any:
-    """Return the model, once all that trees would be built from was looked at: scikit-learn builds them of anything."""
+    """Return the model, after validating the constructor arguments of trees, which scikit-learn does not check."""
     from skops.io._audit import audit_tree, get_tree
     from skops.io._utils import LoadContext
 
@@ -184,7 +186,7 @@ def _build(data: bytes, trusted: list[str]) -> Any:
 
 
 def _inner_first(root: Any) -> Iterator[Any]:
-    """Yield the plan of every object, after the plans of what it is made of."""
+    """Yield the construction node of every object, after the nodes of its parts (postorder)."""
     seen, stack = set(), [(root, False)]
     while stack:
         node, opened = stack.pop()
@@ -202,7 +204,7 @@ def _children(node: Any) -> Iterator[Any]:
 
 
 def _check_tree(made_with: Any, state: Any) -> None:
-    """Raise ValueError unless a tree has a number of classes for each output, and as many nodes as it says."""
+    """Raise ValueError unless a tree has a class count per output, and as many nodes as declared."""
     n_features, n_classes, n_outputs = made_with
     counts = (n_features, n_outputs, state["node_count"], state["max_depth"])
     if any(type(number) is not int or not 0 <= number < 2**31 for number in counts):
@@ -217,8 +219,9 @@ def _check_tree(made_with: Any, state: Any) -> None:
 
 
 def _parts(root: Any) -> Iterator[Any]:
-    """Yield every object inside `root`, itself included, once."""
-    seen: dict[int, Any] = {}  # holding the objects keeps their ids from being used again
+    """Yield every object inside `root`, including `root`, once."""
+    # References to the objects prevent their ids from being reused.
+    seen: dict[int, Any] = {}
     stack = [root]
     while stack:
         part = stack.pop()
@@ -234,14 +237,14 @@ def _holds_objects(part: Any) -> bool:
 
 
 def _suspicious(part: Any) -> str | None:
-    """Return why a call that is stored in the file must not be made, or None."""
+    """Return why a call stored in the file must not be made, or None."""
     if isinstance(part, functools.partial) and part.func is not check_array:
         return f"it holds a call of {part.func!r}"
     return None
 
 
 def _broken(part: Any) -> str | None:
-    """Return why a part of a model must not be walked, or None if it may."""
+    """Return why a part of a model must not be used for prediction, or None."""
     if isinstance(part, Tree):
         leaf = part.children_left == -1
         reason = _broken_nodes(part.children_left, part.children_right, part.feature, leaf, part.n_features)
@@ -260,7 +263,7 @@ def _broken(part: Any) -> str | None:
 
 
 def _same_classes(model: Any, n_classes: NDArray[np.intp]) -> bool:
-    """Return whether a model has labels for as many classes as a tree of it, for each output."""
+    """Return whether a model has labels for as many classes as its tree, for each output."""
     if model.n_outputs_ != len(n_classes):
         return False
     if not is_classifier(model):
@@ -271,9 +274,9 @@ def _same_classes(model: Any, n_classes: NDArray[np.intp]) -> bool:
 
 
 def _cannot_predict(model: Any) -> str | None:
-    """Return what a fitted ensemble says when it cannot predict a row of zeros; none that prepares its rows is asked.
+    """Return why a fitted ensemble fails to predict a row of zeros, or None.
 
-    Trees must have been looked at before: they are walked.
+    Models that transform their rows are not tested. Trees must have been validated before, because this traverses them.
     """
     if not isinstance(model, BaseForest | BaseGradientBoosting | BaseHistGradientBoosting):
         return None
@@ -284,13 +287,14 @@ def _cannot_predict(model: Any) -> str | None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             model.predict(np.zeros((1, model.n_features_in_)))
-    except Exception as error:  # whatever scikit-learn does not expect of its own attributes
+    except Exception as error:
+        # Inconsistent attributes can make scikit-learn raise any exception.
         return f"it cannot predict ({type(error).__name__})"
     return None
 
 
 def _starts_elsewhere(model: Any) -> bool:
-    """Return whether a model is boosted on top of one that may want other rows than numbers."""
+    """Return whether boosting starts from an estimator that may need other rows than numeric ones."""
     first = getattr(model, "init_", None)
     return not (first is None or isinstance(first, str | DummyClassifier | DummyRegressor))
 
@@ -298,7 +302,7 @@ def _starts_elsewhere(model: Any) -> bool:
 def _broken_nodes(
     left: NDArray[Any], right: NDArray[Any], feature: NDArray[Any], leaf: NDArray[np.bool_], n_features: int
 ) -> str | None:
-    """Return what is wrong with the nodes of a tree; every library numbers children after their parent."""
+    """Return what is wrong with the nodes of a tree, or None; every library numbers children after their parent."""
     node = np.arange(len(leaf))[~leaf]
     for child in (left[~leaf].astype(np.int64), right[~leaf].astype(np.int64)):
         if (child <= node).any() or (child >= len(leaf)).any():
@@ -310,7 +314,7 @@ def _broken_nodes(
 
 
 def _depth(tree: Tree) -> int:
-    """Return how deep a tree is; scikit-learn makes room for as much as the tree says."""
+    """Return the depth of a tree; scikit-learn allocates buffers of the declared depth."""
     level, depth = np.zeros(1, np.intp), -1
     while len(level):
         depth += 1
@@ -320,7 +324,7 @@ def _depth(tree: Tree) -> int:
 
 
 def _broken_stages(model: Any) -> str | None:
-    """Return what is wrong with the trees of a GradientBoosting model, which are walked without a look at each."""
+    """Return what is wrong with the trees of a GradientBoosting model, whose predict does not check each, or None."""
     stages = getattr(model, "estimators_", None)
     if stages is None:
         return None
@@ -332,7 +336,7 @@ def _broken_stages(model: Any) -> str | None:
 
 
 def _broken_predictors(model: Any) -> str | None:
-    """Return what is wrong with the trees of a HistGradientBoosting model, or with where its sums start."""
+    """Return what is wrong with the trees or the baseline of a HistGradientBoosting model, or None."""
     if getattr(model, "_baseline_prediction", np.zeros(1)).dtype != np.float64:
         return "its sums are not of 64 bits"
     for predictor in (predictor for stage in getattr(model, "_predictors", ()) for predictor in stage):

@@ -1,4 +1,4 @@
-"""A folder for what a library reads or writes only as a file, and what is said where there is no room for one."""
+"""Create a temporary folder for libraries that read or write only files, with a clear error if that fails."""
 
 import os
 import tempfile
@@ -9,12 +9,12 @@ from pathlib import Path
 
 @contextmanager
 def scratch_folder() -> Iterator[Path]:
-    """Give an empty folder, and remove it in the end.
+    """Yield an empty folder, and remove it at the end.
 
     Raises
     ------
     OSError
-        If it cannot be made, or a file in it cannot be written.
+        If the folder cannot be created, or a file in it cannot be written.
     """
     try:
         with tempfile.TemporaryDirectory(prefix="secateur-") as folder:

@@ -1,4 +1,4 @@
-"""The neutral form of every tree model, and what can be done with it: prune, route rows, add up scores."""
+"""Represent any tree model as flat arrays, prune it, route rows through it and compute its scores."""
 
 from secateur.forest.forest import Addition, Aggregation, Categories, Comparison, Forest, Leaves
 from secateur.forest.forest_checks import check_forest

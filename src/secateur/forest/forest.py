@@ -1,8 +1,8 @@
-"""The neutral form of every tree model: flat arrays in preorder.
+"""Represent every tree model in one library-neutral form: flat arrays in preorder.
 
 A forest predicts `link((base + Σ_t tree_weight[t] · value[leaf_t(x)]) / divisor)`. In preorder the left child of a
-split `v` is `v + 1`, a subtree is the slice `v:end[v]`, and a sum over subtrees is one pass from the back.
-The written format is in docs/format.md.
+split `v` is `v + 1`, and a subtree is the slice `v:end[v]`. Sums over subtrees therefore take one reverse pass.
+docs/format.md documents the file format.
 """
 
 from dataclasses import dataclass, field
@@ -20,7 +20,7 @@ Aggregation = Literal["sum", "mean", "median"]
 Comparison = Literal["<=", "<"]
 Addition = Literal["in_order", "scaled", "fours", "around_base"]
 Leaves = NDArray[np.unsignedinteger]
-"""(n_trees, n_rows): the leaf each row reaches in each tree, counted from the tree's root."""
+"""Leaf that each row reaches in each tree, counted from the tree's root; (n_trees, n_rows)."""
 
 
 def _empty(dtype: str) -> NDArray[Any]:
@@ -29,19 +29,19 @@ def _empty(dtype: str) -> NDArray[Any]:
 
 @dataclass(frozen=True, eq=False)
 class Categories:
-    """The categorical splits of a forest: for each a sorted list of category codes and the side each goes to.
+    """Hold the categorical splits of a forest: for each a sorted list of category codes and their branches.
 
     Attributes
     ----------
     row : (n_nodes,) int32, or (0,) when no split is categorical
-        Which list a node uses, -1 for numeric splits and leaves.
+        Index of the node's list, -1 for numeric splits and leaves.
     start : (n_lists + 1,) int64
         List r is `code[start[r]:start[r + 1]]`.
     code, left : (n_codes,) int32 and bool
-        The listed categories, sorted within a list, and whether they go left. The category of a row is the whole part
-        of its number.
+        The listed categories, sorted within a list, and whether they are routed left. The category of a row is the
+        integer part of its feature value.
     other_left : (n_lists,) bool
-        Whether a category that is not listed goes left.
+        Whether categories that are not listed are routed left.
     """
 
     row: NDArray[np.int32] = field(default_factory=lambda: _empty("i4"))
@@ -53,7 +53,7 @@ class Categories:
 
 @dataclass(frozen=True, eq=False)
 class Forest:
-    """Trees as flat arrays, each tree in preorder.
+    """Hold the trees of a model as flat arrays, each tree in preorder.
 
     Attributes
     ----------
@@ -62,43 +62,45 @@ class Forest:
     right : (n_nodes,) int32
         The right child of a split, -1 at a leaf. The left child is always the next node.
     feature : (n_nodes,) int32
-        The feature a split looks at, -1 at a leaf.
+        Feature tested by a split, -1 at a leaf.
     threshold : (n_nodes,) float64
-        A row goes left when `x <= threshold` (or `<`, see `comparison`). Never nudged.
+        A row is routed left if `x <= threshold` (or `<`, see `comparison`). Stored exactly as in the model.
     default_left : (n_nodes,) bool
-        Whether a missing value goes left.
+        Whether missing values are routed left.
     value : (n_nodes, width) float64
-        What the tree adds for a row that ends here, for splits too: the value they get when they become leaves.
-        `width` is `n_outputs`, or 1 when each tree feeds one output.
+        Contribution of the tree to a row that reaches this node. The value of a split is its leaf value after pruning.
+        `width` is `n_outputs`, or 1 if each tree contributes to one output.
     weight : (n_nodes,) float64
-        Cover: how much training weight reached the node.
+        Cover: the total training weight that reached the node.
     tree_weight : (n_trees,) float64
     tree_output : (n_trees,) int32
-        The output a tree feeds, -1 for all of them.
+        Output to which a tree contributes, -1 for all outputs.
     base : (n_outputs,) float64
     link : str
-        What turns the sum into a prediction; a key of `secateur.forest.links.LINKS`, with a number as in
-        "logit:0.7" where the link has one.
+        Function from the sum to the prediction; a key of `secateur.forest.links.LINKS`, followed by the link's
+        parameter if it has one, as in "logit:0.7".
     n_features : int
     n_classes : tuple of int
-        Classes of each classification target; empty for everything else.
+        Number of classes of each classification target; empty for regression and outlier detection.
     aggregation : "sum", "mean" or "median"
-        How trees combine. A mean is over the trees that are there, so dropping one changes the divisor.
+        How the contributions of the trees are combined. A mean is over the present trees, so dropping a tree changes
+        the divisor.
     unit, divisor : float
         The sum is divided by `divisor`; for a mean that is `unit` times the total tree weight.
     comparison : "<=" or "<"
     input_dtype : str
-        The precision in which the model looks at a feature, "float32" or "float64".
+        Precision in which features are compared with thresholds, "float32" or "float64".
     sum_dtype : str
-        The precision in which values are stored and added: "float32" or "float64".
+        Precision in which values are stored and added, "float32" or "float64".
     addition : "in_order", "scaled", "fours" or "around_base"
-        In which order sums are made: base, then tree after tree; or the trees, times the weight they all have, then the
-        base (CatBoost); or four sums side by side with fused multiplications, as Java's BLAS does (Spark's boosting);
-        or in order, with (base + value) − base for a value (DART of XGBoost without a DMatrix).
+        Order of the floating-point additions. "in_order": the base, then tree after tree. "scaled": the trees, times
+        their common weight, then the base (CatBoost). "fours": four interleaved partial sums with fused multiply-add,
+        as in Java's BLAS (Spark's boosting). "around_base": in order, with each value replaced by
+        (base + value) − base (DART of XGBoost without a DMatrix).
     symmetric : bool
-        Whether all splits of a level ask the same question (oblivious trees), so that only whole levels can go.
+        Whether all splits of a level use the same test (oblivious trees), so that only whole levels can be pruned.
     zero_is_missing : tuple of int
-        Features of which 0 counts as missing.
+        Features for which 0 counts as missing.
     feature_names : tuple of str, or None
     categories : Categories
     """
@@ -146,7 +148,7 @@ class Forest:
 
     @property
     def n_outputs(self) -> int:
-        """Number of sums a row gets before the link."""
+        """Number of raw scores per row, before the link."""
         return len(self.base)
 
     @property
@@ -185,17 +187,17 @@ class Forest:
 
     @property
     def max_depth(self) -> int:
-        """The number of splits on the longest way down."""
+        """Number of splits on the longest path from a root to a leaf."""
         return int(self.depth.max(initial=0))
 
     @property
     def features_used(self) -> NDArray[np.int32]:
-        """The features some split looks at, sorted."""
+        """Features used by at least one split, sorted."""
         return np.unique(self.feature[self.is_split])
 
     @property
     def trees_predict_target(self) -> bool:
-        """Whether each tree alone predicts the target, as in bagging, and not a share of it, as in boosting."""
+        """Whether each tree predicts the target, as in bagging, instead of a contribution to it, as in boosting."""
         return self.aggregation != "sum" and self.response.linear
 
     @property

@@ -1,4 +1,4 @@
-"""What must hold of the arrays of a forest, so that kernels can walk it without looking again."""
+"""Validate the arrays of a forest, so that kernels can traverse it without further checks."""
 
 import math
 from typing import TYPE_CHECKING, Any
@@ -28,7 +28,7 @@ TYPES = {
     "categories.left": "?",
     "categories.other_left": "?",
 }
-"""The type of each array; all have one axis but `value`, which has two."""
+"""Dtype of each array; all are one-dimensional except `value`, which is two-dimensional."""
 CHOICES = {
     "aggregation": ("sum", "mean", "median"),
     "comparison": ("<=", "<"),
@@ -38,13 +38,13 @@ CHOICES = {
 }
 _NODE_ARRAYS = ("feature", "threshold", "default_left", "value", "weight")
 _MOST = 2**31 - 1
-"""Nodes and features are counted by 32 bits."""
+"""Largest number of nodes or features: ids are signed 32-bit integers."""
 
 
 def check_forest(forest: "Forest") -> None:
-    """Raise ValueError unless the arrays are a forest that kernels can walk without looking again.
+    """Raise ValueError unless the arrays form a forest that kernels can traverse without further checks.
 
-    A forest that has passed is not looked at again: its arrays are not to be changed.
+    A valid forest is checked only once, so its arrays must not be modified afterwards.
     """
     if "checked" in vars(forest):
         return
@@ -57,13 +57,13 @@ def check_forest(forest: "Forest") -> None:
 
 
 def array_of(forest: "Forest", name: str) -> Any:
-    """Return an array of a forest by its name in `TYPES`."""
+    """Return the array of a forest with the given name in `TYPES`."""
     holder: Any = forest.categories if name.startswith("categories.") else forest
     return getattr(holder, name.removeprefix("categories."))
 
 
 def _check_types(forest: "Forest") -> None:
-    """Raise ValueError unless every array is one, of its type."""
+    """Raise ValueError unless every array is a NumPy array of the right dtype and dimension."""
     for name, letters in TYPES.items():
         array, dtype, axes = array_of(forest, name), np.dtype(letters), 2 if name == "value" else 1
         if not isinstance(array, np.ndarray):
@@ -75,7 +75,7 @@ def _check_types(forest: "Forest") -> None:
 
 
 def _check_facts(forest: "Forest") -> None:
-    """Raise ValueError unless the facts are of their types and fit the arrays."""
+    """Raise ValueError unless the scalar attributes have the right types and fit the arrays."""
     for name, choices in CHOICES.items():
         if getattr(forest, name) not in choices:
             raise ValueError(f"{name} is {getattr(forest, name)!r}; it must be one of {', '.join(choices)}.")
@@ -107,7 +107,7 @@ def _is_finite(number: Any) -> bool:
 
 
 def _check_trees(forest: "Forest") -> None:
-    """Raise ValueError unless every tree is a slice of the nodes in preorder that asks for features there are."""
+    """Raise ValueError unless every tree is a slice of nodes in preorder whose splits use existing features."""
     n, trees, start = forest.n_nodes, forest.n_trees, forest.tree_start
     if n > _MOST:
         raise ValueError(f"The forest has {n} nodes; at most {_MOST} fit. Drop trees before reading it.")
@@ -142,7 +142,7 @@ def _check_trees(forest: "Forest") -> None:
 
 
 def _check_outputs(forest: "Forest") -> None:
-    """Raise ValueError unless values and outputs fit together."""
+    """Raise ValueError unless the width of `value` and the outputs of the trees are consistent."""
     output = forest.tree_output
     one_each = bool((output >= 0).all())
     if not one_each and (output != -1).any():
@@ -155,7 +155,7 @@ def _check_outputs(forest: "Forest") -> None:
 
 
 def _check_categories(forest: "Forest") -> None:
-    """Raise ValueError unless every categorical split has a list that is there and sorted."""
+    """Raise ValueError unless every categorical split refers to an existing, sorted list of categories."""
     lists = forest.categories
     n_lists = len(lists.start) - 1
     rises = (

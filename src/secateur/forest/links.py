@@ -1,7 +1,7 @@
-"""From a forest's sums to predictions: the last step of every model, with each library's rule for ties.
+"""Map raw scores to predictions by inverse link functions, with each library's rule for ties.
 
-A link turns raw sums `(n_rows, n_outputs)` into `mean` (an expected value, or class probabilities for each target)
-and `label` (the value predicted, or the code of the class predicted), in the precision of the sums.
+A link maps raw scores `(n_rows, n_outputs)` to `mean` (an expected value, or class probabilities for each target) and
+to `label` (the predicted value, or the code of the predicted class), in the precision of the scores.
 """
 
 from abc import ABC, abstractmethod
@@ -21,12 +21,12 @@ Floats = NDArray[np.floating]
 
 
 class Link(ABC):
-    """What a sum over trees means."""
+    """Map the raw score, the sum over trees, to a prediction."""
 
     linear: ClassVar[bool] = False
-    """Whether the sum is the prediction, so that the mean over trees is the mean of what they predict."""
+    """Whether the raw score is the prediction, so that a mean over trees is the mean of the trees' predictions."""
     logits: ClassVar[bool] = False
-    """Whether sums are log-odds, so that a model is judged by its log loss."""
+    """Whether raw scores are log-odds, so that the natural loss is the log loss."""
 
     @abstractmethod
     def mean(self, raw: Floats, n_classes: tuple[int, ...]) -> list[Floats]:
@@ -38,53 +38,53 @@ class Link(ABC):
 
 
 class Identity(Link):
-    """The sum is the prediction."""
+    """Identity link: the raw score is the prediction."""
 
     linear = True
 
     def mean(self, raw: Floats, n_classes: tuple[int, ...]) -> list[Floats]:
-        """Return the sums."""
+        """Return the raw scores."""
         return [raw]
 
     def label(self, raw: Floats, n_classes: tuple[int, ...]) -> NDArray[np.generic]:
-        """Return the sums."""
+        """Return the raw scores."""
         return raw
 
 
 class Log(Link):
-    """The prediction is exp(sum)."""
+    """Log link: the prediction is exp(score)."""
 
     def mean(self, raw: Floats, n_classes: tuple[int, ...]) -> list[Floats]:
-        """Return exp of the sums."""
+        """Return exp(score)."""
         return [np.exp(raw)]
 
     def label(self, raw: Floats, n_classes: tuple[int, ...]) -> NDArray[np.generic]:
-        """Return exp of the sums."""
+        """Return exp(score)."""
         return self.mean(raw, n_classes)[0]
 
 
 class LogC(Log):
-    """The same by the C library."""
+    """Log link, computed with the C library's exp."""
 
     def mean(self, raw: Floats, n_classes: tuple[int, ...]) -> list[Floats]:
-        """Return exp of the sums."""
+        """Return exp(score)."""
         return [_filled(kernels.exp_all, raw)]
 
 
 class Anomaly(Link):
-    """Isolation forests: minus 2 to the power of minus the mean path length."""
+    """Anomaly score of isolation forests: −2^(−s), where s is the normalised mean path length."""
 
     def mean(self, raw: Floats, n_classes: tuple[int, ...]) -> list[Floats]:
-        """Return the score; lower is more abnormal."""
+        """Return the anomaly score; lower is more abnormal."""
         return [-(2**-raw)]
 
     def label(self, raw: Floats, n_classes: tuple[int, ...]) -> NDArray[np.generic]:
-        """Return the score; where it is low enough to be an outlier is the library's affair."""
+        """Return the anomaly score; the library applies its own threshold for outliers."""
         return -(2**-raw)
 
 
 class Probability(Link):
-    """The outputs are class probabilities, one block of columns per target; the first largest wins."""
+    """Outputs are class probabilities, one block of columns per target; ties go to the first class."""
 
     linear = True
 
@@ -99,9 +99,9 @@ class Probability(Link):
 
 @dataclass(frozen=True)
 class Logit(Link):
-    """One sum for the two classes of each target: the second has probability 1 / (1 + exp(-slope · sum)).
+    """Logit link for binary targets: the second class has probability 1 / (1 + exp(-slope · score)).
 
-    `tie` is the class of a row whose sum is exactly 0.
+    `tie` is the predicted class if the score is exactly 0.
     """
 
     logits = True
@@ -114,82 +114,87 @@ class Logit(Link):
         return [np.column_stack([1 - p, p]) for p in second.T]
 
     def label(self, raw: Floats, n_classes: tuple[int, ...]) -> NDArray[np.generic]:
-        """Return 1 where the sum is positive."""
+        """Return 1 where the score is positive, `tie` where it is 0, otherwise 0."""
         return ((raw >= 0) if self.tie else (raw > 0)).astype(np.intp)
 
 
 class Softmax(Link):
-    """One sum per class; the first largest wins."""
+    """Softmax of one score per class; ties go to the first class."""
 
     logits = True
 
     def mean(self, raw: Floats, n_classes: tuple[int, ...]) -> list[Floats]:
-        """Return exp(sum) over its total."""
+        """Return the softmax of the scores."""
         return [_softmax(raw)]
 
     def label(self, raw: Floats, n_classes: tuple[int, ...]) -> NDArray[np.generic]:
-        """Return the class with the largest sum."""
+        """Return the class with the largest score."""
         return raw.argmax(axis=1)[:, None]
 
 
 class SoftmaxC(Softmax):
-    """The same by the C library."""
+    """Softmax, computed with the C library's exp."""
 
     def mean(self, raw: Floats, n_classes: tuple[int, ...]) -> list[Floats]:
-        """Return exp(sum) over its total."""
+        """Return the softmax of the scores."""
         return [_filled(kernels.softmax_rows, raw)]
 
 
 @dataclass(frozen=True)
 class OneVsAll(Link):
-    """One sum per class, each the log-odds of this class against all others; probabilities need not add up to 1."""
+    """One-vs-all: one log-odds score per class against all others; probabilities need not sum to 1."""
 
     slope: float = 1.0
 
     def mean(self, raw: Floats, n_classes: tuple[int, ...]) -> list[Floats]:
-        """Return 1 / (1 + exp(-slope · sum)) of each class."""
+        """Return 1 / (1 + exp(-slope · score)) for each class."""
         return [expit(raw.dtype.type(self.slope) * raw)]
 
     def label(self, raw: Floats, n_classes: tuple[int, ...]) -> NDArray[np.generic]:
-        """Return the class with the largest sum."""
+        """Return the class with the largest score."""
         return raw.argmax(axis=1)[:, None]
 
 
 class Sigmoid(Link):
-    """The prediction is a share, 1 / (1 + exp(-sum))."""
+    """Sigmoid link for targets in [0, 1]: the prediction is 1 / (1 + exp(-score))."""
 
     def mean(self, raw: Floats, n_classes: tuple[int, ...]) -> list[Floats]:
-        """Return the shares."""
+        """Return 1 / (1 + exp(-score))."""
         return [expit(raw)]
 
     def label(self, raw: Floats, n_classes: tuple[int, ...]) -> NDArray[np.generic]:
-        """Return the shares."""
+        """Return 1 / (1 + exp(-score))."""
         return self.mean(raw, n_classes)[0]
 
 
 class Softplus(Log):
-    """The prediction is log(1 + exp(sum)), by the C library."""
+    """Softplus link: the prediction is log(1 + exp(score)), computed with the C library."""
 
     def mean(self, raw: Floats, n_classes: tuple[int, ...]) -> list[Floats]:
-        """Return log(1 + exp) of the sums."""
+        """Return log(1 + exp(score))."""
         return [_filled(kernels.softplus_all, raw)]
 
 
 class SignedSquare(Log):
-    """The prediction is the sum squared with the sign it had, for models trained on roots of targets."""
+    """Signed square: the prediction is sign(score) · score², for models trained on square roots of the targets."""
 
     def mean(self, raw: Floats, n_classes: tuple[int, ...]) -> list[Floats]:
-        """Return the squares."""
+        """Return sign(score) · score²."""
         return [np.sign(raw) * raw * raw]
 
 
 class Vote(Softmax):
-    """One mean vote per class, as AdaBoost counts them (Zhu, Zou, Rosset, Hastie 2009, eq. 15)."""
+    """Probabilities from AdaBoost's mean votes, one score per class.
+
+    References
+    ----------
+    J. Zhu, H. Zou, S. Rosset and T. Hastie (2009). Multi-class AdaBoost. Statistics and Its Interface 2, eq. 15.
+    """
 
     logits = False
 
     def mean(self, raw: Floats, n_classes: tuple[int, ...]) -> list[Floats]:
-        """Return the softmax of the votes over the number of rivals."""
+        """Return the softmax of the votes divided by n_classes − 1."""
         if raw.shape[1] == 2:
             decision = raw[:, 1] - raw[:, 0]
             return [_softmax(np.column_stack([-decision, decision]) / 2)]
@@ -202,7 +207,7 @@ def _softmax(raw: Floats) -> Floats:
 
 
 def _filled(kernel: Callable[[Floats, Floats], None], raw: Floats) -> Floats:
-    """Return what a kernel makes of the sums."""
+    """Return the output array of a kernel applied to the raw scores."""
     out = np.empty_like(raw)
     kernel(np.ascontiguousarray(raw), out)
     return out
@@ -225,16 +230,16 @@ LINKS: dict[str, Callable[..., Link]] = {
     "signed_square": SignedSquare,
     "vote": Vote,
 }
-"""The name of each link, and what makes it; some take a number, written behind a colon."""
+"""Constructor of each link by name; some take a number, written after a colon."""
 
 
 @cache
 def link_named(text: str) -> Link:
-    """Return the link of a name such as "softmax" or "logit:0.7".
+    """Return the link with a name such as "softmax" or "logit:0.7".
 
     Raises
     ------
     ValueError
-        If it is unknown.
+        If the name is unknown.
     """
     return named(text, LINKS, "link")

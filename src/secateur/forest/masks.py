@@ -1,4 +1,4 @@
-"""The keep masks of all points of a path, stored small: one number per node if they are nested, else one bit."""
+"""Store the keep masks of all points of a path: one integer per node if they are nested, otherwise one bit each."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ Floats = NDArray[np.float64]
 
 
 class Masks(ABC):
-    """One keep mask per point."""
+    """Store one keep mask per point of a path."""
 
     n_points: int
 
@@ -24,17 +24,18 @@ class Masks(ABC):
 
     @abstractmethod
     def present(self, nodes: NDArray[np.integer]) -> NDArray[np.bool_]:
-        """Return at which points some nodes are present, (n_points, len(nodes))."""
+        """Return at which points the given nodes are present, (n_points, len(nodes))."""
 
     @abstractmethod
     def take(self, points: NDArray[np.intp]) -> "Masks":
-        """Return the masks of some points, given in rising order."""
+        """Return the masks of the given points, which must be in increasing order."""
 
     @abstractmethod
     def lifetimes(self, forest: Forest) -> Iterator[tuple[slice, NDArray[np.int32]]]:
-        """Yield ranges of points, and the first point of the range at which each node is no split, (n_nodes,).
+        """Yield ranges of nested points, and the first point of the range at which each node is not a split.
 
-        Points are counted from the beginning of the range; 0 stands for a node that is no split at any.
+        The second item has shape (n_nodes,) and counts from the start of the range; 0 means that the node is not a
+        split at any point of it.
         """
 
     def sizes(self, forest: Forest) -> dict[str, NDArray[np.generic]]:
@@ -44,7 +45,7 @@ class Masks(ABC):
         return {name: np.array([row[k] for row in rows], np.int64) for k, name in enumerate(names)}
 
     def totals(self, forest: Forest, as_leaf: Floats, as_split: Floats) -> Floats:
-        """Return for each point the sum of `as_leaf` over its leaves and `as_split` over its splits."""
+        """Return the sum of `as_leaf` over the leaves and `as_split` over the splits of each point, (n_points,)."""
         result = np.empty(self.n_points)
         for i in range(self.n_points):
             keep = self.keep(i)
@@ -55,12 +56,12 @@ class Masks(ABC):
 
 @dataclass(frozen=True, eq=False)
 class NestedMasks(Masks):
-    """Points of which each keeps a subset of the nodes of the one before.
+    """Store nested masks: each point keeps a subset of the nodes of the previous point.
 
     Attributes
     ----------
     removed_at : (n_nodes,) int32
-        The first point at which a node is absent; `n_points` if there is none.
+        First point at which a node is absent; `n_points` if it is always present.
     n_points : int
     """
 
@@ -72,18 +73,19 @@ class NestedMasks(Masks):
         return self.removed_at > point
 
     def present(self, nodes: NDArray[np.integer]) -> NDArray[np.bool_]:
-        """Return at which points some nodes are present, (n_points, len(nodes))."""
+        """Return at which points the given nodes are present, (n_points, len(nodes))."""
         return self.removed_at[nodes] > np.arange(self.n_points)[:, None]
 
     def take(self, points: NDArray[np.intp]) -> "NestedMasks":
-        """Return the masks of some points, given in rising order."""
+        """Return the masks of the given points, which must be in increasing order."""
         return NestedMasks(np.searchsorted(points, self.removed_at).astype(np.int32), len(points))
 
     def sizes(self, forest: Forest) -> dict[str, NDArray[np.generic]]:
-        """Return the size columns without looking at one point after another."""
+        """Return the size columns of all points at once, without unpacking the masks."""
         n_nodes = self._alive(self.removed_at)
         n_trees = self._alive(self.removed_at[forest.root])
         split = np.flatnonzero(forest.is_split)
+        # A split is absent when its left child is removed; a feature is used until its last split is absent.
         used_until = np.zeros(forest.n_features, np.int64)
         np.maximum.at(used_until, forest.feature[split], self.removed_at[split + 1])
         deepest = np.zeros(forest.max_depth + 1, np.int64)
@@ -97,20 +99,21 @@ class NestedMasks(Masks):
         }
 
     def lifetimes(self, forest: Forest) -> Iterator[tuple[slice, NDArray[np.int32]]]:
-        """Yield all points at once."""
+        """Yield all points as one range."""
         yield slice(0, self.n_points), self._collapse(forest)
 
     def _collapse(self, forest: Forest) -> NDArray[np.int32]:
-        """Return the point from which on a node is a leaf, (n_nodes,)."""
+        """Return the first point at which a node is not a split, (n_nodes,); 0 for leaves of the forest."""
         split = np.flatnonzero(forest.is_split)
         collapse = np.zeros_like(self.removed_at)
         collapse[split] = self.removed_at[split + 1]
         return collapse
 
     def totals(self, forest: Forest, as_leaf: Floats, as_split: Floats) -> Floats:
-        """Return the sums for all points at once, from what changes at each point."""
+        """Return the sums of all points at once, by accumulating the changes between points."""
         split = np.flatnonzero(forest.is_split)
         collapse = self._collapse(forest)
+        # A node contributes `as_split` until it collapses, then `as_leaf` until it is removed.
         change = np.zeros(self.n_points + 1)
         np.add.at(change, collapse, as_leaf)
         np.subtract.at(change, self.removed_at, as_leaf)
@@ -119,14 +122,14 @@ class NestedMasks(Masks):
         return _running_total(change)
 
     def _alive(self, until: NDArray[np.integer]) -> NDArray[np.int64]:
-        """Return how many things are present at each point, from the point at which each disappears."""
+        """Return the number of items present at each point, given the first point at which each is absent."""
         gone = np.bincount(until, minlength=self.n_points + 1)[: self.n_points]
         return len(until) - np.cumsum(gone)
 
 
 @dataclass(frozen=True, eq=False)
 class PackedMasks(Masks):
-    """Points in any relation to each other, one bit per node and point.
+    """Store arbitrary masks with one bit per node and point.
 
     Attributes
     ----------
@@ -139,7 +142,7 @@ class PackedMasks(Masks):
 
     @classmethod
     def pack(cls, keeps: NDArray[np.bool_]) -> "PackedMasks":
-        """Return the masks given as (n_points, n_nodes) bools."""
+        """Pack masks given as a boolean array (n_points, n_nodes)."""
         return cls(np.packbits(keeps, axis=1), keeps.shape[1])
 
     @property
@@ -152,25 +155,25 @@ class PackedMasks(Masks):
         return np.unpackbits(self.bits[point], count=self.n_nodes).astype(bool)
 
     def present(self, nodes: NDArray[np.integer]) -> NDArray[np.bool_]:
-        """Return at which points some nodes are present, (n_points, len(nodes))."""
+        """Return at which points the given nodes are present, (n_points, len(nodes))."""
         return (self.bits[:, nodes // 8] >> (7 - nodes % 8).astype(np.uint8) & 1).astype(bool)
 
     def lifetimes(self, forest: Forest) -> Iterator[tuple[slice, NDArray[np.int32]]]:
-        """Yield point by point."""
+        """Yield one range per point."""
         for point in range(self.n_points):
             keep = self.keep(point)
             yield slice(point, point + 1), kept_splits(forest, keep, check_keep(forest, keep)).astype(np.int32)
 
     def take(self, points: NDArray[np.intp]) -> "PackedMasks":
-        """Return the masks of some points."""
+        """Return the masks of the given points."""
         return PackedMasks(self.bits[points], self.n_nodes)
 
 
 def cut_at(forest: Forest, critical: Floats) -> tuple[NestedMasks, Floats]:
-    """Return the masks of the unpruned forest and of a point for every finite critical penalty, and the penalties.
+    """Return the masks of the unpruned forest and of one point per finite critical penalty, and these penalties.
 
-    `critical` (n_nodes,) is the penalty at which a split is cut or gone, at most that of its parent; +inf for never. At
-    a point all splits are gone whose critical penalty is not above the point's.
+    `critical` (n_nodes,) is the smallest penalty at which a split is absent, at most that of its parent; +inf means
+    never. At a point, all splits are absent whose critical penalty is at most that of the point.
     """
     split = forest.is_split
     penalty = np.unique(critical[split & np.isfinite(critical)])
@@ -182,10 +185,10 @@ def cut_at(forest: Forest, critical: Floats) -> tuple[NestedMasks, Floats]:
 
 
 def _running_total(change: Floats) -> Floats:
-    """Return the sums of all changes up to each point but the last; all changes together add up to 0.
+    """Return the cumulative sum of the changes at each point but the last.
 
-    So a sum can be taken from either end. Its rounding error is that of the largest total on the way: take the end from
-    which the way is lower.
+    All changes add up to 0, so a cumulative sum can be computed from either end. Its rounding error is proportional to
+    the largest partial sum, so each point uses the end with the smaller partial sums.
     """
     forward, backward = np.cumsum(change)[:-1], -np.cumsum(change[::-1])[::-1][1:]
     before = np.maximum.accumulate(np.abs(forward))

@@ -1,4 +1,4 @@
-"""Sums over the rows that reach each node: all that most methods ever need to know about the data."""
+"""Compute sufficient statistics of the rows at each node: weights, class counts, sums and squares of targets."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class NodeStats:
-    """What is known of the rows at each node.
+    """Hold the sufficient statistics of the rows at each node.
 
     Attributes
     ----------
@@ -22,7 +22,7 @@ class NodeStats:
     counts : (n_nodes, sum of n_classes)
         Row weight per class, targets side by side; no columns for regression.
     shift : (n_targets,)
-        About the mean of y, taken off before summing so that squares do not swamp differences.
+        Approximate mean of y, subtracted before summing to avoid cancellation.
     total, square : (n_nodes, n_targets)
         Sums of `y - shift` and of its square; no columns for classification.
     """
@@ -34,7 +34,7 @@ class NodeStats:
     square: Floats
 
     def __add__(self, other: "NodeStats") -> "NodeStats":
-        """Return the sums over the rows of both; they must have the same shift."""
+        """Return the statistics of the union of both sets of rows; the shifts must be equal."""
         if not np.array_equal(self.shift, other.shift):
             raise ValueError(f"Sums about {self.shift} and {other.shift} cannot be added. Pass the same shift to both.")
         return NodeStats(
@@ -55,7 +55,7 @@ def node_weight(forest: Forest, leaves: Leaves, sample_weight: Floats) -> Floats
 
 
 def class_stats(forest: Forest, leaves: Leaves, y: NDArray[np.intp], sample_weight: Floats) -> NodeStats:
-    """Return class counts for targets given as codes, y (n_rows, n_targets)."""
+    """Return the class counts at each node for targets given as class codes, y (n_rows, n_targets)."""
     blocks = []
     for target, n_classes in enumerate(forest.n_classes):
         counts = np.zeros((forest.n_nodes, n_classes))
@@ -69,7 +69,10 @@ def class_stats(forest: Forest, leaves: Leaves, y: NDArray[np.intp], sample_weig
 def value_stats(
     forest: Forest, leaves: Leaves, y: Floats, sample_weight: Floats, shift: Floats | None = None
 ) -> NodeStats:
-    """Return sums and squares for real targets, y (n_rows, n_targets), about `shift`, by default their mean."""
+    """Return sums and sums of squares of `y - shift` at each node, y (n_rows, n_targets).
+
+    The default shift is the weighted mean of y.
+    """
     n_targets = y.shape[1]
     if shift is None:
         shift = sample_weight @ y / (sample_weight.sum() or 1.0)
@@ -86,7 +89,7 @@ def value_stats(
 
 
 def output_spread(forest: Forest, weight: Floats) -> Floats:
-    """Return Σ w (tree(x) − value)² over the rows at each node: how far a collapse there moves the tree's output.
+    """Return Σ w (tree(x) − value)² over the rows at each node: the squared change of output if it becomes a leaf.
 
     Parameters
     ----------
@@ -96,10 +99,12 @@ def output_spread(forest: Forest, weight: Floats) -> Floats:
     """
     leaf_weight = np.where(forest.is_split, 0.0, weight)[:, None]
     root_value = np.repeat(forest.value[forest.root], np.diff(forest.tree_start), axis=0)
-    value = forest.value - root_value  # centred, as squares would swamp the differences
+    # Centre the values to avoid cancellation in the squares.
+    value = forest.value - root_value
     width = value.shape[1]
     sums = np.hstack([leaf_weight * value, leaf_weight * value**2])
     kernels.roll_up(forest.right, sums)
+    # Σ w (leaf − v)² = Σ w leaf² − 2 v Σ w leaf + v² Σ w
     spread = sums[:, width:] - 2 * value * sums[:, :width] + value**2 * weight[:, None]
     scale = np.repeat(forest.tree_weight**2, np.diff(forest.tree_start))
     return np.where(forest.is_split, np.maximum(spread.sum(axis=1), 0.0) * scale, 0.0)

@@ -1,4 +1,4 @@
-"""Rows to leaves, and leaves to predictions: a forest evaluated exactly as its library does."""
+"""Route rows to leaves and compute raw scores, bit for bit as the model's library does."""
 
 from typing import Any
 
@@ -17,19 +17,21 @@ def route(forest: Forest, X: NDArray[np.floating]) -> Leaves:
     ----------
     forest : Forest
     X : (n_rows, n_features) array
-        Cast to the forest's `input_dtype` before any comparison, as the library would.
+        Cast to the forest's `input_dtype` before any comparison, as the library does.
 
     Returns
     -------
     (n_trees, n_rows) array of the smallest unsigned type that fits
-        Nodes counted from the root of their tree.
+        Node ids relative to the root of their tree.
     """
-    with np.errstate(over="ignore"):  # beyond float32 is infinite
+    # Values beyond the range of float32 become infinite.
+    with np.errstate(over="ignore"):
         X = np.ascontiguousarray(X, dtype=forest.input_dtype)
     if forest.zero_is_missing:
         X = without_zeros(X, forest.zero_is_missing)
     leaves = np.empty((forest.n_trees, len(X)), leaf_type(forest))
-    if not forest.is_split.any():  # nothing to look at, perhaps not even a feature
+    # Without splits X may have no columns at all.
+    if not forest.is_split.any():
         leaves[:] = 0
         return leaves
     tree = (forest.tree_start, forest.right, forest.feature, inclusive_threshold(forest), forest.default_left)
@@ -42,7 +44,7 @@ def route(forest: Forest, X: NDArray[np.floating]) -> Leaves:
 
 
 def without_zeros(X: NDArray[np.floating], columns: tuple[int, ...]) -> NDArray[np.floating]:
-    """Return X with NaN for the zeros of some columns; LightGBM calls a zero what is not beyond 1e-35 in float32."""
+    """Return X with NaN instead of zeros in some columns; as in LightGBM, |x| <= float32(1e-35) counts as zero."""
     X = X.copy()
     for column in columns:
         X[np.abs(X[:, column]) <= np.float32(1e-35), column] = np.nan
@@ -50,14 +52,15 @@ def without_zeros(X: NDArray[np.floating], columns: tuple[int, ...]) -> NDArray[
 
 
 def leaf_type(forest: Forest) -> np.dtype[Any]:
-    """Return the smallest unsigned type that can number the nodes of every tree."""
+    """Return the smallest unsigned dtype that holds the node ids of every tree."""
     return np.min_scalar_type(int(np.diff(forest.tree_start).max(initial=1)) - 1)
 
 
 def inclusive_threshold(forest: Forest) -> NDArray[np.float64]:
-    """Return thresholds for `<=` that part the numbers as the forest's own comparison does.
+    """Return thresholds for `<=` that are equivalent to the forest's own comparison.
 
-    x < t is x <= the number just below t; below minus infinity there is none, and NaN lets nothing pass.
+    x < t is equivalent to x <= the largest float below t. For t = −inf there is no such float; the threshold is NaN,
+    which routes no row to the left.
     """
     if forest.comparison == "<=":
         return forest.threshold
@@ -71,11 +74,19 @@ def raw_scores(
     offset: NDArray[np.float64] | None = None,
     voters: NDArray[np.bool_] | None = None,
 ) -> NDArray[np.floating]:
-    """Return the sums a forest gives before its link, (n_rows, n_outputs), in its `sum_dtype`.
+    """Return the raw scores of a forest, before its link, (n_rows, n_outputs), in its `sum_dtype`.
 
-    With a `decision` that raises no node, the sums of the pruned forest, without building it. `offset`
-    (n_rows, n_outputs) is a start that differs by row, as from boosting on top of another model. `voters`
-    (n_trees, n_rows) says which trees of a mean may speak for a row; NaN where none does.
+    Parameters
+    ----------
+    forest : Forest
+    leaves : (n_trees, n_rows)
+        Leaves of the unpruned forest.
+    decision : Decision, optional
+        Return the scores of the pruned forest without building it. The decision must not raise nodes.
+    offset : (n_rows, n_outputs), optional
+        Initial score of each row, for example from boosting on top of another model.
+    voters : (n_trees, n_rows), optional
+        Which trees of a mean contribute to a row, for example its out-of-bag trees. Rows without a tree get NaN.
     """
     keep = np.ones(forest.n_nodes, bool)
     if decision is not None:
@@ -113,12 +124,12 @@ def raw_scores(
         heard = (forest.tree_weight * kept_trees(forest, keep)) @ voters
         with np.errstate(invalid="ignore"):
             return out / (forest.unit * heard)[:, None]
-    # A divisor of 0 (an isolation forest grown on single rows) means the score of a certain outlier.
+    # The divisor is 0 for an isolation forest grown on single rows; the score is then that of a certain outlier.
     return out / forest.divisor if forest.divisor else np.ones_like(out)
 
 
 def _around_base(forest: Forest) -> NDArray[np.float64]:
-    """Return what is left of each value, (n_nodes, width), when the base has been added and taken away."""
+    """Return (base + value) − base for each value, rounded in `sum_dtype`, (n_nodes, width)."""
     tree = np.repeat(np.arange(forest.n_trees), np.diff(forest.tree_start))
     output = forest.tree_output[tree]
     base = np.where(output[:, None] < 0, forest.base, forest.base[np.maximum(output, 0)][:, None])
@@ -129,12 +140,13 @@ def _around_base(forest: Forest) -> NDArray[np.float64]:
 def _weighted_median(
     forest: Forest, leaves: Leaves, lifted: NDArray[np.int32], standing: NDArray[np.bool_]
 ) -> NDArray[np.float64]:
-    """Return for each row the smallest tree value with at least half of the weight at or below it."""
+    """Return the weighted lower median of the tree values for each row, (n_rows, 1)."""
     trees = np.flatnonzero(standing)
     nodes = lifted[forest.root[trees, None] + leaves[trees]]
     values = forest.value[nodes, 0].T
     order = np.argsort(values, axis=1)
     weight = np.cumsum(forest.tree_weight[trees][order], axis=1)
+    # The first value at which the cumulative weight reaches half of the total.
     middle = (weight >= 0.5 * weight[:, -1:]).argmax(axis=1)
     rows = np.arange(len(values))
     return values[rows, order[rows, middle]][:, None]

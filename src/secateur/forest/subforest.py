@@ -1,4 +1,4 @@
-"""A decision to prune: what stays of a forest and what changes; and `subforest`, which carries it out."""
+"""Describe a pruning as a `Decision` (kept nodes, new values) and apply it to a forest."""
 
 from dataclasses import dataclass, replace
 
@@ -11,16 +11,16 @@ from secateur.forest import Categories, Forest
 
 @dataclass(frozen=True, eq=False)
 class Decision:
-    """One way to prune a forest: what stays, and what changes on the way.
+    """Describe one pruning of a forest: the kept nodes and changed parameters.
 
     Attributes
     ----------
     keep : (n_nodes,) bool
-        Which nodes are present. A kept node keeps something on both sides, or nothing: then it is a leaf. A dropped
-        node keeps something on at most one side, which takes its place (it is *raised*); a tree of which nothing is
-        kept is dropped.
+        Which nodes are present. A kept node has kept descendants on both sides, or none, in which case it is a leaf.
+        A dropped node has kept descendants on at most one side; that subtree is *raised* into its place. A tree without
+        kept nodes is dropped.
     value : (n_nodes, width) float64, or None
-        New values; None keeps the forest's own.
+        New values; None keeps the original values.
     tree_weight : (n_trees,) float64, or None
     base : (n_outputs,) float64, or None
     """
@@ -32,27 +32,27 @@ class Decision:
 
 
 def kept_trees(forest: Forest, keep: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Return which trees `keep` leaves standing, (n_trees,)."""
+    """Return which trees have at least one kept node, (n_trees,)."""
     return np.logical_or.reduceat(keep, forest.root) if forest.n_trees else np.empty(0, bool)
 
 
 def raises(forest: Forest, keep: NDArray[np.bool_]) -> bool:
-    """Return whether some node takes its parent's place, so that rows end where the unpruned forest never sent them."""
+    """Return whether a subtree is raised, so that rows may reach nodes they do not reach in the unpruned forest."""
     above = forest.parent[keep]
     return not keep[above[above != -1]].all() or not keep[forest.root[kept_trees(forest, keep)]].all()
 
 
 def kept_splits(forest: Forest, keep: NDArray[np.bool_], replacement: NDArray[np.int32]) -> NDArray[np.bool_]:
-    """Return which nodes are present and still have children, (n_nodes,)."""
+    """Return which kept nodes are splits after pruning, (n_nodes,)."""
     split = keep & forest.is_split
     split[split] = replacement[forest.right[split]] != -1
     return split
 
 
 def apply_decision(forest: Forest, decision: Decision) -> Forest:
-    """Return the forest with its new values, weights and base but all of its nodes.
+    """Return the forest with the new values, tree weights and base, but with all its nodes.
 
-    The divisor of a mean is that of the trees that stay.
+    The divisor of a mean is computed over the kept trees.
     """
     tree_weight = forest.tree_weight
     if decision.tree_weight is not None:
@@ -74,9 +74,9 @@ def apply_decision(forest: Forest, decision: Decision) -> Forest:
 
 
 def mean_over(forest: Forest, tree_weight: NDArray[np.float64], standing: NDArray[np.bool_]) -> float:
-    """Return by what a mean over the trees that stand is divided.
+    """Return the divisor of a mean over the kept trees.
 
-    Where each output has its tree in every round, rounds count: a tree that is missing in one that stands says 0.
+    If every round has one tree per output, the divisor counts rounds: in a kept round, a dropped tree contributes 0.
     """
     weight = tree_weight * standing
     n_outputs = forest.n_outputs
@@ -86,18 +86,19 @@ def mean_over(forest: Forest, tree_weight: NDArray[np.float64], standing: NDArra
 
 
 def _rounded(numbers: NDArray[np.float64], dtype: str) -> NDArray[np.float64]:
-    """Return numbers as a model of this precision holds them; those beyond it are infinite, which libraries refuse."""
+    """Return numbers rounded to the model's precision; out-of-range values become infinite, which libraries refuse."""
     with np.errstate(over="ignore"):
         return numbers.astype(dtype, copy=False).astype(np.float64, copy=False)
 
 
 def subforest(forest: Forest, decision: Decision) -> Forest:
-    """Return the pruned forest; the only function that builds one.
+    """Return the pruned forest. Only this function builds pruned forests.
 
     Raises
     ------
     ValueError
-        If the mask cuts through siblings, keeps an orphan, or leaves a mean without trees.
+        If the mask keeps one of two siblings under a kept parent, keeps both children of a dropped node, cuts through a
+        level of symmetric trees, or leaves a mean without trees.
     """
     keep = decision.keep
     replacement = check_keep(forest, keep)
@@ -107,13 +108,15 @@ def subforest(forest: Forest, decision: Decision) -> Forest:
     trees = kept_trees(forest, keep)
     split = kept_splits(forest, keep, replacement)
     still_split = split[keep]
+    # Kept nodes retain their order, which is again a preorder.
     new_id = np.cumsum(keep, dtype=np.int32)
     new_id -= 1
     right = np.full(len(still_split), -1, np.int32)
     right[still_split] = new_id[replacement[forest.right[split]]]
     feature = np.full(len(still_split), -1, np.int32)
     feature[still_split] = forest.feature[split]
-    del new_id, replacement  # as large as the forest, and not needed for what follows
+    # Free arrays as large as the forest before the copies below.
+    del new_id, replacement
     sizes = np.add.reduceat(keep, forest.root, dtype=np.int64) if forest.n_trees else np.empty(0, np.int64)
     return replace(
         changed,
@@ -131,7 +134,7 @@ def subforest(forest: Forest, decision: Decision) -> Forest:
 
 
 def _subcategories(categories: Categories, keep: NDArray[np.bool_], split: NDArray[np.bool_]) -> Categories:
-    """Return the category lists of the splits that stay; the lists of the others are dropped."""
+    """Return the category lists of the kept splits."""
     if not len(categories.row):
         return categories
     row = np.where(split, categories.row, -1)[keep]
@@ -152,7 +155,7 @@ def _subcategories(categories: Categories, keep: NDArray[np.bool_], split: NDArr
 
 
 def check_keep(forest: Forest, keep: NDArray[np.bool_]) -> NDArray[np.int32]:
-    """Return the kept node that takes the place of each node, -1 for none; raise ValueError if `keep` is no pruning."""
+    """Return the kept node in the position of each node, -1 if none; raise ValueError if `keep` is not a pruning."""
     if keep.shape != (forest.n_nodes,) or keep.dtype != bool:
         raise ValueError(
             f"keep has shape {keep.shape} and type {keep.dtype}; it must be one bool per node, "

@@ -1,7 +1,7 @@
-"""The loops that must be fast: plain arrays in, plain arrays out, and the only place that imports numba.
+"""Compile the inner loops with numba: functions from plain arrays to plain arrays.
 
-Every kernel is serial and releases the GIL; whoever wants two at once uses threads. A slow, obvious version of
-each lives in the tests.
+Only this package imports numba. Every kernel is serial and releases the GIL, so callers can run several in threads.
+The tests contain a slow reference implementation of each kernel.
 """
 
 from secateur.kernels.editing.simplify import merge_leaves, reachable

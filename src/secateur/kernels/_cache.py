@@ -1,11 +1,12 @@
-"""Keep compiled kernels on disk, in one folder per user that every checkout and environment shares.
+"""Cache compiled kernels on disk, in one folder per user that all checkouts and environments share.
 
-numba's own cache lies beside the source file, so every checkout compiles again. It raises an error where no folder can
-be written to, where the disk is full, and where a file was cut short. It reuses code of an earlier version where only
-a kernel imported from another file has changed, or where a process was killed between writing the index and the code;
-and two processes that compile at once for different types can give the code of one to the other. Here a file's name
-has a digest of the sources it was compiled from, and the code says which sources and types it is for. Whatever is wrong
-with the cache costs the time to compile again, never an answer.
+numba's default cache has four problems. It is next to the source file, so every checkout compiles again. It raises an
+error if no folder is writable, if the disk is full, or if a file is truncated. It reuses stale code if only a kernel
+imported from another file has changed, or if a process was killed between writing the index and the code. Two processes
+that compile for different types at the same time can swap their code.
+
+Here the file name contains a digest of the sources, and the stored code records its sources and types. Any fault of the
+cache costs a compilation, never a wrong result.
 """
 
 import hashlib
@@ -28,15 +29,16 @@ _LOG = logging.getLogger("secateur")
 
 
 def keep_on_disk(dispatcher: Any) -> None:
-    """Let a compiled function be found by later processes, where there is a folder for it."""
+    """Cache a compiled function on disk for later processes, if a folder is writable."""
     try:
         dispatcher._cache = _Cache(dispatcher.py_func)
-    except (RuntimeError, OSError):  # neither the user's cache folder nor the one of the source can be written to
+    # Neither the user's cache folder nor the folder of the source is writable.
+    except (RuntimeError, OSError):
         _tell_of_no_folder()
 
 
 def cache_folder() -> str:
-    """Return where compiled kernels are kept: `NUMBA_CACHE_DIR` or the user's cache folder, by version of numba."""
+    """Return the cache folder: below `NUMBA_CACHE_DIR` or the user's cache folder, one per version of numba."""
     config: Any = numba.config
     top = config.CACHE_DIR or os.path.join(AppDirs(appname="secateur", appauthor=False).user_cache_dir, "kernels")
     checked = "-boundscheck" if config.BOUNDSCHECK else ""
@@ -45,15 +47,15 @@ def cache_folder() -> str:
 
 @cache
 def sources(module: str) -> str:
-    """Return a digest of a module of kernels and of all modules of kernels it imports from."""
+    """Return the digest of a kernel module and of all kernel modules it imports, directly or indirectly."""
     texts = "".join(text for _, text in sorted(_texts(module, {}).items()))
     return hashlib.sha256(texts.encode()).hexdigest()
 
 
 class _SharedLocator:
-    """Places the files of all kernels in one folder, whatever the path of the source.
+    """Locate the files of all kernels in one folder, independent of the path of the source.
 
-    numba asks its locators in turn `from_function`, and takes the first that has a folder.
+    numba calls `from_function` of its locators in turn and takes the first that does not return None.
     """
 
     def __init__(self, digest: str) -> None:
@@ -70,7 +72,8 @@ class _SharedLocator:
 
     def ensure_cache_path(self) -> None:
         os.makedirs(cache_folder(), exist_ok=True)
-        tempfile.TemporaryFile(dir=cache_folder()).close()  # a folder may be there and not be written to
+        # An existing folder may be read-only.
+        tempfile.TemporaryFile(dir=cache_folder()).close()
 
     def get_cache_path(self) -> str:
         return cache_folder()
@@ -83,7 +86,7 @@ class _SharedLocator:
 
 
 class _Made(CompileResultCacheImpl):
-    """What is written of a compiled function: its sources and its code, which says what types it takes."""
+    """Serialise a compiled function: the digest of its sources and its code, which records the argument types."""
 
     _locator_classes: Any = (_SharedLocator, *CompileResultCacheImpl._locator_classes)
 
@@ -100,7 +103,7 @@ class _Made(CompileResultCacheImpl):
 
 
 class _Cache(FunctionCache):
-    """A cache that is left alone when it fails."""
+    """Cache compiled code and fall back to compiling whenever the cache fails."""
 
     _impl_class = _Made
 
@@ -112,10 +115,12 @@ class _Cache(FunctionCache):
         try:
             with held_back():
                 found = super().load_overload(signature, context)
-        except Exception as error:  # damaged bytes can raise anything
+        # Damaged bytes can raise any exception.
+        except Exception as error:
             _LOG.info("%s is compiled anew: its cache cannot be read (%r)", self._name, error)
+            # Without a flush nothing can be added to the unreadable index.
             with suppress(Exception):
-                self.flush()  # or nothing could be added to an index that cannot be read
+                self.flush()
             return None
         return found if found is not None and _fits(found, signature) else None
 
@@ -131,7 +136,7 @@ def _digest(function: Any) -> str:
 
 
 def _fits(compiled: Any, signature: Any) -> bool:
-    """Return whether compiled code takes these types: two that compiled at once may have written to one file."""
+    """Return whether compiled code has the given argument types; concurrent processes may write to one file."""
     taken = signature if isinstance(signature, tuple) else signature.args
     return bool(tuple(compiled.signature.args) == tuple(taken))
 

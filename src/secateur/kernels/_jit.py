@@ -1,4 +1,4 @@
-"""One decorator for all kernels, so that they are all compiled the same way."""
+"""Define the decorator that compiles every kernel with the same options."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
@@ -13,7 +13,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def kernel(function: F) -> F:
-    """Compile `function`: serial, cached on disk, GIL released, IEEE arithmetic left as written."""
+    """Compile `function`: serial, cached on disk, GIL released, strict IEEE arithmetic without reordering."""
     compiled: Any = numba.njit(nogil=True)(function)
     compiled.__class__ = _Kernel
     keep_on_disk(compiled)
@@ -21,11 +21,11 @@ def kernel(function: F) -> F:
 
 
 class _Kernel(CPUDispatcher):
-    """A compiled function that Ctrl-C ends as it ends any other.
+    """Raise KeyboardInterrupt, not SystemError, when Ctrl-C is pressed during a compiled function.
 
-    Python runs the handler of a signal that came meanwhile as soon as any Python code runs, and that is numba's own,
-    which makes arrays of what a kernel returns. With several of them numba goes on with the next as if nothing had been
-    raised, and Python complains of that with a SystemError.
+    Python handles a pending signal as soon as Python code runs, here inside numba's conversion of returned arrays. If a
+    kernel returns several arrays, numba continues with the next one although an exception is set, and Python then
+    raises SystemError with the real exception as its cause.
     """
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -48,4 +48,4 @@ def _fused(typing: Any, a: Any, b: Any, c: Any) -> Any:
 
 
 fused: Any = intrinsic(_fused)
-"""Called as `fused(a, b, c)` in a kernel: a · b + c, rounded once."""
+"""Fused multiply-add: `fused(a, b, c)` in a kernel returns a · b + c, rounded once."""

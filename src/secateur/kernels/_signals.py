@@ -1,4 +1,4 @@
-"""Ctrl-C at a moment that cannot take it: held back until it can."""
+"""Delay Ctrl-C and SIGTERM during code that must not be interrupted."""
 
 import signal
 import threading
@@ -11,10 +11,11 @@ from typing import Any
 def held_back() -> Iterator[None]:
     """Handle Ctrl-C and SIGTERM after the block instead of within it.
 
-    LLVM calls Python for the code it loads. What a handler raises there is lost, and LLVM goes on with half of what it
-    asked for, which can crash the process.
+    LLVM calls back into Python while it loads code. An exception raised there by a signal handler is lost, and LLVM
+    continues with incomplete data, which can crash the process.
     """
-    if threading.current_thread() is not threading.main_thread():  # no other one runs handlers
+    # Python runs signal handlers in the main thread only.
+    if threading.current_thread() is not threading.main_thread():
         yield
         return
     came: list[int] = []

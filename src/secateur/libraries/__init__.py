@@ -1,4 +1,7 @@
-"""The rim: one file or folder per model library, imported only when a model of that library arrives."""
+"""Find the adapter of a fitted model: one file or folder per model library.
+
+A library is imported only when a model of that library is passed.
+"""
 
 from importlib import import_module
 from typing import Any
@@ -13,21 +16,21 @@ LIBRARIES: dict[str, str] = {
     "xgboost": "secateur.libraries.xgboost",
     "pyspark": "secateur.libraries.spark",
 }
-"""The package a model class comes from, and the module here whose `adapt(model)` understands it."""
+"""Adapter module of each library: its `adapt(model)` takes models whose class is defined in that package."""
 
 
 def _own_module(name: str) -> str | None:
-    """Return the module here that defines a model class of its own, such as that of a saved Spark model."""
+    """Return the module of secateur that defines this model class, such as that of a saved Spark model, or None."""
     return next((module for module in LIBRARIES.values() if name.startswith(f"{module}.")), None)
 
 
 def adapt(model: Any) -> Adapter:
-    """Return the adapter of any model we know.
+    """Return the adapter of a fitted model.
 
     Raises
     ------
     TypeError
-        If the model's library, or its kind of model, is not known.
+        If the model's library, or this kind of model, is not supported.
     """
     if isinstance(model, Adapter):
         return model

@@ -1,4 +1,4 @@
-"""What every library must offer: a fitted model seen through a handful of questions."""
+"""Define the interface between a model library and the rest of secateur: read, write, encode rows and targets."""
 
 import pickle
 from abc import ABC, abstractmethod
@@ -14,37 +14,37 @@ from secateur.forest.subforest import Decision, check_keep, subforest
 
 
 class Adapter(ABC):
-    """A fitted model of some library; the only thing here that knows the library.
+    """Wrap a fitted model of one library; no other class depends on that library.
 
     Learning rates, base scores, the order of classes and columns stay behind this class.
     """
 
     library: ClassVar[str]
     supervised: bool = True
-    """Whether the model learned from a target; one that did not is judged by its own unpruned answers."""
+    """Whether the model was trained with a target. If not, prunings are scored against the unpruned predictions."""
 
     can_refit: bool = False
-    """Whether `refit` can train a clone."""
+    """Whether `refit` can train a clone of the model."""
 
     def __init__(self, model: Any) -> None:
         self.model = model
 
     @cached_property
     def forest(self) -> Forest:
-        """The model in neutral form."""
+        """The model as a Forest, read once."""
         return self.read()
 
     @abstractmethod
     def read(self) -> Forest:
-        """Return the model in neutral form."""
+        """Return the model as a Forest."""
 
     @abstractmethod
     def write(self, decision: Decision) -> Any:
-        """Return a pruned copy of the model, of the model's own type."""
+        """Return a pruned copy of the model, of the same type as the model."""
 
     @abstractmethod
     def rows(self, X: Any) -> NDArray[np.floating]:
-        """Return X as the trees see it: a checked matrix of the forest's `input_dtype`."""
+        """Return X as the matrix the trees are evaluated on: checked, of the forest's `input_dtype`."""
 
     @abstractmethod
     def target(self, y: Any) -> NDArray[np.generic]:
@@ -52,43 +52,43 @@ class Adapter(ABC):
 
     @abstractmethod
     def decode(self, label: NDArray[np.generic]) -> NDArray[np.generic]:
-        """Return class codes as the model's own labels, and values as they are; a single target loses its axis."""
+        """Return class codes as the model's labels, and values unchanged; a single target loses its axis."""
 
     def predict(self, raw: NDArray[np.floating]) -> NDArray[np.generic]:
-        """Return what the model's own `predict` returns, from the sums of a pruning of it."""
+        """Return what the model's `predict` returns, computed from the raw predictions of one of its prunings."""
         return self.decode(self.forest.response.label(raw, self.forest.n_classes))
 
     def probabilities(self, raw: NDArray[np.floating]) -> Any:
-        """Return what the model's own `predict_proba` returns: an array, or a list of them for several targets."""
+        """Return what the model's `predict_proba` returns: an array, or a list of arrays for several targets."""
         blocks = self.forest.response.mean(raw, self.forest.n_classes)
         return blocks[0] if len(blocks) == 1 else blocks
 
     @property
     def raw_is_total(self) -> bool:
-        """Whether the model's own sums, of which `predict` is told, stay undivided though it is a mean of its trees."""
+        """Whether `predict` takes the undivided sum over trees although the model averages its trees."""
         return False
 
     @property
     def objective(self) -> str | None:
-        """The name of the loss the model was trained for, where that is not what its kind is usually judged by."""
+        """The name of the training loss; None if it is the default loss of the model's link."""
         return None
 
     def n_bytes_after(self, decision: Decision) -> int:
-        """Return the size of the saved model, once it is pruned."""
+        """Return the size in bytes of the saved model after pruning."""
         return self.n_bytes(self.write(decision))
 
     def n_bytes(self, model: Any) -> int:
-        """Return the size of a model of this kind when it is saved: pickled, without keeping the bytes."""
+        """Return the size in bytes of a saved model of this kind: its pickle, counted without keeping the bytes."""
         counter = _Counter()
         pickle.dump(model, counter, protocol=5)
         return counter.count
 
     def why_immutable(self, what: str) -> str | None:
-        """Return why the model has no place for a new "value", "tree_weight" or "base", or None if it has."""
+        """Return why the model cannot store a new "value", "tree_weight" or "base", or None if it can."""
         return None
 
     def check_decision(self, decision: Decision) -> None:
-        """Raise ValueError if the decision is no pruning or changes something the model has no place for."""
+        """Raise ValueError if the decision is not a valid pruning, or changes a quantity the model cannot store."""
         check_keep(self.forest, decision.keep)
         for what in ("value", "tree_weight", "base"):
             reason = self.why_immutable(what)
@@ -96,18 +96,18 @@ class Adapter(ABC):
                 raise ValueError(f"The pruning changes what this model cannot hold: {reason}")
 
     def offset(self, rows: NDArray[np.floating]) -> NDArray[np.float64] | None:
-        """Return where the sums start for each row, (n_rows, n_outputs), if that differs by row."""
+        """Return the initial raw prediction of each row, (n_rows, n_outputs), or None if all rows share it."""
         return None
 
     def in_bag(self, n_rows: int) -> NDArray[np.uint8] | None:
         """Return how often each training row was drawn for each tree, (n_trees, n_rows).
 
-        None if the model does not tell, or was not trained on `n_rows` rows.
+        None if the model does not record it, or was not trained on `n_rows` rows.
         """
         return None
 
     def grown_on(self, leaves: Leaves) -> bool:
-        """Return whether the rows that reach these leaves are, in all likelihood, the training rows in their order."""
+        """Return whether the rows that reach these leaves are very probably the training rows, in training order."""
         return False
 
     def refit(self, X: Any, y: Any, sample_weight: Any) -> Any:
@@ -118,21 +118,21 @@ class Adapter(ABC):
         )
 
     def native_ids(self) -> NDArray[np.int64]:
-        """Return the library's own number of each node within its tree, (n_nodes,); its place in preorder if none."""
+        """Return the library's id of each node within its tree, (n_nodes,); the preorder position if it has no ids."""
         start = self.forest.tree_start
         return np.arange(start[-1]) - np.repeat(start[:-1], np.diff(start))
 
     def samples_per_node(self) -> NDArray[np.int64] | None:
-        """Return how many different training rows reached each node, (n_nodes,); None if the model does not tell."""
+        """Return the number of distinct training rows at each node, (n_nodes,); None if it is not recorded."""
         return None
 
     def impurity_per_node(self) -> NDArray[np.float64] | None:
-        """Return the impurity of the training rows at each node, (n_nodes,); None if the model does not tell."""
+        """Return the impurity of the training rows at each node, (n_nodes,); None if it is not recorded."""
         return None
 
 
 class _Counter:
-    """A file that only counts."""
+    """Count the bytes written to a file-like object and discard them."""
 
     count = 0
 
@@ -143,7 +143,7 @@ class _Counter:
 
 
 class ForestAdapter(Adapter):
-    """A Forest passes through: rows are matrices, classes are codes, and pruning gives a Forest."""
+    """Adapt a Forest, unchanged: rows are matrices, classes are codes, and pruning returns a Forest."""
 
     library = "secateur"
 
@@ -157,11 +157,11 @@ class ForestAdapter(Adapter):
         return subforest(self.forest, decision)
 
     def rows(self, X: Any) -> NDArray[np.floating]:
-        """Return X checked."""
+        """Return X as a checked matrix."""
         return as_matrix(X, self.forest)
 
     def target(self, y: Any) -> NDArray[np.generic]:
-        """Return y as codes or values."""
+        """Return y as class codes or values, (n_rows, n_targets)."""
         y = as_columns(y, len(self.forest.n_classes) or self.forest.n_outputs)
         if not self.forest.n_classes:
             return as_real_target(y)
@@ -171,12 +171,18 @@ class ForestAdapter(Adapter):
         return codes
 
     def decode(self, label: NDArray[np.generic]) -> NDArray[np.generic]:
-        """Return codes or values; a single target loses its axis."""
+        """Return class codes or values; a single target loses its axis."""
         return label[:, 0] if label.shape[1] == 1 else label
 
 
 def as_matrix(X: Any, forest: Forest) -> NDArray[np.floating]:
-    """Return X as a C-ordered matrix of the forest's input type, or say what is wrong with it."""
+    """Return X as a C-ordered matrix of the forest's input type.
+
+    Raises
+    ------
+    ValueError
+        If X is not numeric, has other columns than the training data, or has no rows.
+    """
     check_feature_names(X, forest.feature_names)
     if hasattr(X, "toarray"):
         X = X.toarray()
@@ -198,16 +204,19 @@ def as_matrix(X: Any, forest: Forest) -> NDArray[np.floating]:
 
 
 def as_numbers(X: Any, dtype: str) -> NDArray[np.floating]:
-    """Return a matrix or a table as numbers; what a table calls missing is NaN."""
-    with np.errstate(over="ignore"):  # beyond float32 is infinite, and infinite values can be routed
-        if hasattr(X, "iloc"):  # pandas has an NA of its own, which is no number
+    """Return a matrix or a table as floats; missing values of a table become NaN."""
+    # A value beyond the range of float32 becomes infinite. An infinite value can still be routed.
+    with np.errstate(over="ignore"):
+        # pandas.NA does not convert to a float by itself.
+        if hasattr(X, "iloc"):
             X = X.to_numpy(dtype, na_value=np.nan)
         return np.asarray(X, dtype)
 
 
 def check_feature_names(X: Any, expected: tuple[str, ...] | None) -> None:
     """Raise ValueError if X has column names and they are not the ones the model was trained with."""
-    columns = getattr(X, "column_names", None)  # Arrow, where `columns` are the values
+    # In Arrow tables `columns` holds the values and `column_names` the names.
+    columns = getattr(X, "column_names", None)
     if not isinstance(columns, list):
         columns = getattr(X, "columns", None)
     if columns is None or expected is None:

@@ -1,7 +1,7 @@
-"""In a fork of a process, libraries wait for OpenMP threads that are not there; they are asked to do with one thread.
+"""Limit OpenMP to one thread in forked processes, where XGBoost and LightGBM would deadlock.
 
-GNU's OpenMP keeps its threads from call to call, and a fork has none of them: XGBoost and LightGBM lock up in it even
-when they only write down a model. Processes that are spawned, as those of joblib, have their own.
+GNU OpenMP keeps its threads between calls, and a forked child has none of them. XGBoost and LightGBM then wait for
+these threads forever, even when they only serialise a model. Spawned processes, as joblib's, start their own threads.
 """
 
 import ctypes
@@ -11,15 +11,16 @@ import sys
 from threadpoolctl import threadpool_limits
 
 _free = {os.getpid()}
-"""The process that imported this; it and those in which threads are limited already need nothing."""
+"""Ids of processes that need no limit: the one that imported this module, and forks that are limited already."""
 
 
 def one_thread_in_a_fork() -> None:
-    """Let OpenMP have one thread from now on if this process was forked since this module was imported."""
+    """Limit OpenMP to one thread if this process was forked after this module was imported."""
     if os.getpid() in _free:
         return
     threadpool_limits(1, user_api="openmp")
-    if "lightgbm" in sys.modules:  # it counts its threads itself
+    # LightGBM has a thread count separate from OpenMP's.
+    if "lightgbm" in sys.modules:
         library = sys.modules["lightgbm"].basic._LIB
         if hasattr(library, "LGBM_SetMaxThreads"):
             library.LGBM_SetMaxThreads(ctypes.c_int(1))

@@ -1,9 +1,9 @@
-"""How wrong a prediction is: for a row, and for all rows that end in the same node.
+"""Measure prediction error by loss functions, per row and per node.
 
-A loss is one class. `rows` scores predictions one by one; `nodes` gives, from sums alone, the total loss of the
-rows at each node if the node were a leaf. With the node values a scikit-learn tree learns on its own training rows,
-`nodes` is the impurity: Brier is Gini, LogLoss is entropy (in nats), SquaredError is squared error.
-Several targets are averaged.
+A loss is one class. `rows` returns the loss of each row. `nodes` returns the total loss of the rows at each node if the
+node were a leaf, computed from node sums alone. For a scikit-learn tree on its training rows, `nodes` is the impurity
+times the weight: Brier gives Gini, LogLoss gives entropy (in nats), SquaredError gives the squared error. Losses of
+several targets are averaged.
 """
 
 from secateur._util.registry import named
@@ -48,21 +48,22 @@ LOSSES: dict[str, type[Loss]] = {loss.name: loss for loss in _ALL}
 
 
 def loss_named(text: str) -> Loss:
-    """Return the loss of a name such as "log_loss", or "quantile:0.9" where it has a number.
+    """Return the loss with a name such as "log_loss", or "quantile:0.9" with a parameter.
 
     Raises
     ------
     ValueError
-        If it is unknown.
+        If the name is unknown.
     """
     return named(text, LOSSES, "loss")
 
 
 def default_loss(forest: Forest) -> Loss:
-    """Return the loss a model is usually judged by.
+    """Return the default loss of a model.
 
-    Brier for bagged classifiers, log loss for boosted ones, wrong labels where trees vote: probabilities made from
-    AdaBoost's votes are so timid that a tiny model has the better log loss.
+    This is the squared error for regressors, the Brier score for bagged classifiers, the log loss for boosted ones, and
+    the zero-one loss for AdaBoost. Probabilities from AdaBoost's votes are so underconfident that a tiny model has a
+    better log loss.
     """
     if not forest.n_classes:
         return SquaredError()

@@ -1,4 +1,4 @@
-"""What a loss is: how wrong a prediction is, for a row, and for all rows that end in the same node."""
+"""Define the interface of a loss function, per row and per node."""
 
 from abc import ABC, abstractmethod
 from dataclasses import astuple, is_dataclass
@@ -14,15 +14,15 @@ Floats = NDArray[np.float64]
 
 
 class Loss(ABC):
-    """A measure of error, per row, never negative, 0 when perfect."""
+    """Measure the error of a prediction per row; nonnegative, and 0 for a perfect prediction."""
 
     name: ClassVar[str]
     task: ClassVar[str]
     additive: ClassVar[bool] = True
-    """Whether a row's loss is its own affair, so that nodes have losses that add up."""
+    """Whether the loss of a row is independent of other rows and `nodes` is exact, so that node losses add up."""
 
     def unsupported(self, forest: Forest) -> str | None:
-        """Return why this loss cannot judge `forest`, or None if it can."""
+        """Return the reason why this loss does not apply to `forest`, or None if it does."""
         task = "classification" if forest.n_classes else "regression"
         if task == self.task:
             return None
@@ -31,14 +31,14 @@ class Loss(ABC):
 
     @property
     def text(self) -> str:
-        """The name, with its number where it has one: what `loss_named` reads."""
+        """Name of the loss with its parameter, if any, as `loss_named` parses it."""
         numbers: tuple[float, ...] = astuple(self) if is_dataclass(self) else ()
         return ":".join([self.name, *(f"{number:g}" for number in numbers)])
 
     @abstractmethod
     def rows(self, forest: Forest, raw: Floats, y: NDArray[Any]) -> Floats:
-        """Return the loss of each row, (n_rows,), for sums `raw` (n_rows, n_outputs) and encoded targets `y`."""
+        """Return the loss of each row, (n_rows,), for raw scores (n_rows, n_outputs) and encoded targets `y`."""
 
     @abstractmethod
     def nodes(self, forest: Forest, stats: NodeStats) -> Floats:
-        """Return the total loss of the rows at each node when the tree alone predicts there, (n_nodes,)."""
+        """Return the total loss of the rows at each node if they get the node's value as prediction, (n_nodes,)."""

@@ -1,4 +1,4 @@
-"""How wrong labels and probabilities are."""
+"""Define the losses for classification: Brier score, log loss, zero-one loss and 1 − AUC."""
 
 from abc import abstractmethod
 from typing import Any
@@ -14,17 +14,20 @@ _SMALLEST_PROBABILITY = float(np.finfo(np.float64).eps)
 
 
 class ClassLoss(Loss):
-    """A loss of labels, known as soon as a node and a label are."""
+    """Base class of losses that depend only on predicted probabilities and the true label."""
 
     task = "classification"
 
     @abstractmethod
     def labels(self, p: Floats) -> Floats:
-        """Return the loss for each label a row may have, as `p`, (n_nodes, n_classes), gives their probabilities."""
+        """Return the loss for each possible true label, given the probabilities `p`, both (n_nodes, n_classes)."""
 
 
 class Brier(ClassLoss):
-    """Squared distance between predicted probabilities and the one-hot class, summed over classes (0 to 2)."""
+    """Brier score: squared distance between predicted probabilities and the one-hot class.
+
+    It is summed over classes and lies between 0 and 2.
+    """
 
     name = "brier"
 
@@ -42,7 +45,7 @@ class Brier(ClassLoss):
         )
 
     def nodes(self, forest: Forest, stats: NodeStats) -> Floats:
-        """Return W (1 + Σ p²) − 2 Σ n p at each node."""
+        """Return W (1 + Σ p²) − 2 Σ n p at each node, with row weight W and class counts n."""
         return _mean_over_targets(
             [
                 np.maximum(stats.weight * (1 + (p**2).sum(axis=1)) - 2 * (n * p).sum(axis=1), 0.0)
@@ -52,9 +55,9 @@ class Brier(ClassLoss):
 
 
 class LogLoss(ClassLoss):
-    """Minus the logarithm of the probability given to the true class, in nats.
+    """Log loss: minus the logarithm of the predicted probability of the true class, in nats.
 
-    Probabilities below the machine precision count as that, so the loss stays finite.
+    Probabilities are clipped from below at machine precision, so that the loss is finite.
     """
 
     name = "log_loss"
@@ -78,12 +81,12 @@ class LogLoss(ClassLoss):
 
 
 class ZeroOne(ClassLoss):
-    """1 for a wrong label, 0 for a right one."""
+    """Zero-one loss: 1 for a wrong label, 0 for a correct one."""
 
     name = "zero_one"
 
     def labels(self, p: Floats) -> Floats:
-        """Return 0 for the first of the likeliest labels, 1 for all others."""
+        """Return 0 for the most probable label (the first of several), 1 for all others."""
         return (np.arange(p.shape[1]) != p.argmax(axis=1)[:, None]).astype(np.float64)
 
     def rows(self, forest: Forest, raw: Floats, y: NDArray[Any]) -> Floats:
@@ -91,28 +94,29 @@ class ZeroOne(ClassLoss):
         return (forest.response.label(raw, forest.n_classes) != y).mean(axis=1)
 
     def nodes(self, forest: Forest, stats: NodeStats) -> Floats:
-        """Return the weight of the rows not of the node's class."""
+        """Return the weight of the misclassified rows at each node."""
         rows = np.arange(forest.n_nodes)
         return _mean_over_targets([stats.weight - n[rows, p.argmax(axis=1)] for p, n in _targets(forest, stats)])
 
 
 class RankingError(Brier):
-    """1 − AUC, the area under the ROC curve: the share of pairs of rows of two classes that are ranked wrongly.
+    """Ranking error: 1 − AUC, the fraction of row pairs of opposite class that are ranked in the wrong order.
 
-    For choosing a point. A ranking does not add up over nodes, so while a path is made trees are judged by Brier.
+    It serves to select a point of a path. It is not a sum over nodes, so the path itself is computed with the Brier
+    score.
     """
 
     name = "auc"
     additive = False
 
     def unsupported(self, forest: Forest) -> str | None:
-        """Return a reason for anything but two classes."""
+        """Return a reason unless the model has one binary target."""
         if forest.n_classes in ((2,), ()):
             return super().unsupported(forest)
         return f"The loss auc ranks two classes, but the model has {forest.n_classes}. Use brier or log_loss."
 
     def rows(self, forest: Forest, raw: Floats, y: NDArray[Any]) -> Floats:
-        """Return each row's share of the wrongly ranked pairs, scaled so that the mean over rows is 1 − AUC.
+        """Return each row's fraction of wrongly ranked pairs, scaled so that the mean over rows is 1 − AUC.
 
         Raises
         ------
@@ -128,6 +132,7 @@ class RankingError(Brier):
             )
         losses = np.empty(len(y))
         for these, others, sign in ((second, ~second, -1.0), (~second, second, 1.0)):
+            # Ties count half, as in the area under the ROC curve.
             ranked = np.sort(sign * score[others])
             below, upto = (np.searchsorted(ranked, sign * score[these], side=side) for side in ("left", "right"))
             losses[these] = (below + upto) / (2 * len(ranked)) * len(y) / (2 * these.sum())
@@ -135,7 +140,7 @@ class RankingError(Brier):
 
 
 def _targets(forest: Forest, stats: NodeStats) -> list[tuple[Floats, Floats]]:
-    """Return for each target the probabilities a node gives and the class counts it sees."""
+    """Return the predicted probabilities and the class counts of each node, one pair of arrays per target."""
     cuts = np.cumsum(forest.n_classes)[:-1]
     return list(zip(np.split(forest.value, cuts, axis=1), np.split(stats.counts, cuts, axis=1), strict=True))
 

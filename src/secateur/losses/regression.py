@@ -1,7 +1,7 @@
-"""How wrong numbers are: the losses boosters are trained for.
+"""Define the losses for regression, as used as objectives of gradient boosting.
 
-All but the squared error are for choosing a point. They cannot be had from sums over rows, so while a path is
-made trees that predict the target are judged by squared error.
+Only the squared error can be computed from node sums. The other losses serve to select a point; a path over trees that
+predict the target themselves is computed with the squared error.
 """
 
 from abc import abstractmethod
@@ -20,7 +20,7 @@ _SMALLEST_MEAN = float(np.finfo(np.float64).tiny)
 
 
 class SquaredError(Loss):
-    """Squared difference between the predicted and the true value."""
+    """Squared error: squared difference between the predicted and the true value."""
 
     name = "squared_error"
     task = "regression"
@@ -31,31 +31,32 @@ class SquaredError(Loss):
 
     def nodes(self, forest: Forest, stats: NodeStats) -> Floats:
         """Return Σ w (value − y)² at each node."""
+        # Σ w (y − v)² = Σ w y² − 2 v Σ w y + v² Σ w, with y and v relative to the shift.
         value = forest.value - stats.shift
         loss = stats.square - 2 * value * stats.total + value**2 * stats.weight[:, None]
         return np.maximum(loss, 0.0).mean(axis=1)
 
 
 class RowLoss(Loss):
-    """A loss that has to see the rows one by one."""
+    """Base class of losses that need single rows and cannot be computed from node sums."""
 
     task = "regression"
     additive = False
 
     @abstractmethod
     def of(self, mean: Floats, y: Floats) -> Floats:
-        """Return the loss of predicting `mean` where `y` is true, both (n_rows, n_targets)."""
+        """Return the loss of the prediction `mean` for the target `y`, both (n_rows, n_targets)."""
 
     def rows(self, forest: Forest, raw: Floats, y: NDArray[Any]) -> Floats:
-        """Return the loss of what the sums mean, averaged over targets."""
+        """Return the loss of the predictions after the link, averaged over targets."""
         return self.of(forest.response.mean(raw, ())[0].astype(np.float64), y).mean(axis=1)
 
     def nodes(self, forest: Forest, stats: NodeStats) -> Floats:
-        """Return the squared error."""
+        """Return the squared error at each node, which replaces this loss while a path is computed."""
         return SquaredError().nodes(forest, stats)
 
     def check(self, y: Floats, allowed: NDArray[np.bool_], need: str) -> None:
-        """Raise ValueError unless all targets are allowed."""
+        """Raise ValueError unless all targets are in the domain of the loss."""
         if not allowed.all():
             raise ValueError(
                 f"y has values such as {y[~allowed].min():g}; the loss {self.name} needs {need}. "
@@ -64,7 +65,7 @@ class RowLoss(Loss):
 
 
 class AbsoluteError(RowLoss):
-    """Distance between the predicted and the true value."""
+    """Absolute error: absolute difference between the predicted and the true value."""
 
     name = "absolute_error"
 
@@ -75,25 +76,25 @@ class AbsoluteError(RowLoss):
 
 @dataclass(frozen=True)
 class Quantile(RowLoss):
-    """The pinball loss, least where a share of the targets, `level`, is below the prediction."""
+    """Pinball loss, minimised by the `level`-quantile of the target."""
 
     name = "quantile"
     level: float = 0.5
 
     def of(self, mean: Floats, y: Floats) -> Floats:
-        """Return level · (y − mean) above the prediction and (1 − level) · (mean − y) below it."""
+        """Return level · (y − mean) if y is above the prediction, otherwise (1 − level) · (mean − y)."""
         return np.maximum(self.level * (y - mean), (self.level - 1) * (y - mean))
 
 
 @dataclass(frozen=True)
 class Tweedie(RowLoss):
-    """Deviance of a variable whose variance is the mean to a `power`, between 1 (Poisson) and 2 (gamma)."""
+    """Tweedie deviance: the variance is proportional to mean^power, with 1 (Poisson) < power < 2 (gamma)."""
 
     name = "tweedie"
     power: float = 1.5
 
     def of(self, mean: Floats, y: Floats) -> Floats:
-        """Return twice the log-likelihood lost against a perfect prediction."""
+        """Return the unit deviance, twice the difference in log-likelihood to a perfect prediction."""
         self.check(y, y >= 0, "no negative targets")
         mean, p = np.maximum(mean, _SMALLEST_MEAN), self.power
         perfect = y ** (2 - p) / ((1 - p) * (2 - p))
@@ -101,7 +102,7 @@ class Tweedie(RowLoss):
 
 
 class Poisson(RowLoss):
-    """Poisson deviance, for counts."""
+    """Poisson deviance, for count targets."""
 
     name = "poisson"
 
@@ -113,7 +114,7 @@ class Poisson(RowLoss):
 
 
 class Gamma(RowLoss):
-    """Gamma deviance, for positive amounts."""
+    """Gamma deviance, for positive targets."""
 
     name = "gamma"
 
@@ -125,7 +126,7 @@ class Gamma(RowLoss):
 
 
 class SquaredLogError(RowLoss):
-    """Squared difference between the logarithms of 1 + value."""
+    """Squared logarithmic error: squared difference of log(1 + value)."""
 
     name = "squared_log_error"
 

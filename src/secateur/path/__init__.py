@@ -1,4 +1,4 @@
-"""The trade-off curve: decisions from the unpruned forest to the most pruned, their table, and a chosen point."""
+"""Represent the trade-off between loss and cost: a sequence of prunings, their table, and a selected point."""
 
 from secateur.forest.masks import Masks, NestedMasks, PackedMasks
 from secateur.path.path import Path

@@ -1,4 +1,4 @@
-"""From a solver's decisions to a Path: the columns every path has."""
+"""Build a Path from a solver's decisions: compute sizes, costs and risks of all points."""
 
 import warnings
 from collections.abc import Iterable, Mapping
@@ -22,18 +22,18 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Point:
-    """What a solver found at one penalty.
+    """Hold the solution of a solver at one penalty.
 
     Attributes
     ----------
     penalty : float
     keep : (n_nodes,) bool
     value : (n_nodes, width), or None
-        New values; None where the forest's own stay.
+        New values; None keeps the original values.
     more : dict of float or str
-        Entries for columns of the solver's own.
+        Entries of solver-specific columns.
     risk : float
-        The mean loss, if the solver knows it; NaN to have it measured.
+        Mean loss if the solver knows it; NaN to have it computed.
     """
 
     penalty: float
@@ -44,12 +44,12 @@ class Point:
 
 
 def trace_points(problem: Problem, points: Iterable[Point], solver: str, *, ensemble: bool) -> Path:
-    """Return the path of the unpruned forest and some points, the largest first; at one size the smaller penalty first.
+    """Return the path of the unpruned forest and the given points, sorted by decreasing size, then by penalty.
 
-    Where features are bought for rows the most expensive come first, whatever their size.
+    With a shared (feature) cost, points are sorted by decreasing cost first.
 
-    Values are taken over for kept nodes only, point by point, so that points may come from a generator that changes its
-    arrays. Ctrl-C ends the points, not the path: it has those found so far, and says so in its facts and a warning.
+    The values of kept nodes are copied as each point arrives, so a generator may reuse its arrays. After Ctrl-C the
+    path contains the points found so far; its facts and a warning report it.
     """
     forest = problem.forest
     found = [_Packed(np.nan, np.packbits(np.ones(forest.n_nodes, bool)), forest.n_nodes, forest.value, {}, np.nan)]
@@ -82,7 +82,7 @@ def trace_points(problem: Problem, points: Iterable[Point], solver: str, *, ense
 
 
 class _Packed(NamedTuple):
-    """A point as it is kept while a path is made."""
+    """Hold a point in compact form while the path is built."""
 
     penalty: float
     bits: NDArray[np.uint8]
@@ -104,7 +104,7 @@ def trace_path(
     cost: Floats | None = None,
     **changes: Any,
 ) -> Path:
-    """Return the path of a solver's decisions with the columns every path has.
+    """Return the path of a solver's decisions, with the standard columns of the table.
 
     Parameters
     ----------
@@ -113,17 +113,17 @@ def trace_path(
         Point 0 keeps every node.
     penalty : (n_points,)
     solver : str
-        The solver with its settings, as its repr gives them.
+        The repr of the solver.
     more : dict of (n_points,) arrays, optional
-        Columns of the solver's own.
+        Solver-specific columns.
     ensemble : bool
-        Whether the risk is the loss of the whole model, instead of the mean of the trees' own losses.
+        Whether the risk is the loss of the whole ensemble instead of the mean of the single trees' losses.
     risk : (n_points,), optional
-        The risk where it is known, else NaN.
+        Known risks; NaN entries are computed.
     cost : (n_points,), optional
-        The cost, if it is known.
+        Costs, if known.
     **changes
-        values, tree_weight and base, where the solver changes them.
+        `values`, `tree_weight` and `base`, if the solver changes them.
     """
     forest = problem.forest
     table: dict[str, NDArray[Any]] = {"penalty": penalty, **masks.sizes(forest)}
@@ -137,7 +137,8 @@ def trace_path(
     }
     some = table["n_leaves"] > table["n_trees"]
     if some.any():
-        facts["cheapest"] = float(table["cost"][some].min())  # of the points that have a split
+        # Lowest cost among the points that still have a split.
+        facts["cheapest"] = float(table["cost"][some].min())
     path = Path(ForestAdapter(forest), masks, table, solver, facts, **changes)
     table["risk"] = known = np.full(len(path), np.nan) if risk is None else risk.copy()
     unknown = np.flatnonzero(np.isnan(known)).tolist()
@@ -151,7 +152,8 @@ def trace_path(
         totals = masks.totals(forest, problem.risk, np.zeros(forest.n_nodes)) / max(forest.n_trees, 1)
         table["risk"] = np.where(np.isnan(known), totals, known)
     for point in range(masks.n_points if isinstance(masks, PackedMasks) else 0):
-        if raises(forest, masks.keep(point)):  # rows go other ways, so their sums at the nodes must be taken again
+        # Raised subtrees reroute rows, so the node sums must be recomputed.
+        if raises(forest, masks.keep(point)):
             alone = problem.pruned(Decision(masks.keep(point)))
             split = alone.forest.is_split
             table["cost"][point] = alone.unpruned_cost
@@ -161,7 +163,7 @@ def trace_path(
 
 
 def _risk_of(problem: Problem, decision: Decision) -> float:
-    """Return the mean over trees of the loss of what they predict with their new values."""
+    """Return the mean over kept trees of the loss of their predictions with the new values."""
     changed = apply_decision(problem.forest, decision)
     losses = problem.loss.nodes(changed, problem.stats) / problem.total_weight
     split = kept_splits(changed, decision.keep, check_keep(changed, decision.keep))

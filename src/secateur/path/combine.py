@@ -1,4 +1,4 @@
-"""One path with prunings of several models: the one given, and others trained like it."""
+"""Join the paths of a model and of its retrained clones into one path."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -21,16 +21,16 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class JoinedPath(Path):
-    """A path whose points are those of others, in the order of what they cost; point 0 is that of the first.
+    """Hold the points of several paths, sorted by decreasing cost; point 0 is the unpruned given model.
 
     Attributes
     ----------
     parts : tuple of Path
-        All made by the same question; the first is of the model given.
+        Paths with the same solver, loss and cost; the first belongs to the given model.
     place : (n_points, 2)
-        Which part a point is of, and which of its points.
+        Index of the part and of the point within it.
     routed : dict
-        The rows evaluated last, as each part sees them.
+        Cache of the rows evaluated last, routed through each part's model.
     """
 
     parts: tuple[Path, ...] = ()
@@ -55,18 +55,18 @@ class JoinedPath(Path):
         return self.parts[which], own
 
     def decision(self, point: int) -> Decision:
-        """Return what point `point` keeps and changes of the model it is of."""
+        """Return the decision of a point, for the model the point belongs to."""
         part, own = self._of(point)
         return part.decision(own)
 
     def take(self, points: NDArray[np.intp]) -> "JoinedPath":
-        """Return the path of some points only, given in rising order; point 0, the unpruned model, always stays."""
+        """Return the path restricted to the given points; point 0, the unpruned model, is always included."""
         points = np.union1d(points, 0)
         table = {name: column[points] for name, column in self.table.items()}
         return replace(self, table=table, place=self.place[points])
 
     def row_losses(self, point: int, sample: LocalRows, loss: Loss) -> tuple[Floats, NDArray[Any]]:
-        """Return the loss of each row at a point, and what the model it is of says."""
+        """Return the loss and the prediction of each row at a point."""
         part, own = self._of(point)
         if part is self.parts[0]:
             return part.row_losses(own, sample, loss)
@@ -81,7 +81,7 @@ class JoinedPath(Path):
         return part.row_losses(own, routed, loss)
 
     def save(self, file: str | PathLike[str], *, force: bool = False) -> FilePath:
-        """Refuse: a saved path is of one forest.
+        """Refuse to save: a path file holds a single forest.
 
         Raises
         ------
@@ -95,7 +95,7 @@ class JoinedPath(Path):
 
 
 def join_paths(parts: Sequence[Path], names: Sequence[str]) -> JoinedPath:
-    """Return one path of several, the most expensive points first; `names` go before their origin."""
+    """Return one path with the points of several, sorted by decreasing cost; `names` prefix their origins."""
     place = np.array([(k, point) for k, path in enumerate(parts) for point in range(len(path))], np.intp)
     cost = np.concatenate([path.table["cost"] for path in parts])
     order = np.concatenate([[0], 1 + np.argsort(-cost[1:], kind="stable")])

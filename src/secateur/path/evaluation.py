@@ -1,4 +1,4 @@
-"""What rows lose at the points of a path, asked in sums: the rows may be in memory, in parts, or in a cluster."""
+"""Compute losses at the points of a path as sums over rows, which may be in memory, in batches or in a cluster."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +17,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Decisions:
-    """What the points of a path keep and change, without the forest: what is sent to where the rows are."""
+    """Hold the decisions of all points without the forest, to be sent to remote rows."""
 
     masks: Masks
     values: list[Floats] | None = None
@@ -25,7 +25,7 @@ class Decisions:
     base: Floats | None = None
 
     def at(self, forest: Forest, point: int) -> Decision:
-        """Return what a point keeps and changes."""
+        """Return the decision of a point."""
         keep = self.masks.keep(point)
         value = None
         if self.values is not None:
@@ -41,28 +41,32 @@ class Decisions:
 
 @dataclass(frozen=True, eq=False)
 class LossesAt:
-    """Ask what rows lose at some points, in total, (n_points,); point 0 is the unpruned forest."""
+    """Compute the total loss of rows at some points, (n_points,); point 0 is the unpruned forest."""
 
     decisions: Decisions
     points: tuple[int, ...]
     loss: Loss
 
     def __call__(self, forest: Forest, sample: LocalRows) -> Floats:
-        """Return what these rows lose."""
+        """Return the total loss of the given rows at each point, (n_points,)."""
         return np.array([sample.weight @ self.told(forest, sample, point)[0] for point in self.points])
 
     def told(self, forest: Forest, sample: LocalRows, point: int) -> tuple[Floats, NDArray[Any]]:
-        """Return the loss of each row at a point, and the label or value it is given."""
+        """Return the loss of each row at a point, and its predicted label or value."""
         raw = sample.scores(forest, self.decisions.at(forest, point) if point else None)
         return self.loss.rows(forest, raw, sample.y), forest.response.label(raw, forest.n_classes)
 
 
 @dataclass(frozen=True, eq=False)
 class Compared(LossesAt):
-    """Ask how the losses at some points compare with those of the unpruned forest: sums `columns_of` understands."""
+    """Compute the sums from which `columns_of` derives losses and their differences from the unpruned forest."""
 
     def __call__(self, forest: Forest, sample: LocalRows) -> Floats:
-        """Return the sums over these rows, (n_points, 9)."""
+        """Return the sums over the given rows, (n_points, 9).
+
+        The columns are Σw, Σw², the weight of changed predictions, and Σwx, Σw²x, Σw²x² for the losses x and for their
+        differences from the unpruned forest.
+        """
         reference, before = self.told(forest, sample, 0)
         weight = sample.weight
         sums = np.empty((len(self.points), 9))
@@ -80,10 +84,7 @@ def _moments(weight: Floats, column: Floats) -> tuple[float, float, float]:
 
 
 def columns_of(sums: Floats) -> Floats:
-    """Return the mean loss, its standard error, the share of rows that changed, and the error of the difference.
-
-    (4, n_points), from the sums of `Compared` over all rows.
-    """
+    """Return the columns loss, loss_se, changed and increase_se, (4, n_points), from the sums of `Compared`."""
     total, squares, changed, *moments = sums.T
     mean, loss_se = _mean_and_error(total, squares, *moments[:3])
     _, increase_se = _mean_and_error(total, squares, *moments[3:])

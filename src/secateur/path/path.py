@@ -1,4 +1,4 @@
-"""A Path: the decisions a solver made, from the unpruned forest to the most pruned, and a table of what each gives."""
+"""Represent a path of prunings with a table of sizes, costs and losses; evaluate it and select a point."""
 
 import warnings
 from collections.abc import Iterator
@@ -29,28 +29,28 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Path:
-    """A sequence of prunings; `path[i]` is a `Pruned`, `path.table["n_nodes"]` a column.
+    """Hold a sequence of prunings; `path[i]` is a `Pruned`, `path.table["n_nodes"]` a column.
 
     Attributes
     ----------
     source : Adapter
-        The model that was pruned.
+        The unpruned model.
     masks : Masks
-        What each point keeps.
+        Keep masks of the points.
     table : dict of (n_points,) arrays
-        penalty, n_nodes, n_leaves, n_trees, n_features, depth, cost, risk; after `evaluate` also loss, loss_se,
-        changed (the share of rows whose prediction is not the unpruned model's) and increase_se (the standard error of
-        the loss's difference from the unpruned model's).
+        penalty, n_nodes, n_leaves, n_trees, n_features, depth, cost, risk. After `evaluate` also loss, loss_se,
+        changed (the fraction of rows whose prediction differs from the unpruned model's) and increase_se (the standard
+        error of the difference in loss from the unpruned model).
     solver : str
-        The solver with its settings.
+        The repr of the solver.
     facts : dict
-        loss, cost, and on which rows the path was made and evaluated; plain JSON values.
+        The loss, the cost, and the rows on which the path was computed and evaluated; plain JSON values.
     values : list of (n_kept, width) arrays, or None
-        New values of the kept nodes of each point; None where the solver keeps values.
+        New values of the kept nodes of each point; None if the solver keeps the original values.
     tree_weight : (n_points, n_trees), or None
     base : (n_points, n_outputs), or None
     support : (n_nodes,), or None
-        How sure the solver is of each node, 0 to 1.
+        The solver's confidence in each node, from 0 to 1.
     """
 
     source: Adapter
@@ -97,15 +97,15 @@ class Path:
 
     @property
     def decisions(self) -> Decisions:
-        """What all points keep and change, without the model."""
+        """Decisions of all points, without the model."""
         return Decisions(self.masks, self.values, self.tree_weight, self.base)
 
     def decision(self, point: int) -> Decision:
-        """Return what point `point` keeps and changes."""
+        """Return the decision of a point: the kept nodes and changed parameters."""
         return self.decisions.at(self.forest, point)
 
     def take(self, points: NDArray[np.intp]) -> "Path":
-        """Return the path of some points only, given in rising order; point 0, the unpruned model, always stays."""
+        """Return the path restricted to the given points; point 0, the unpruned model, is always included."""
         points = np.union1d(points, 0)
         return replace(
             self,
@@ -117,12 +117,12 @@ class Path:
         )
 
     def smallest(self, max_risk: float) -> Pruned:
-        """Return the point with the fewest nodes whose risk is at most `max_risk`, whatever `evaluate` found.
+        """Return the point with the fewest nodes whose risk is at most `max_risk`; losses of `evaluate` are ignored.
 
         Raises
         ------
         ValueError
-            If there is none; it names the point that comes nearest.
+            If no point qualifies; the message names the nearest.
         """
         risk, nodes = self.table["risk"], self.table["n_nodes"]
         good = np.flatnonzero(risk <= max_risk)
@@ -135,10 +135,10 @@ class Path:
         return self[int(good[nodes[good].argmin()])]
 
     def thin(self, n_points: int, **limits: float | None) -> "Path":
-        """Return at most `n_points` points that obey the limits, spread evenly over the logarithm of the size.
+        """Return at most `n_points` points that satisfy the limits, evenly spaced in the logarithm of the size.
 
-        The unpruned model and the largest point within the limits are always among them. Where points are not in the
-        order of their size they are spread evenly over the cost.
+        The unpruned model and the largest point within the limits are always included. If the points are not sorted by
+        size, they are evenly spaced in the cost.
         """
         points = within(self.table, limits)
         if len(points) > n_points - 1:
@@ -158,17 +158,17 @@ class Path:
         loss: Loss | None = None,
         progress: Progress | None = None,
     ) -> "Path":
-        """Return the path with columns loss, loss_se, changed and increase_se, measured on the rows given.
+        """Return the path with columns loss, loss_se, changed and increase_se, computed on the given rows.
 
-        Interrupted by Ctrl-C once a pruning was evaluated, it warns and returns the path of the points evaluated so
-        far.
+        After Ctrl-C it warns and returns the points evaluated so far, if there is at least one pruning among them.
 
         Parameters
         ----------
-        X, y : rows and targets the path has not seen
+        X, y : validation rows and targets
+            They should not have been used to compute the path.
         sample_weight : (n_rows,), optional
         loss : Loss, optional
-            Default: the loss the path was made with.
+            Default: the loss the path was computed with.
         progress : callable, optional
             Called as `progress(done, total, what)`.
         """
@@ -185,10 +185,10 @@ class Path:
         progress: Progress | None = None,
         partial: bool = False,
     ) -> "Path":
-        """Return the path evaluated on rows that are routed already; `rows` says in words which they are.
+        """Return the path evaluated on rows that are already routed; `rows` describes them in words.
 
-        With `partial`, Ctrl-C ends the evaluation, not the path: it has the points evaluated so far, if these are more
-        than the unpruned model, and says so in its facts and a warning.
+        With `partial`, Ctrl-C returns the points evaluated so far, if there are more than the unpruned model; the facts
+        and a warning report it.
         """
         loss = loss or loss_named(self.facts["loss"])
         with one_blas_thread:
@@ -198,13 +198,14 @@ class Path:
                 ask = Compared(self.decisions, tuple(range(len(self))), loss)
                 columns = columns_of(row_source.total(self.forest, ask))
         path = self
-        if columns.shape[1] < len(self):  # interrupted
+        # The evaluation was interrupted.
+        if columns.shape[1] < len(self):
             path = self.take(np.arange(columns.shape[1]))
             path = replace(path, facts={**path.facts, "interrupted": True})
         return path.with_losses(*columns, rows=rows, n_rows=len(row_source), loss=loss.text)
 
     def _compare(self, sample: LocalRows, loss: Loss, progress: Progress | None, partial: bool) -> Floats:
-        """Return what `compare` does of every point, (4, n_points); of the first ones only if it is interrupted."""
+        """Return the result of `compare` for every point, (4, n_points); fewer points if interrupted."""
         unpruned = self.row_losses(0, sample, loss)
         columns: list[tuple[float, ...]] = []
         try:
@@ -221,7 +222,7 @@ class Path:
         return np.array(columns).T
 
     def row_losses(self, point: int, sample: LocalRows, loss: Loss) -> tuple[Floats, NDArray[Any]]:
-        """Return the loss of each row at a point, and what the model says of it."""
+        """Return the loss, (n_rows,), and the prediction, (n_rows, n_targets), of each row at a point."""
         raw = sample.scores(self.forest, self.decision(point) if point else None)
         said = self.source.decode(self.forest.response.label(raw, self.forest.n_classes))
         return loss.rows(self.forest, raw, sample.y), said.reshape(len(sample), -1)
@@ -237,7 +238,7 @@ class Path:
         n_rows: int,
         loss: str | None = None,
     ) -> "Path":
-        """Return the path with losses measured elsewhere; a loss that could not be measured counts as infinite."""
+        """Return the path with the given loss columns; an undefined loss (NaN) counts as infinite."""
         loss_column = np.where(np.isnan(loss_column), np.inf, loss_column)
         table = {
             **self.table,
@@ -270,26 +271,36 @@ class Path:
         guard: float = 0.0,
         rule: str | None = None,
     ) -> Pruned:
-        """Return one point: of those within the limits the one with the lowest loss.
+        """Select one point within the limits, by default the one with the lowest loss.
 
-        With `max_loss_increase` (relative to the unpruned model on the same rows) the cheapest that loses no more, also
-        if the increase were `guard` standard errors larger than measured: many points are compared, and the luckiest
-        would win.
-        `max_bytes` limits the size of the saved native model (see `saved_as`); it is estimated for all points and
-        verified for the one returned.
-        With `rule="one_se"` the cheapest within one standard error of the lowest loss, with `rule="one_percent"` the
-        cheapest within one per cent of it, with `rule="srm"` the least structural risk, risk + sqrt(nodes / rows),
-        which needs no other rows; with `rule="fullest"` the lowest loss of the largest points that obey the limits,
-        one for each ridge of the solver. Without `evaluate`, the loss is the solver's own risk.
+        Without `evaluate`, the loss is the solver's risk.
+
+        Parameters
+        ----------
+        max_nodes, max_leaves, max_trees, max_depth, max_features, max_cost, max_bytes : optional
+            Limits the point must satisfy. `max_bytes` limits the size of the saved native model (see `saved_as`); the
+            size is estimated for all points and verified for the one returned.
+        max_loss_increase : float, optional
+            Return the cheapest point whose loss exceeds that of the unpruned model by at most this fraction of it,
+            measured on the same rows.
+        guard : float
+            Number of standard errors added to a measured increase before it is compared with `max_loss_increase`. It
+            compensates for the selection bias of comparing many points.
+        rule : str, optional
+            "one_se": the cheapest point within one standard error of the lowest loss. "one_percent": the cheapest
+            within one per cent of the lowest loss. "srm": the least structural risk, risk + sqrt(nodes / rows), which
+            needs no validation rows. "fullest": the lowest loss among the largest points within the limits, one for
+            each ridge of the solver.
 
         Raises
         ------
         ValueError
-            If no point qualifies; it names the nearest.
+            If no point qualifies; the message names the nearest.
         """
         given = locals()
         limits = {name: given[name] for name in LIMITS}
         path = self if max_bytes is None else self.with_bytes()
+        # Each round replaces the estimated size of the selected point by its true size, so the loop terminates.
         while True:
             chosen = path[choose(path.table, limits, max_loss_increase, rule, self.facts["made_on_rows"], guard)]
             if max_bytes is None:
@@ -299,17 +310,17 @@ class Path:
                 return chosen
 
     def saved_as(self, suffix: str | None) -> "Path":
-        """Return the path with bytes counted in files of this suffix, such as ".onnx"; None for what is usual.
+        """Return the path with bytes measured in files of this suffix, such as ".onnx".
 
-        That is pickled, or for models of other libraries as these save them.
+        None stands for the default: a pickle, or the native file format of libraries that have one.
         """
         table = {name: column for name, column in self.table.items() if name != "bytes"}
         return replace(self, table=table, facts={**self.facts, "saved_as": suffix})
 
     def with_bytes(self) -> "Path":
-        """Return the path with a column bytes, the size of the saved native model, estimated from nodes and trees.
+        """Return the path with a column bytes, the size of the saved native model.
 
-        It is measured at a few points, and linear in between.
+        The size is measured at up to four points and estimated at the others by a linear model in nodes and trees.
         """
         if "bytes" in self.table:
             return replace(self, table={**self.table, "bytes": self.table["bytes"].copy()})
@@ -338,28 +349,28 @@ class Path:
         ----------
         kind : "tradeoff", "tree" or "features"
         ax : matplotlib Axes, optional
-            Where to draw; default a new figure.
+            Axes to draw on; default a new figure.
         x : str, optional
-            tradeoff: the column to draw by, "n_nodes", "cost", "bytes" and so on; default the cost the path is for.
+            tradeoff: column of the horizontal axis, "n_nodes", "cost", "bytes" and so on; default the path's cost.
         mark : int or Pruned, optional
-            tradeoff: a point to mark as chosen.
+            tradeoff: point to mark as selected.
         baselines : dict of name: Path, optional
-            tradeoff: further lines, of the same loss measured on the same rows.
+            tradeoff: further paths, evaluated with the same loss on the same rows.
         label : str, optional
-            tradeoff: what the legend calls the path.
+            tradeoff: name of the path in the legend.
         point : int or Pruned, optional
-            tree and features: the pruning to draw; default what `select()` returns.
+            tree and features: pruning to draw; default the result of `select()`.
         tree : int, optional
-            tree: which tree of the model.
+            tree: index of the tree in the model.
         max_depth : int, optional
-            tree: how deep to draw; default as deep as 32 nodes side by side allow.
+            tree: maximum depth to draw; by default the depth is limited by a width of 32 nodes.
         prices : FeatureCost, (n_features,) or dict, optional
-            features: prices to write beside the bars.
+            features: prices to print next to the bars.
 
         Raises
         ------
         ImportError
-            Without matplotlib.
+            If matplotlib is not installed.
         """
         from secateur.plotting.tradeoff import draw
 
@@ -373,7 +384,7 @@ class Path:
 
     @staticmethod
     def load(file: str | PathLike[str], model: Any = None) -> "Path":
-        """Read a saved path; with the `model` it was made from, `to_model` gives native models again."""
+        """Read a saved path; with the `model` it was computed for, `to_model` returns native models again."""
         from secateur.path.path_file import load_path
 
         return load_path(file, model)
@@ -382,9 +393,10 @@ class Path:
 def compare(
     told: tuple[Floats, NDArray[Any]], unpruned: tuple[Floats, NDArray[Any]], share: Floats
 ) -> tuple[float, float, float, float]:
-    """Return the mean loss of rows, its standard error, which share of them changed, and the error of the difference.
+    """Return the columns loss, loss_se, changed and increase_se of one point, compared with the unpruned model.
 
-    Both are losses and answers, (n_rows,) and (n_rows, n_targets).
+    `told` and `unpruned` are pairs of losses, (n_rows,), and predictions, (n_rows, n_targets). `share` is the
+    normalised weight of each row.
     """
     (losses, said), (reference, before) = told, unpruned
     mean, was = float(share @ losses), float(share @ reference)

@@ -1,4 +1,4 @@
-"""What must hold of a path that was read from a file, so that every point of it can be used without looking again."""
+"""Validate a path that was read from a file, so that every point can be used without further checks."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -35,7 +35,7 @@ _NEEDED_IF_MEASURED = ("unpruned_loss", "evaluated_on", "evaluated_rows")
 
 
 def check_path(path: "Path") -> None:
-    """Raise ValueError unless facts, table, masks and changes are of their types and fit the forest."""
+    """Raise ValueError unless facts, table, masks and changed parameters have the right types and fit the forest."""
     _check_facts(path.facts, measured="loss" in path.table)
     _check_table(path.table)
     _check_masks(path.forest, path.masks, path.table["n_nodes"])
@@ -79,7 +79,7 @@ def _check_table(table: Mapping[str, NDArray[Any]]) -> None:
 
 
 def _check_masks(forest: Forest, masks: Masks, n_nodes: NDArray[Any]) -> None:
-    """Raise ValueError unless every point is a pruning, with as many nodes as the table says."""
+    """Raise ValueError unless every point is a pruning whose number of nodes agrees with the table."""
     checked = isinstance(masks, NestedMasks) and _only_cuts(forest, masks)
     for point in range(masks.n_points):
         keep = masks.keep(point)
@@ -90,7 +90,10 @@ def _check_masks(forest: Forest, masks: Masks, n_nodes: NDArray[Any]) -> None:
 
 
 def _only_cuts(forest: Forest, masks: NestedMasks) -> bool:
-    """Return whether siblings are always gone together, no later than their parent: then every point is a pruning."""
+    """Return whether siblings are always removed together, no later than their parent, so every point is a pruning.
+
+    The result is False for symmetric trees, whose levels need a separate check.
+    """
     split = np.flatnonzero(forest.is_split)
     above, left, right = (masks.removed_at[nodes] for nodes in (split, split + 1, forest.right[split]))
     return bool((left == right).all() and (left <= above).all()) and not forest.symmetric

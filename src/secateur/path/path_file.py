@@ -1,4 +1,4 @@
-"""The file a path is saved in: one `.npz` with a JSON header and plain arrays, no pickle. See docs/format.md."""
+"""Save and load paths as one `.npz` file with a JSON header and plain arrays, without pickle. See docs/format.md."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -25,7 +25,7 @@ _REMEDY = "Make one with `secateur path` or Path.save."
 
 
 def save_path(path: "Path", file: str | PathLike[str], *, force: bool = False) -> FilePath:
-    """Write `path` to `file`, which must end in .npz, and return where it is."""
+    """Write `path` to `file`, which must end in .npz, and return the file's path."""
     target = FilePath(file)
     if target.suffix != ".npz":
         raise ValueError(f"A path is saved as .npz, but the name is {target.name}. Use {target.stem}.npz.")
@@ -52,7 +52,7 @@ def save_path(path: "Path", file: str | PathLike[str], *, force: bool = False) -
 
 
 def load_path(file: str | PathLike[str], model: Any = None) -> "Path":
-    """Read a saved path.
+    """Read a saved path and attach it to `model`, if one is given.
 
     Raises
     ------
@@ -108,7 +108,7 @@ def _assemble(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> 
 
 
 def _read_masks(arrays: Mapping[str, NDArray[Any]], forest: Forest, n_points: int) -> Masks:
-    """Return the masks, of the type, shape and range they must have."""
+    """Return the masks after validating their dtype, shape and range."""
     if "masks.removed_at" in arrays:
         removed_at = arrays["masks.removed_at"]
         fits = removed_at.shape == (forest.n_nodes,) and removed_at.dtype == np.int32

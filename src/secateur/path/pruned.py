@@ -1,4 +1,4 @@
-"""One chosen point of a path: the pruned forest, the native model, and what it gives."""
+"""Represent one point of a path: the pruned forest, its native model, its predictions and its summary."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -17,23 +17,23 @@ from secateur.libraries.adapter import Adapter
 
 @dataclass(frozen=True, eq=False)
 class Pruned:
-    """A pruning of a model.
+    """Hold one pruning of a model.
 
     Attributes
     ----------
     source : Adapter
-        The model that was pruned; never modified.
+        The unpruned model; never modified.
     decision : Decision
     point : int
-        Its place on the path.
+        Index of the point on its path.
     row : dict
-        Its row of the path's table.
+        The point's row of the path's table.
     solver : str
     facts : dict
-    given : Adapter, optional
-        The model given, where this is a pruning of a clone of it.
     proof : dict, optional
-        How good it is for its budget, where the solver can tell: see `secateur.path.rules.certificate`.
+        Optimality certificate for the budget, if the solver provides bounds: see `secateur.path.rules.certificate`.
+    given : Adapter, optional
+        The given model, if this is a pruning of a clone of it.
     """
 
     source: Adapter
@@ -47,7 +47,7 @@ class Pruned:
 
     @property
     def original(self) -> Adapter:
-        """The model given: what was pruned, or what a clone of was."""
+        """The given model, also if this is a pruning of its clone."""
         return self.given or self.source
 
     def __repr__(self) -> str:
@@ -66,7 +66,7 @@ class Pruned:
         return pruned_html(self)
 
     def plot(self, *, ax: Any = None, tree: int = 0, max_depth: int | None = None) -> Any:
-        """Draw a tree of the model with matplotlib, what was cut as a ghost; return the Axes. See docs/plots.md."""
+        """Draw a tree of the model with matplotlib, pruned nodes in grey; return the Axes. See docs/plots.md."""
         from secateur.plotting.tree_plot import draw_tree
 
         return draw_tree(self, ax, tree=tree, max_depth=max_depth)
@@ -78,57 +78,58 @@ class Pruned:
 
     @cached_property
     def n_bytes(self) -> int:
-        """The size of the pruned model when it is saved: in the kind of file the path is for, else as is usual."""
+        """Size of the saved pruned model in bytes, in the path's file format (`saved_as`) or the default one."""
         suffix = self.facts.get("saved_as")
         return self.source.n_bytes_after(self.decision) if suffix is None else _file_size(self.to_model(), suffix)
 
     @cached_property
     def n_bytes_before(self) -> int:
-        """The size of the model that was given, saved the same way."""
+        """Size of the given model in bytes, saved in the same format."""
         suffix, model = self.facts.get("saved_as"), self.original.model
         return self.original.n_bytes(model) if suffix is None else _file_size(model, suffix)
 
     def to_model(self) -> Any:
-        """Return a pruned copy of the model, of the model's own type."""
+        """Return a pruned copy of the model, of the same type."""
         return self.source.write(self.decision)
 
     def raw(self, X: Any) -> NDArray[np.floating]:
-        """Return the pruned forest's sums before its link, (n_rows, n_outputs)."""
+        """Return the raw scores of the pruned forest, before its link, (n_rows, n_outputs)."""
         rows = self.source.rows(X)
         forest = replace(self.forest, divisor=1.0) if self.source.raw_is_total else self.forest
         return raw_scores(forest, route(forest, rows), offset=self.source.offset(rows))
 
     def predict(self, X: Any) -> NDArray[np.generic]:
-        """Return what `to_model().predict(X)` returns."""
+        """Return the predictions of the pruned model, equal to `to_model().predict(X)`."""
         return self.source.predict(self.raw(X))
 
     def predict_proba(self, X: Any) -> Any:
-        """Return what `to_model().predict_proba(X)` returns: an array, or a list of them for several targets."""
+        """Return class probabilities, equal to `to_model().predict_proba(X)`; a list of arrays for several targets."""
         if not self.forest.n_classes:
             raise ValueError("This model predicts numbers and has no probabilities. Use predict.")
         return self.source.probabilities(self.raw(X))
 
     def score_samples(self, X: Any) -> NDArray[np.floating]:
-        """Return what `to_model().score_samples(X)` returns, for outlier detectors."""
+        """Return the anomaly scores of outlier detectors, equal to `to_model().score_samples(X)`."""
         if self.source.supervised:
             raise ValueError("This model is not an outlier detector. Use predict or predict_proba.")
         return self.forest.response.mean(self.raw(X), ())[0][:, 0]
 
     def save(self, file: str | PathLike[str], *, force: bool = False) -> FilePath:
-        """Write the native model to a file and return where it is; the suffix says how.
+        """Write the native model to a file and return the file's path; the suffix determines the format.
 
-        .skops, .joblib and .pkl for any model, .json, .ubj, .txt and .cbm as the model's own library has them, a folder
-        for Spark; .onnx and .secateur for what it predicts, whatever its library. See docs/files.md.
+        .skops, .joblib and .pkl store any model; .json, .ubj, .txt and .cbm are the native formats of the model's
+        library; Spark models are stored in a folder; .onnx and .secateur store the prediction function of any model.
+        See docs/files.md.
         """
         from secateur.files.models import save_model
 
         return save_model(self.to_model(), file, force=force)
 
     def summary(self) -> dict[str, Any]:
-        """Return before and after, the losses, and how the choice was made, as plain values.
+        """Return sizes before and after, losses, and how the point was selected, as plain values.
 
-        `bytes` is the size of the saved native model: in files of the suffix `saved_as`; if that is None, pickled or as
-        its library saves it.
+        `bytes` is the size of the saved native model in a file of suffix `saved_as`; if that is None, pickled or in the
+        native format of its library.
         """
         row = self.row
         before = {**_size(self.original.forest), "bytes": self.n_bytes_before}

@@ -1,4 +1,9 @@
-"""Choosing one point of a path: limits filter, then the lowest loss or the smallest forest wins."""
+"""Select one point of a path: filter by the limits, then take the lowest loss or the cheapest point.
+
+References
+----------
+L. Wolf and Y. Mansour. Lecture 12: Decision tree pruning, section 12.1.4 (structural risk minimisation, rule "srm").
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -15,7 +20,7 @@ LIMITS = {
     "max_cost": "cost",
     "max_bytes": "bytes",
 }
-"""Each limit on size, and the column of the path's table it bounds."""
+"""Column of the path's table that each limit bounds."""
 
 RULES = ("one_se", "one_percent", "srm", "fullest")
 
@@ -23,12 +28,12 @@ Table = Mapping[str, NDArray[Any]]
 
 
 def within(table: Table, limits: Mapping[str, float | None]) -> NDArray[np.intp]:
-    """Return the points that obey all limits on size.
+    """Return the points that satisfy all limits.
 
     Raises
     ------
     ValueError
-        If there are none; it names the point that comes nearest.
+        If there is none; the message names the nearest point.
     """
     given = {name: limit for name, limit in limits.items() if limit is not None}
     allowed = np.ones(len(table["n_nodes"]), bool)
@@ -55,18 +60,19 @@ def choose(
     n_rows: int = 1,
     guard: float = 0.0,
 ) -> int:
-    """Return the point to take; `n_rows` is on how many rows the path was made.
+    """Return the selected point; `n_rows` is the number of rows the path was computed on.
 
-    An increase of the loss counts as `guard` of its standard errors larger than it was measured.
+    `guard` standard errors are added to a measured increase of the loss before it is compared with the bound.
 
     Raises
     ------
     ValueError
-        If no point qualifies, or the path has not been evaluated and the question needs it.
+        If no point qualifies, or if the criterion needs losses and the path has not been evaluated.
     """
     points = within(table, limits)
     if rule is not None and rule not in RULES:
         raise ValueError(f"rule={rule!r} is unknown; known rules are {', '.join(RULES)}. Use one of these or None.")
+    # Structural risk: error + sqrt(size / rows), section 12.1.4 of the lecture.
     if rule == "srm":
         return _lowest(table, points, table["risk"] + np.sqrt(table["n_nodes"] / n_rows))
     if (max_loss_increase is not None or rule in ("one_se", "one_percent")) and "loss" not in table:
@@ -88,27 +94,30 @@ def choose(
 
 
 def certificate(table: Table, point: int, max_cost: float | None) -> dict[str, float] | None:
-    """Return how good a point is for its budget: no pruning that costs as little has a risk below `least_risk`.
+    """Return a certificate for a point: no pruning within the same budget has a risk below `least_risk`.
 
-    By Lagrange: where no pruning has risk + penalty · cost below `bound`, none within the budget has a risk below
-    bound − penalty · budget. The budget is `max_cost`, or the cost of the point. None if the path proves nothing.
+    This is the Lagrangian bound. If risk + penalty · cost ≥ `bound` for every pruning, then every pruning within the
+    budget has a risk of at least bound − penalty · budget. The budget is `max_cost`, or the cost of the point. Return
+    None if the path has no bounds.
     """
     if "bound" not in table or np.isnan(table["bound"] * table["penalty"]).all():
         return None
     risk = float(table.get("tree_risk", table["risk"])[point])
+    # The point comes from a solver without bounds.
     if np.isnan(risk):
-        return None  # a point of a method that has no bounds
+        return None
     budget = float(table["cost"][point]) if max_cost is None else max_cost
     least = float(np.nanmax(table["bound"] - table["penalty"] * budget))
     return {"max_cost": budget, "risk": risk, "least_risk": min(least, risk), "gap": max(risk - least, 0.0)}
 
 
 def fullest(table: Table, points: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Return of each run of a solver (by ridge, and by whether values are kept) the largest point."""
+    """Return the largest point of each run of a solver; runs differ in ridge and in whether values are kept."""
     kind = np.zeros((2, len(points)))
     for row, name in enumerate(("ridge", "kept")):
         if name in table:
             kind[row] = table[name][points]
+    # Sort by run, then by size; the last point of each run is its largest.
     order = points[np.lexsort([table["n_nodes"][points], *kind])]
     kind = kind[:, np.searchsorted(points, order)]
     last = np.append((np.diff(kind, axis=1) != 0).any(axis=0), True)
@@ -116,13 +125,13 @@ def fullest(table: Table, points: NDArray[np.intp]) -> NDArray[np.intp]:
 
 
 def _lowest(table: Table, points: NDArray[np.intp], loss: NDArray[Any]) -> int:
-    """Return the point with the lowest loss; of equals the cheapest."""
+    """Return the point with the lowest loss, and the cheapest of several."""
     ties = points[loss[points] == loss[points].min()]
     return int(ties[table["cost"][ties].argmin()])
 
 
 def _smallest(table: Table, points: NDArray[np.intp], loss: NDArray[Any], bound: float, increase: float | None) -> int:
-    """Return the cheapest of the points whose loss is within the bound; of equals the one with the lowest loss."""
+    """Return the cheapest point whose loss is within the bound; ties are broken by the lowest loss."""
     good = points[loss[points] <= bound]
     if not len(good):
         nearest = points[loss[points].argmin()]

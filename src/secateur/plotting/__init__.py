@@ -1,1 +1,1 @@
-"""Draw paths, trees and features with matplotlib, and show them in notebooks."""
+"""Plot trade-off curves, trees and features with matplotlib, and render paths as HTML in notebooks."""

@@ -1,4 +1,4 @@
-"""Where the nodes of one tree stand in a picture: what stays has room for words, what was cut stands closer."""
+"""Compute the layout of a tree plot: kept nodes get room for labels, pruned nodes are drawn closer together."""
 
 from dataclasses import dataclass
 from heapq import heappop, heappush
@@ -14,26 +14,28 @@ if TYPE_CHECKING:
     from secateur.path.pruned import Pruned
 
 _TIPS = 32
-_NARROW, _LOW = 0.4, 0.65  # the width and height of a ghost; what stays has 1
+# Width and height of a pruned node ("ghost"), in units of those of a kept node.
+_NARROW, _LOW = 0.4, 0.65
 
 Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """Where the nodes of one tree go.
+    """Positions of the nodes of one tree.
 
     Attributes
     ----------
     forest : Forest
-        The unpruned one, with the pruned one's values.
+        The unpruned forest with the values of the pruned one.
     keep, split : (n_nodes,)
-        What stays, and what of it still has children.
+        Masks of the kept nodes, and of the kept nodes that still have children.
     place : dict of node: (x, y)
-        The nodes that are drawn, in preorder; the root is at y = 0, the tips between x = −½ and `width` − ½.
+        The drawn nodes, in preorder. The root is at y = 0, the tips are between x = −½ and `width` − ½.
     n_tips : int
-        How many of them have none below.
+        The number of drawn nodes without drawn children.
     width : float
+        The total width of the tips.
     """
 
     forest: Forest
@@ -45,24 +47,24 @@ class Layout:
 
     @property
     def height(self) -> float:
-        """The distance from the root down to the lowest node."""
+        """The distance from the root to the lowest drawn node."""
         return -min(y for _, y in self.place.values())
 
     def hidden_below(self, node: int) -> range:
-        """Return what is below a drawn node, if it is not drawn."""
+        """Return the descendants of a drawn node that are not drawn."""
         return range(0) if node + 1 in self.place else range(node + 1, int(self.forest.end[node]))
 
 
 def lay_out(pruned: "Pruned", tree: int, max_depth: int | None) -> Layout:
-    """Return which nodes of a tree are drawn, and where.
+    """Choose the nodes of a tree to draw, and return their positions.
 
-    Without `max_depth` splits are opened from the top, first those with something kept below, until 32 nodes stand
-    side by side.
+    Without `max_depth`, splits are expanded in order of depth, splits with kept descendants first, until 32 tips are
+    drawn side by side.
 
     Raises
     ------
     ValueError
-        If there is no such tree.
+        If the tree does not exist.
     """
     forest = apply_decision(pruned.source.forest, pruned.decision)
     if not 0 <= tree < forest.n_trees:
@@ -87,7 +89,7 @@ def lay_out(pruned: "Pruned", tree: int, max_depth: int | None) -> Layout:
 
 
 def _widths(forest: Forest, keep: Bools, split: Bools, drawn: list[int], tips: list[int]) -> list[float]:
-    """Return the width of each tip: ghosts are narrow, but those below one leaf have its width together."""
+    """Return the width of each tip: pruned tips are narrow, but those below one kept leaf have at least its width."""
     width = {tip: 1.0 if keep[tip] else _NARROW for tip in tips}
     for node in drawn:
         if keep[node] and not split[node]:
@@ -97,7 +99,7 @@ def _widths(forest: Forest, keep: Bools, split: Bools, drawn: list[int], tips: l
 
 
 def _drawn(forest: Forest, keep: Bools, root: int, max_depth: int | None) -> list[int]:
-    """Return the nodes to draw, in preorder."""
+    """Return the nodes to draw, in preorder; splits are expanded from a priority queue."""
     kept_before = np.concatenate([[0], np.cumsum(keep)])
     waiting: list[tuple[bool, int, int]] = []
     drawn, n_tips = [root], 1

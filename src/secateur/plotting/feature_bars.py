@@ -1,4 +1,4 @@
-"""Which features a pruned model still looks at: bars of how many splits ask for each, before and after."""
+"""Plot the number of splits on each feature before and after pruning as a bar chart."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,10 @@ _MOST_BARS, _LETTERS = 25, 40
 
 
 def draw_features(pruned: "Pruned", ax: "Axes | None" = None, *, prices: Any = None) -> "Axes":
-    """Draw the features by how many splits use them: all of the model's as ghosts, those that stay before them."""
+    """Plot the number of splits on each feature: grey bars before pruning, coloured bars after it.
+
+    With `prices`, each bar is annotated with the price of its feature, or the price saved.
+    """
     whole, forest = pruned.original.forest, pruned.forest
     before, after = _splits(whole), _splits(forest)
     price = None if prices is None else feature_prices(whole, prices)
@@ -48,7 +51,7 @@ def draw_features(pruned: "Pruned", ax: "Axes | None" = None, *, prices: Any = N
 
 
 def feature_prices(forest: Forest, prices: Any) -> NDArray[np.float64]:
-    """Return what each feature costs when it alone is bought, what its group shares included, (n_features,)."""
+    """Return the price of each feature bought alone, including the price shared by its group, (n_features,)."""
     cost = prices if isinstance(prices, FeatureCost) else FeatureCost(prices)
     if cost.row_prices is not None:
         return np.asarray(cost.row_prices, np.float64).mean(axis=0)
@@ -58,12 +61,12 @@ def feature_prices(forest: Forest, prices: Any) -> NDArray[np.float64]:
 
 
 def _splits(forest: Forest) -> NDArray[np.int64]:
-    """Return how many splits look at each feature, (n_features,)."""
+    """Return the number of splits on each feature, (n_features,)."""
     return np.bincount(forest.feature[forest.is_split], minlength=forest.n_features)
 
 
 def _write_price(ax: "Axes", y: float, x: float, price: float, *, still_used: bool) -> None:
-    """Write a price after a bar, grey where it is no longer paid."""
+    """Write the price of a feature after its bar, in grey if the feature is no longer used."""
     style = {"color": LINES[0], "gid": "price"} if still_used else {"color": GREY, "gid": "price saved"}
     ax.annotate(
         f"{price:g}" if still_used else f"saves {price:g}",

@@ -1,4 +1,4 @@
-"""What a notebook shows of a path or a chosen point: small HTML that brings everything with it."""
+"""Render a path or a chosen point as self-contained HTML for notebooks."""
 
 from collections.abc import Iterable, Sequence
 from html import escape
@@ -21,7 +21,7 @@ _CELL = "text-align:right;padding:1px 8px;border:none"
 
 
 def path_html(path: "Path") -> str:
-    """Return some ten points of a path as a table, with a sketch of the trade-off."""
+    """Return HTML with a table of about ten points of a path, and a sketch of the trade-off curve."""
     facts, table = path.facts, path.table
     shown = np.unique(np.linspace(0, len(path) - 1, _SHOWN_POINTS).round().astype(int)).tolist()
     names = [name for name in _COLUMNS if not (name == "cost" and facts["cost"] in ("nodes", "leaves"))]
@@ -42,7 +42,7 @@ def path_html(path: "Path") -> str:
 
 
 def pruned_html(pruned: "Pruned") -> str:
-    """Return before and after as a table, and how the point was chosen."""
+    """Return HTML with a table of sizes and losses before and after pruning, and how the point was chosen."""
     row, facts, whole = pruned.row, pruned.facts, pruned.original.forest
     sizes = [
         ("nodes", whole.n_nodes, row["n_nodes"]),
@@ -73,7 +73,7 @@ def _model(model: object) -> str:
 
 
 def _page(title: str, body: str, line: str) -> str:
-    """Return a title, a body that is HTML already, and a line below."""
+    """Return HTML with a title, a body that is already HTML, and a footer line."""
     return (
         f'<div style="color:inherit"><div><b>{escape(title)}</b></div>'
         f'<div style="display:flex;flex-wrap:wrap;gap:16px;align-items:flex-start">{body}</div>'
@@ -90,7 +90,7 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def _sketch(path: "Path") -> str:
-    """Return the loss over the size or cost as an inline SVG."""
+    """Return the curve of the loss against the size or cost as an inline SVG."""
     x = size_column(path)
     y = "loss" if "loss" in path.table else "risk"
     line = points_of_line(path, x, y)
@@ -115,7 +115,7 @@ def _sketch(path: "Path") -> str:
 
 
 def _scaled(column: np.ndarray, within: np.ndarray) -> np.ndarray:
-    """Return a column with 0 and 1 where the values `within` have their ends."""
+    """Scale a column linearly so that the range of `within` becomes [0, 1]."""
     low, high = within.min(), within.max()
     return (column - low) / ((high - low) or 1.0)
 

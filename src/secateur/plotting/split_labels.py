@@ -1,4 +1,4 @@
-"""Splits, features and classes in the reader's words: what pictures and pages call them."""
+"""Format splits, features and classes as text for plots and reports."""
 
 import numpy as np
 
@@ -10,12 +10,12 @@ _SHOWN_CATEGORIES = 6
 
 
 def feature_name(forest: Forest, feature: int) -> str:
-    """Return the name a feature had in training, fit to be shown, or its number: x[3]."""
+    """Return the printable name of a feature, or its number as in x[3] if features have no names."""
     return f"x[{feature}]" if forest.feature_names is None else fit_to_show(forest.feature_names[feature])
 
 
 def categories_of(forest: Forest, node: int, *, left: bool = True) -> tuple[int, ...] | None:
-    """Return the listed codes a split sends left (or right), None where it compares with a threshold."""
+    """Return the listed category codes a split routes left (or right), None for a split on a threshold."""
     lists = forest.categories
     if not len(lists.row) or lists.row[node] == -1:
         return None
@@ -24,7 +24,7 @@ def categories_of(forest: Forest, node: int, *, left: bool = True) -> tuple[int,
 
 
 def split_text(forest: Forest, node: int) -> str:
-    """Return what a split asks; rows that say yes go left."""
+    """Return the condition of a split as text; rows that satisfy it are routed left."""
     name = feature_name(forest, int(forest.feature[node]))
     codes = categories_of(forest, node)
     if codes is None:
@@ -40,7 +40,7 @@ def _set(codes: tuple[int, ...]) -> str:
 
 
 def class_names(adapter: Adapter) -> list[str]:
-    """Return the classes of a model with one target, as it names them; none for numbers and several targets."""
+    """Return the class names of a classifier with one target; an empty list for all other models."""
     if len(adapter.forest.n_classes) != 1:
         return []
     codes = np.arange(adapter.forest.n_classes[0])[:, None]

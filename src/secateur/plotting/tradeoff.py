@@ -1,4 +1,4 @@
-"""Pictures of a path with matplotlib: the trade-off here, trees and features in modules of their own."""
+"""Plot the trade-off between loss and size or cost of a path, and dispatch to the other kinds of plot."""
 
 from collections.abc import Mapping
 from itertools import pairwise
@@ -37,20 +37,21 @@ _LOSSES = {
     "squared_error": "squared error",
 }
 _LETTERS = 60
-_WIDE_STEP = 0.1  # of the unpruned cost: wider steps of the cost are shown as gaps
+# Steps of the cost wider than this share of the unpruned cost are shaded as gaps.
+_WIDE_STEP = 0.1
 
 Floats = NDArray[np.float64]
 
 
 def draw(path: "Path", kind: str, ax: "Axes | None", options: dict[str, Any]) -> "Axes":
-    """Draw one kind of picture and return its axes.
+    """Draw a plot of the given kind ("tradeoff", "tree" or "features") and return its axes.
 
     Raises
     ------
     ImportError
-        Without matplotlib.
+        If matplotlib is not installed.
     ValueError
-        If there is no such kind.
+        If the kind is unknown.
     """
     if kind == "tradeoff":
         return draw_tradeoff(path, ax, **options)
@@ -67,7 +68,7 @@ def draw(path: "Path", kind: str, ax: "Axes | None", options: dict[str, Any]) ->
 
 
 def _chosen(path: "Path", options: dict[str, Any]) -> "Pruned":
-    """Take the point meant from the options: a number or a `Pruned`, by default the one `select` takes."""
+    """Remove `point` from the options and return it as a `Pruned`; by default the point `select` returns."""
     point = options.pop("point", None)
     return path.select() if point is None else path[int(point)] if isinstance(point, int | np.integer) else point
 
@@ -81,7 +82,11 @@ def draw_tradeoff(
     baselines: Mapping[str, "Path"] | None = None,
     label: str | None = None,
 ) -> "Axes":
-    """Draw the loss against the size or the cost, from the unpruned model to the most pruned."""
+    """Plot the loss against the size or the cost, from the unpruned model to the most pruned.
+
+    Baselines are plotted as further lines. `mark` marks the chosen point. A path that has not been evaluated is plotted
+    by its risk on the pruning rows.
+    """
     x = x or size_column(path)
     y = "loss" if "loss" in path.table else "risk"
     others = {name: _with_column(other, x) for name, other in (baselines or {}).items()}
@@ -102,12 +107,12 @@ def draw_tradeoff(
 
 
 def size_column(path: "Path") -> str:
-    """Return the column of what the path is for: nodes, leaves, or another cost."""
+    """Return the table column of the path's cost: n_nodes, n_leaves, or cost for any other."""
     return {"nodes": "n_nodes", "leaves": "n_leaves"}.get(path.facts["cost"], "cost")
 
 
 def _with_column(path: "Path", x: str) -> "Path":
-    """Return a path that has the column asked for."""
+    """Return the path with column `x` in its table; raise ValueError if it has no such numeric column."""
     if x == "bytes":
         return path.with_bytes()
     numbers = [name for name, column in path.table.items() if column.dtype.kind in "if"]
@@ -117,7 +122,7 @@ def _with_column(path: "Path", x: str) -> "Path":
 
 
 def _check_comparable(path: "Path", others: Mapping[str, "Path"]) -> None:
-    """Raise ValueError unless the same thing was measured on all paths."""
+    """Raise ValueError unless the same quantity was measured on all paths."""
     for name, other in others.items():
         if ("loss" in other.table) != ("loss" in path.table):
             which = "has no" if "loss" in path.table else "has a"
@@ -134,7 +139,7 @@ def _check_comparable(path: "Path", others: Mapping[str, "Path"]) -> None:
 
 
 def _draw_line(ax: "Axes", path: "Path", x: str, y: str, label: str, color: str) -> None:
-    """Draw one path: a line with a band of one standard error, and as dots what the line leaves out."""
+    """Draw one path: a line with a band of one standard error, and dots for the points not on the line."""
     place, height = path.table[x].astype(np.float64), path.table[y].astype(np.float64)
     line = points_of_line(path, x, y)
     others = np.setdiff1d(np.arange(1, len(place)), line)
@@ -146,10 +151,11 @@ def _draw_line(ax: "Axes", path: "Path", x: str, y: str, label: str, color: str)
 
 
 def points_of_line(path: "Path", x: str, y: str) -> NDArray[np.intp]:
-    """Return the points a line goes through, from left to right.
+    """Return the points connected by a line, from left to right.
 
-    Of one series all, or the lowest where several have the same size; where several series are on one path (of several
-    ridges, say) those that no other beats in both. The unpruned model is one of them unless the others have new values.
+    For a path of one series these are all points; among points of equal size the one with the lowest loss. For a path
+    of several series (of several ridges, for example) they are the Pareto-optimal points. The unpruned model is
+    included unless the path has refitted values.
     """
     place, height = path.table[x], path.table[y]
     shown = np.flatnonzero(np.isfinite(place) & np.isfinite(height))
@@ -165,14 +171,14 @@ def points_of_line(path: "Path", x: str, y: str) -> NDArray[np.intp]:
 
 
 def _risk_is_comparable(path: "Path") -> bool:
-    """Return whether risk and measured loss are the same quantity on different rows."""
+    """Return whether the risk and the measured loss are the same quantity on different rows."""
     facts, forest = path.facts, path.forest
     whole = facts.get("judges") == "ensemble" or (forest.n_trees == 1 and forest.trees_predict_target)
     return whole and facts.get("risk_loss", facts["loss"]) == facts["loss"]
 
 
 def _shade_gaps(ax: "Axes", path: "Path") -> None:
-    """Shade the ranges of cost that no point of the path comes to."""
+    """Shade wide ranges of the cost that contain no point of the path."""
     cost = np.unique(path.table["cost"])
     label: str | None = "no pruning found costs this"
     for low, high in pairwise(cost.tolist()):
@@ -182,7 +188,7 @@ def _shade_gaps(ax: "Axes", path: "Path") -> None:
 
 
 def _mark_points(ax: "Axes", path: "Path", x: str, y: str, mark: "int | Pruned | None") -> None:
-    """Mark the unpruned model, and the point chosen."""
+    """Mark the unpruned model and the chosen point."""
     was = path.table[y][0]
     ax.axhline(was, color=GREY, lw=0.8, ls="--", zorder=1)
     ax.plot(path.table[x][0], was, "D", color=GREY, ms=7, label="unpruned", gid="unpruned")
@@ -196,7 +202,7 @@ def _mark_points(ax: "Axes", path: "Path", x: str, y: str, mark: "int | Pruned |
 
 
 def _finish(ax: "Axes", path: "Path", x: str, y: str) -> None:
-    """Write the words around the picture; counts that span more than a decade are on a logarithmic axis."""
+    """Set axis labels, scale and legend; counts that span more than a decade get a logarithmic axis."""
     cost = path.facts["cost"]
     words = _WORDS.get(x, f"cost: {_COSTS.get(cost, cost)}" if x == "cost" else x.replace("_", " "))
     column = path.table[x]
@@ -208,12 +214,13 @@ def _finish(ax: "Axes", path: "Path", x: str, y: str) -> None:
     loss = loss if y == "loss" or _risk_is_comparable(path) else f"{loss}, mean of single trees"
     ax.set_ylabel(loss, parse_math=False)
     for text in ax.legend(frameon=False, fontsize="small").get_texts():
-        text.set_parse_math(False)  # names are no formulas, whatever is in them
+        # Names may contain dollar signs.
+        text.set_parse_math(False)
     ax.spines[["top", "right"]].set_visible(False)
 
 
 def _what(path: "Path", column: str) -> str:
-    """Return what a column is, for the legend."""
+    """Return the legend text of a loss or risk column."""
     if column == "loss":
         return f"measured on {path.facts['evaluated_rows']:,} rows, ± 1 standard error"
     whose = "" if _risk_is_comparable(path) else "mean of single trees, "
@@ -221,7 +228,7 @@ def _what(path: "Path", column: str) -> str:
 
 
 def _name(name: str | None) -> str:
-    """Return a name as a legend can show it: of what begins with an underscore matplotlib shows nothing."""
+    """Return a name for the legend; matplotlib hides labels that begin with an underscore."""
     shown = shortened(printable(name or ""), _LETTERS)
     return f" {shown}" if shown.startswith("_") else shown
 

@@ -1,4 +1,4 @@
-"""One tree of a pruned model from the top down: what stays with its questions and answers, what was cut as a ghost."""
+"""Plot one tree of a pruned model: kept nodes with split conditions and leaf values, pruned nodes as grey ghosts."""
 
 import textwrap
 from typing import TYPE_CHECKING, Any
@@ -18,9 +18,12 @@ if TYPE_CHECKING:
 
     from secateur.path.pruned import Pruned
 
-_LETTER = 0.062  # inches
-_LINE = 17  # letters
-_QUESTIONS_OF_GHOSTS = 12  # tips up to which the cut splits still tell what they asked
+# Width of a letter in inches.
+_LETTER = 0.062
+# Letters per line of a label.
+_LINE = 17
+# Largest number of tips for which pruned splits show their conditions.
+_QUESTIONS_OF_GHOSTS = 12
 _FONT_SIZES = (9.0, 8.5, 8.0, 7.5, 7.0, 6.5, 6.0, 5.5, 5.0, 4.5, 4.0)
 _SMALL = 7.0
 _DASHED = (0, (3, 2))
@@ -36,10 +39,10 @@ def draw_tree(
     max_depth: int | None = None,
     support: Floats | None = None,
 ) -> "Axes":
-    """Draw tree `tree` of the unpruned model with what a pruning keeps of it.
+    """Plot tree `tree` of the unpruned model, with the nodes that the pruning keeps highlighted.
 
-    Deeper than `max_depth` all is drawn as a triangle with the number of nodes in it; by default that is where more
-    than 32 nodes would stand side by side, what stays being drawn first.
+    Subtrees deeper than `max_depth` are drawn as triangles with their number of nodes. By default at most 32 nodes are
+    drawn side by side, kept nodes first. With `support`, nodes with lower support are drawn lighter.
     """
     layout = lay_out(pruned, tree, max_depth)
     ax = ax or _axes_for(layout)
@@ -58,12 +61,12 @@ def draw_tree(
 
 
 def _axes_for(layout: Layout) -> "Axes":
-    """Return the axes of a new figure with room for all words."""
+    """Return the axes of a new figure with room for all labels."""
     return new_axes(min(max(0.95 * layout.width + 0.4, 4.5), 18.0), min(max(1.05 * layout.height + 1.5, 3.0), 14.0))
 
 
 def _inches(ax: "Axes") -> float:
-    """Return the width of the axes, once the figure has laid them out."""
+    """Return the width of the axes in inches, after the layout engine of the figure has run."""
     figure = ax.get_figure(root=True)
     if figure is not None and figure.get_layout_engine() is not None:
         figure.draw_without_rendering()
@@ -71,7 +74,7 @@ def _inches(ax: "Axes") -> float:
 
 
 class _Labels:
-    """What is written at nodes, and how strongly."""
+    """Texts and opacities of the nodes."""
 
     def __init__(self, layout: Layout, adapter: Adapter, root: int, support: Floats | None, inches: float) -> None:
         self.forest, self.root, self.support = layout.forest, root, support
@@ -80,15 +83,16 @@ class _Labels:
         self.of_ghosts = layout.n_tips <= _QUESTIONS_OF_GHOSTS
 
     def question(self, node: int) -> str:
-        """Return what a split asks, in short lines."""
+        """Return the condition of a split, wrapped to short lines."""
         name = feature_name(self.forest, int(self.forest.feature[node]))
         words = split_text(self.forest, node).replace(name, shortened(name, 40), 1)
-        for sign in ("≤", "<", "in"):  # stay with what they compare to
+        # A no-break space keeps the operator on the line of its operand.
+        for sign in ("≤", "<", "in"):
             words = words.replace(f" {sign} ", f" {sign}\xa0")
         return "\n".join(textwrap.wrap(words, self.letters, break_on_hyphens=False))
 
     def answer(self, node: int) -> tuple[str, str]:
-        """Return what a leaf says, with its share of the rows, and its colour."""
+        """Return the prediction of a leaf with its share of the training weight, and the colour of the leaf."""
         forest, value = self.forest, self.forest.value[node]
         share = forest.weight[node] / forest.weight[self.root] if forest.weight[self.root] > 0 else np.nan
         percent = f"{share:.0%}" if share >= 0.005 or share == 0 else "< 1%"
@@ -104,12 +108,12 @@ class _Labels:
         return ", ".join([*numbers, "…"] if len(value) > 3 else numbers) + of_rows, LINES[0]
 
     def strength(self, node: int) -> float:
-        """Return how dark a node is drawn: the surer of it the solver is, the darker."""
+        """Return the opacity of a node, which increases with its support."""
         return 1.0 if self.support is None else 0.2 + 0.8 * float(self.support[node])
 
 
 def _draw_edges(ax: "Axes", layout: Layout, labels: _Labels) -> None:
-    """Draw the lines from nodes to their parents, those to and from a cut node dashed."""
+    """Draw the edges from nodes to their parents; edges of pruned nodes are dashed."""
     for node, (x, y) in layout.place.items():
         parent = int(layout.forest.parent[node])
         if parent not in layout.place:
@@ -126,7 +130,7 @@ def _draw_edges(ax: "Axes", layout: Layout, labels: _Labels) -> None:
 
 
 def _draw_node(ax: "Axes", layout: Layout, labels: _Labels, node: int) -> list["Text"]:
-    """Draw one node, and what is hidden below it; return the texts that must not overlap."""
+    """Draw one node and a triangle for hidden descendants; return the texts that must not overlap."""
     x, y = layout.place[node]
     hidden = layout.hidden_below(node)
     if hidden:
@@ -145,7 +149,7 @@ def _draw_node(ax: "Axes", layout: Layout, labels: _Labels, node: int) -> list["
 
 
 def _draw_hidden(ax: "Axes", x: float, y: float, kept: int, n_nodes: int) -> None:
-    """Draw a triangle for what is below a node and not drawn, with the number of nodes, and how many stay."""
+    """Draw a triangle for the descendants of a node that are not drawn, with the numbers of kept and all nodes."""
     color, gid = (LINES[0], "hidden") if kept else (GREY, "hidden ghosts")
     ax.plot([x, x], [y, y - 0.42], color=color, lw=0.9, ls="-" if kept else _DASHED, zorder=1)
     ax.plot(x, y - 0.46, "^", color=color, ms=7, mfc=color if kept else ax.get_facecolor(), zorder=2, gid=gid)
@@ -154,13 +158,13 @@ def _draw_hidden(ax: "Axes", x: float, y: float, kept: int, n_nodes: int) -> Non
 
 
 def _write(ax: "Axes", x: float, y: float, words: str, box: dict[str, Any] | None = None, **style: Any) -> "Text":
-    """Write words on a background that hides lines; names are no formulas, whatever is in them."""
+    """Write text on an opaque background that hides edges; dollar signs in names are not parsed as formulas."""
     box = {"fc": ax.get_facecolor(), **(box or {"ec": "none", "pad": 0.6})}
     return ax.text(x, y, words, ha="center", parse_math=False, bbox=box, **{"fontsize": _FONT_SIZES[0], **style})
 
 
 def _fit(ax: "Axes", texts: list["Text"]) -> None:
-    """Write as large as leaves all texts apart; where that is small, without the questions of ghosts."""
+    """Choose the largest font size at which no texts overlap; small sizes drop the conditions of pruned splits."""
     for size in _FONT_SIZES:
         if size < _SMALL:
             for text in [text for text in texts if text.get_gid() == "ghost question"]:

@@ -1,4 +1,4 @@
-"""The report: all there is to know of a path as one dict, and that dict as one HTML file that needs nothing else."""
+"""Report on a path: describe it as one dict of plain values, and write that dict as a self-contained HTML page."""
 
 from collections.abc import Mapping
 from os import PathLike
@@ -27,24 +27,24 @@ def report(
     force: bool = False,
     **limits: float | None,
 ) -> FilePath:
-    """Write a page to look at a path with, choose a point, and show it to others: one HTML file, no network.
+    """Write a self-contained HTML page to explore a path, choose a point and share the result; it loads nothing.
 
     Parameters
     ----------
     path : Path
     file : str or path
-        Ends in .html.
+        The file name, which ends in .html.
     X, y, sample_weight : optional
-        Rows, best ones that neither training nor pruning has seen. On them the page measures what a path does not hold:
-        calibration, microseconds per prediction and, with `cost`, what single rows pay. A path that has not been
-        evaluated is evaluated on them, too. X alone will do for time and cost.
+        Rows, preferably used neither for training nor for pruning. The page shows quantities measured on them that the
+        path does not contain: calibration, microseconds per prediction and, with `cost`, the price of single rows. A
+        path that has not been evaluated is also evaluated on them. X alone suffices for time and price.
     cost : FeatureCost, optional
-        The prices the path was made with.
+        The feature cost the path was computed with.
     baselines : dict of name: Path, optional
-        Other paths to draw beside this one, evaluated on the same rows.
+        Other paths, evaluated on the same rows, to plot for comparison.
     point : int, optional
-        The point the page opens at, marked as chosen. Default: what `path.select(**limits)` gives; without limits the
-        cheapest point within one per cent of the lowest loss, as `prune` chooses.
+        The point the page opens at, marked as chosen. Default: the point of `path.select(**limits)`; without limits
+        the cheapest point within one per cent of the lowest loss, as in `prune`.
     force : bool
         Whether to overwrite `file`.
     **limits
@@ -53,12 +53,12 @@ def report(
     Returns
     -------
     pathlib.Path
-        Where the page is.
+        The file written.
 
     Raises
     ------
     ValueError
-        If no point obeys the limits, or a baseline has not been evaluated.
+        If no point satisfies the limits, or a baseline has not been evaluated.
     """
     target = FilePath(file)
     if target.suffix.lower() not in (".html", ".htm"):
@@ -69,7 +69,7 @@ def report(
 
 
 def write_facts(facts: Mapping[str, Any], file: FilePath, *, force: bool = False) -> FilePath:
-    """Write the page of what `describe` returned."""
+    """Write the HTML page for the dict returned by `describe`."""
     with replacing(file, force=force) as stream:
         stream.write(write_page(facts).encode())
     return file

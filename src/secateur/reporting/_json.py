@@ -1,4 +1,4 @@
-"""Arrays as plain values that JSON can hold, and holds in few characters."""
+"""Convert arrays to plain values that JSON can represent compactly."""
 
 import math
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 
 def plain(value: Any) -> Any:
-    """Return a value, or all in a container, as JSON has it; numbers JSON cannot hold become None."""
+    """Convert a value, and recursively the entries of a container, to JSON types; non-finite numbers become None."""
     if isinstance(value, Mapping):
         return {str(name): plain(entry) for name, entry in value.items()}
     if isinstance(value, np.ndarray):
@@ -24,11 +24,11 @@ def plain(value: Any) -> Any:
 
 
 def rounded(numbers: NDArray[np.floating], digits: int = 4) -> list[float | None]:
-    """Return numbers to some significant digits, for pictures; tables show them in full."""
+    """Round numbers to `digits` significant digits, for plots; non-finite numbers become None."""
     return [None if not math.isfinite(number) else float(f"{number:.{digits}g}") for number in numbers.tolist()]
 
 
 def changes(present: NDArray[np.bool_]) -> list[int]:
-    """Return the points at which something comes or goes; it counts as present before point 0."""
+    """Return the points at which a mask changes; before point 0 it counts as True."""
     found: list[int] = (np.flatnonzero(np.diff(present, prepend=True))).tolist()
     return found

@@ -1,4 +1,4 @@
-"""All there is to know of a path, as one dict of plain values: what the page, `--json` and the command line show."""
+"""Describe a path as one dict of plain values, which the HTML page and `secateur report --json` show."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -38,7 +38,10 @@ def describe(
     point: int | None = None,
     **limits: float | None,
 ) -> dict[str, Any]:
-    """Return what `report` shows, with the same arguments: plain values that JSON can hold. See docs/report.md."""
+    """Return the contents of a report as a dict of JSON values; the arguments are those of `report`.
+
+    The keys are documented in docs/report.md.
+    """
     sample = None if X is None else _rows(path, X, y, sample_weight)
     judged = sample is not None and (y is not None or not path.source.supervised)
     if sample is not None and judged and "loss" not in path.table:
@@ -76,7 +79,7 @@ def describe(
 
 
 def _rows(path: Path, X: Any, y: Any, sample_weight: Any) -> LocalRows:
-    """Return the rows routed; without targets they can be timed and billed, but not judged."""
+    """Return the routed rows; rows without targets suffice to measure times and prices, but not the loss."""
     if y is not None or not path.source.supervised:
         return read_sample(path.source, X, y, sample_weight)
     rows = path.source.rows(X)
@@ -85,7 +88,7 @@ def _rows(path: Path, X: Any, y: Any, sample_weight: Any) -> LocalRows:
 
 
 def _chosen(path: Path, point: int | None, limits: Mapping[str, Any]) -> Pruned:
-    """Return the point a page opens at."""
+    """Return the point the page opens at."""
     if point is None:
         free = all(limit is None for limit in limits.values())
         return path.select(**limits, rule="one_percent" if free and "loss" in path.table else None)
@@ -93,14 +96,14 @@ def _chosen(path: Path, point: int | None, limits: Mapping[str, Any]) -> Pruned:
 
 
 def _risk_is_loss(path: Path) -> bool:
-    """Return whether the risk, on the rows pruned by, is the same quantity as the loss on others."""
+    """Return whether the risk on the pruning rows is the same quantity as the loss on other rows."""
     same_loss: bool = path.facts.get("risk_loss", path.facts["loss"]) == path.facts["loss"]
     whole = path.facts.get("judges") == "ensemble"
     return same_loss and (whole or (path.forest.n_trees == 1 and path.forest.trees_predict_target))
 
 
 def _how_sure(path: Path) -> dict[str, Any]:
-    """Return the points within one standard error of the best, and what is proved of each point."""
+    """Return the one-standard-error summary of the loss, and the certified gap of each point, if any."""
     proofs = [certificate(path.table, point, None) for point in range(len(path))]
     sure: dict[str, Any] = {"gap": None if proofs[0] is None else [proof and proof["gap"] for proof in proofs]}
     if "loss" not in path.table:
@@ -116,7 +119,7 @@ def _how_sure(path: Path) -> dict[str, Any]:
 def _measured(
     path: Path, sample: LocalRows, X: Any, chosen: int, cost: Cost | None, shown: list[int], judged: bool
 ) -> dict[str, Any]:
-    """Return what the rows tell of some points; of fewer points how long a prediction takes, as that takes long."""
+    """Return calibration, prices and prediction times at some points; times at fewer points, since timing is slow."""
     always = [0, chosen, len(path) - 1]
     points, timed = spread(len(path), MOST_MEASURED, always), spread(len(path), MOST_TIMED, always)
     times = [microseconds(path[int(point)], X) for point in timed]

@@ -1,4 +1,4 @@
-"""The features of a path as a page shows them: how many splits look at each, what is paid for it, what rows cost."""
+"""Describe the features of a path for the report: splits per feature, price paid per feature, price per row."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ _BINS = 24
 
 
 def describe_features(path: Path) -> dict[str, Any]:
-    """Return how many splits look at each feature, as steps (point, count); the features most looked at come first."""
+    """Return the number of splits on each feature as steps (point, count), sorted by the number before pruning."""
     forest = path.forest
     before = np.bincount(forest.feature[forest.is_split], minlength=forest.n_features)
     order = np.argsort(-before, kind="stable")
@@ -35,10 +35,11 @@ def describe_features(path: Path) -> dict[str, Any]:
 
 
 def _splits_by_feature(path: Path) -> NDArray[np.int64]:
-    """Return how many splits look at each feature at each point, (n_points, n_features)."""
+    """Return the number of splits on each feature at each point, (n_points, n_features)."""
     forest = path.forest
     counts = np.zeros((len(path), forest.n_features), np.int64)
     if isinstance(path.masks, NestedMasks) and not isinstance(path, JoinedPath):
+        # A split disappears with its left child. Count removals by point, then sum from the last point backwards.
         split = np.flatnonzero(forest.is_split)
         gone = np.minimum(path.masks.removed_at[split + 1], len(path))
         change = np.zeros((len(path) + 1, forest.n_features), np.int64)
@@ -63,7 +64,7 @@ def _steps(column: NDArray[np.int64]) -> list[tuple[int, int]]:
 def describe_bills(
     path: Path, sample: LocalRows, cost: SharedCost, points: NDArray[np.intp], shown: list[int]
 ) -> dict[str, Any]:
-    """Return what the rows pay at some points: for each feature on average, and as a histogram of what a row pays."""
+    """Return the feature cost of the rows at some points: the mean per feature, and a histogram over rows."""
     forest = path.forest
     price_table = cost.price_table(forest, sample)
     share = sample.weight / sample.total_weight
@@ -88,10 +89,10 @@ def describe_bills(
 
 
 def _by_feature(price_table: PriceTable, paid: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return what is paid for each feature itself, (n_features,)."""
+    """Return the amount paid for each feature without its group price, (n_features,)."""
     return np.append(paid, 0.0)[price_table.resources[:, 0]]
 
 
 def _shared(price_table: PriceTable) -> NDArray[np.integer]:
-    """Return the resources that features of a group share."""
+    """Return the resources shared by the features of a group."""
     return np.unique(price_table.resources[price_table.resources[:, 1] != -1, 1])

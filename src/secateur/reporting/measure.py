@@ -1,4 +1,4 @@
-"""What rows tell of some points of a path that its table does not: calibration, and the time a prediction takes."""
+"""Measure the calibration and the prediction time of points of a path on given rows."""
 
 import time
 import warnings
@@ -16,10 +16,10 @@ _TIMED_SECONDS = 0.1
 
 
 def calibration(path: Path, sample: LocalRows, point: int) -> float | None:
-    """Return by how much the share of right labels differs from the probability told for them, on average.
+    """Return the expected calibration error of a point.
 
-    The expected calibration error of ten equal bins of the probability of the label told. None where a model tells no
-    probabilities, or has several targets.
+    It is the weighted mean over ten equal-width bins of |accuracy − mean probability|, where the bins divide the
+    probability of the predicted label. None if the model predicts no probabilities or has several targets.
     """
     forest = path.forest
     if len(forest.n_classes) != 1 or not path.source.supervised:
@@ -34,15 +34,17 @@ def calibration(path: Path, sample: LocalRows, point: int) -> float | None:
 
 
 def microseconds(pruned: Pruned, X: Any) -> tuple[float, str]:
-    """Return the time its own library takes to predict a row in a batch, and who predicted.
+    """Return the prediction time per row in a batch, and the library that predicted.
 
-    Where the library wants rows in a form of its own, the time of `Pruned.predict`.
+    The model's own `predict` is timed. For Spark models and secateur's own forests, and if `predict` does not accept
+    the rows, `Pruned.predict` is timed instead.
     """
     rows = X[: min(_TIMED_ROWS, len(X))]
     model, engine = pruned.to_model(), pruned.source.library
     predict = getattr(model, "predict", None)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what a library has to say of the form of the rows, call after call
+        # Libraries may warn about the type of the rows at every call.
+        warnings.simplefilter("ignore")
         try:
             if engine in ("spark", "secateur") or predict is None:
                 raise TypeError
@@ -54,7 +56,7 @@ def microseconds(pruned: Pruned, X: Any) -> tuple[float, str]:
 
 
 def _least_seconds(predict: Any, rows: Any) -> float:
-    """Return the seconds of the quickest of some calls: what else runs on the machine only ever adds."""
+    """Return the minimum time of repeated calls in seconds; other load on the machine can only add time."""
     least, began = np.inf, time.perf_counter()
     while (start := time.perf_counter()) - began < _TIMED_SECONDS:
         predict(rows)
@@ -63,7 +65,7 @@ def _least_seconds(predict: Any, rows: Any) -> float:
 
 
 def spread(n_points: int, most: int, always: list[int]) -> NDArray[np.intp]:
-    """Return at most `most` points evenly spread over a path, and some that are always among them."""
+    """Return at most `most` points, evenly spread over a path and including the points `always`."""
     if n_points <= most:
         return np.arange(n_points)
     return np.union1d(np.linspace(0, n_points - 1, most - len(always)).round().astype(np.intp), always)

@@ -1,4 +1,4 @@
-"""What there is to know of a model before pruning it, and with which versions it was looked at."""
+"""Summarise a model before pruning, and the package versions in use."""
 
 import platform
 from importlib.metadata import PackageNotFoundError, version
@@ -10,7 +10,7 @@ _PACKAGE = {"sklearn": "scikit-learn", "spark": "pyspark"}
 
 
 def describe_model(adapter: Adapter) -> dict[str, Any]:
-    """Return what a model is made of, as plain values."""
+    """Return the type, task, sizes and link of a model as plain values."""
     forest = adapter.forest
     kinds: list[str] = []
     layer: Any = adapter

@@ -1,4 +1,4 @@
-"""From the dict of a report to one HTML file: a template, its style and its script, and the dict as JSON inside."""
+"""Render the dict of a report as one HTML file: a template with inline style and script, and the dict as JSON."""
 
 import base64
 import hashlib
@@ -12,10 +12,11 @@ SCRIPTS = ("basics", "table", "curve", "trees", "features", "words", "main")
 
 
 def write_page(facts: Mapping[str, Any]) -> str:
-    """Return the page. Its policy lets no script run but its own, and nothing be loaded.
+    """Return the HTML page of a report.
 
-    Names from models and data are never markup: they are in the JSON, where "<" is written as an escape, and the
-    script puts them into the page as text.
+    Its content security policy allows only the inline script and style, by their digests, and loads no resources.
+    Names from models and data are never parsed as markup: they are contained in the JSON, where "<" is escaped, and the
+    script inserts them as text.
     """
     script = '"use strict";\n{\n' + "\n".join(_part(f"{name}.js") for name in SCRIPTS) + "}\n"
     style = _part("page.css")
@@ -40,7 +41,7 @@ def write_page(facts: Mapping[str, Any]) -> str:
 
 
 def escaped_json(facts: Mapping[str, Any]) -> str:
-    """Return JSON that can stand inside a script element, whatever the names in it are."""
+    """Return JSON that is safe inside a script element, whatever strings it contains."""
     text = json.dumps(facts, allow_nan=False, separators=(",", ":"), ensure_ascii=True)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 

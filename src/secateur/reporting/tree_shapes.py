@@ -1,4 +1,4 @@
-"""The trees of a path as a page draws them: which nodes are there at which points, and what they say."""
+"""Describe the trees of a path for the report: the nodes present at each point, and their values."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -21,10 +21,11 @@ _CHUNK = 4096
 
 
 def describe_trees(path: Path, point: int, valued: Ints) -> list[dict[str, Any]]:
-    """Return the trees a page shows, each with its nodes in an order that has parents before children.
+    """Return the trees shown on the page, each with its nodes in an order with parents before children.
 
-    Of many trees those that are largest at `point`; of large trees the nodes that stay longest. `valued` are the points
-    at which new leaf values may be told, if the path has any; of these as many as `MOST_VALUES` allows.
+    At most `MOST_TREES` trees are shown, the largest at `point`. Of a large tree, the nodes that are present at the
+    most points are shown. `valued` are the points at which refitted leaf values are given, if the path has any; they
+    are thinned so that about `MOST_VALUES` values remain.
     """
     forest = path.forest
     trees = _shown_trees(forest, path.masks.keep(point))
@@ -42,7 +43,7 @@ def _shown_trees(forest: Forest, keep: NDArray[np.bool_]) -> list[int]:
 
 
 class _Tree:
-    """One tree: the nodes that are shown, and at which points they are there."""
+    """One tree: the nodes shown, and the points at which each is present and is a split."""
 
     def __init__(self, path: Path, tree: int, most: int) -> None:
         forest = path.forest
@@ -51,28 +52,33 @@ class _Tree:
         life, self.size = _lifetimes(path, start, stop)
         order = np.lexsort([np.arange(start, stop), forest.depth[start:stop], -life])
         parent = forest.parent[start:stop]
-        raised = bool((life[1:] > life[parent[1:] - start]).any())  # a node that took its parent's place outlives it
+        # A node that has replaced its parent is present at more points than the parent.
+        raised = bool((life[1:] > life[parent[1:] - start]).any())
         if raised:
             order = np.lexsort([np.arange(start, stop), forest.depth[start:stop]])
-        n_shown = min(len(order), most - 1 + most % 2)  # the root, and pairs of siblings
+        # An odd number: the root, and pairs of siblings.
+        n_shown = min(len(order), most - 1 + most % 2)
         self.nodes = np.sort(order[:n_shown]) + start
         self.place = {int(node): k for k, node in enumerate(self.nodes)}
         self.present = path.masks.present(self.nodes)
         self.open = self._open_of_raised() if raised else self._open()
 
     def _open(self) -> NDArray[np.bool_]:
-        """Return at which points the nodes shown are splits, (n_points, n_shown): where a child is there, both are."""
+        """Return at which points the nodes shown are splits, (n_points, n_shown).
+
+        Both children of a split are present or neither is, so the left child decides.
+        """
         split = self.forest.is_split[self.nodes]
         opened: NDArray[np.bool_] = self.path.masks.present(np.where(split, self.nodes + 1, self.nodes)) & split
         return opened
 
     def _open_of_raised(self) -> NDArray[np.bool_]:
-        """Return the same where another node may stand in for a child."""
+        """Return the same as `_open` if a descendant may have replaced a child."""
         keeps = map(self.path.masks.keep, range(len(self.path)))
         return np.array([kept_splits(self.forest, keep, check_keep(self.forest, keep))[self.nodes] for keep in keeps])
 
     def describe(self) -> dict[str, Any]:
-        """Return the tree as plain values."""
+        """Return the shape, splits, values and changes of the tree as plain values."""
         forest, nodes = self.forest, self.nodes
         split = forest.is_split[nodes]
         left = [self.place.get(int(v) + 1, -1) if s else -1 for v, s in zip(nodes, split, strict=True)]
@@ -100,13 +106,13 @@ class _Tree:
         return told
 
     def leaves_at(self, point: int) -> NDArray[np.bool_]:
-        """Return which of the nodes shown are leaves at a point."""
+        """Return the mask of the nodes shown that are leaves at a point, (n_shown,)."""
         ends: NDArray[np.bool_] = self.present[point] & ~self.open[point]
         return ends
 
 
 def _lifetimes(path: Path, start: int, stop: int) -> tuple[Ints, Ints]:
-    """Return at how many points each node of a tree is there, and how many of them at each point."""
+    """Return the number of points at which each node is present, and the number of nodes present at each point."""
     life, size = np.empty(stop - start, np.int64), np.zeros(len(path), np.int64)
     for first in range(start, stop, _CHUNK):
         nodes = np.arange(first, min(first + _CHUNK, stop))
@@ -117,7 +123,7 @@ def _lifetimes(path: Path, start: int, stop: int) -> tuple[Ints, Ints]:
 
 
 def _feeds(path: Path, tree: int) -> str | None:
-    """Return the class a tree speaks for, where each tree speaks for one of several."""
+    """Return the class a tree contributes to; None if it contributes to all outputs or there is only one."""
     output = int(path.forest.tree_output[tree])
     if path.forest.n_outputs == 1 or output == -1:
         return None
@@ -126,7 +132,7 @@ def _feeds(path: Path, tree: int) -> str | None:
 
 
 def said(forest: Forest, value: NDArray[np.float64]) -> dict[str, Any]:
-    """Return what leaves say: the likeliest class and its share, or a number."""
+    """Return the prediction of leaves as plain values: the most probable class and its probability, or a number."""
     if len(forest.n_classes) == 1 and value.shape[1] == forest.n_classes[0] > 1 and forest.response.linear:
         best = value.argmax(axis=1)
         return {"class": best.tolist(), "value": rounded(value[np.arange(len(value)), best])}
@@ -134,7 +140,7 @@ def said(forest: Forest, value: NDArray[np.float64]) -> dict[str, Any]:
 
 
 def _add_new_values(path: Path, shown: list[_Tree], told: list[dict[str, Any]], valued: Ints) -> None:
-    """Add to each tree the values of its leaves at some points, in the order of its nodes."""
+    """Add to each tree the refitted values of its leaves at some points, in the order of its nodes."""
     for entry in told:
         entry["new"] = {}
     for point, value in _values_at(path, shown, valued):
@@ -144,7 +150,7 @@ def _add_new_values(path: Path, shown: list[_Tree], told: list[dict[str, Any]], 
 
 
 def _values_at(path: Path, shown: list[_Tree], valued: Ints) -> Iterator[tuple[int, NDArray[np.float64]]]:
-    """Yield points and the values of all nodes there, as many points as there is room for."""
+    """Yield points with the values of all nodes; points are thinned to respect `MOST_VALUES`."""
     counts = np.array([sum(int(tree.leaves_at(int(point)).sum()) for tree in shown) for point in valued])
     room = max(1, int(counts.sum() // MOST_VALUES) + (counts.sum() > MOST_VALUES))
     for point in valued[::room].tolist():

@@ -1,4 +1,4 @@
-"""Which point of an evaluated path `prune` takes, with a warning where the choice is worth little."""
+"""Select the point of an evaluated path that `prune` returns, and warn if the choice is unreliable."""
 
 import warnings
 from typing import Any
@@ -8,12 +8,17 @@ from secateur.path import Path, Pruned
 
 
 def choose_point(path: Path, *, max_loss_increase: float | None = None, **limits: Any) -> Pruned:
-    """Return the point of an `evaluated_path` that `prune` takes, and warn where the choice is worth little."""
+    """Return the point of an `evaluated_path` that `prune` returns, and warn if the choice is unreliable.
+
+    Without limits, the rule is "one_percent". If the path was computed for a node budget, the rule is "fullest". The
+    guard is half a standard error, or one standard error if clones of the model were evaluated.
+    """
     free = max_loss_increase is None and all(limit is None for limit in limits.values())
     rule = "one_percent" if free else None
     if path.facts.get("aimed") and max_loss_increase is None:
-        rule = "fullest"  # a budget is used up
-    guard = 1.0 if "clones" in path.facts else 0.5  # a clone is like the model, but not the model
+        rule = "fullest"
+    # The loss of a clone only approximates the loss of the model.
+    guard = 1.0 if "clones" in path.facts else 0.5
     chosen = path.select(**limits, max_loss_increase=max_loss_increase, guard=guard, rule=rule)
     _warn_of_extremes(chosen)
     _warn_of_noise(chosen, max_loss_increase)
@@ -21,7 +26,7 @@ def choose_point(path: Path, *, max_loss_increase: float | None = None, **limits
 
 
 def _warn_of_extremes(chosen: Pruned) -> None:
-    """Warn when pruning did nothing, or left nothing but roots."""
+    """Warn if nothing was pruned, or if only roots are left."""
     where, n_rows = chosen.facts["evaluated_on"], chosen.facts["evaluated_rows"]
     if chosen.given is None and chosen.row["n_nodes"] == chosen.source.forest.n_nodes:
         warnings.warn(
@@ -43,7 +48,7 @@ def _warn_of_extremes(chosen: Pruned) -> None:
 
 
 def _warn_of_noise(chosen: Pruned, max_loss_increase: float | None) -> None:
-    """Warn when the rows that chose cannot tell a difference as small as the one allowed."""
+    """Warn if the standard error of the loss increase exceeds the allowed increase."""
     row, before = chosen.row, chosen.facts.get("unpruned_loss")
     if max_loss_increase is None or before is None or "increase_se" not in row:
         return

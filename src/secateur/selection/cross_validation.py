@@ -1,4 +1,4 @@
-"""A path judged by others like it: made without some rows, by the same solver, and tried on those rows."""
+"""Cross-validate a path: score each point by paths fitted without a fold on the rows of that fold."""
 
 import warnings
 from collections.abc import Callable, Iterable
@@ -15,12 +15,15 @@ from secateur.path import NestedMasks, Path, Progress
 Floats = NDArray[np.float64]
 
 _TIE = 1e-3
-"""What a penalty counts where sizes are matched: it only decides between equals."""
+"""Weight of the penalty if points are matched by size: it only breaks ties."""
 
 
 @dataclass(frozen=True, eq=False)
 class Fold:
-    """A path made without some rows, of the same model or of a clone of it, and those rows."""
+    """Hold a path fitted without the rows of a fold, and these rows.
+
+    The path belongs to the given model or to a clone refitted without the fold.
+    """
 
     path: Path
     judging: RowSource
@@ -36,23 +39,27 @@ def judge(
     rows: str,
     progress: Progress | None = None,
 ) -> Path:
-    """Return the path, shortened, with the losses its points had in the trials; `rows` says in words on which rows.
+    """Return the shortened path with cross-validated losses; `rows` describes the validation rows in words.
 
-    A point is matched with the point of a trial that the same choice would give: the same penalty, or `match_by_size`,
-    where a number of nodes is aimed at, the same number of nodes. Ctrl-C ends the trials, not the judging: it goes by
-    those done so far, if there are any, and says so in the facts and a warning.
+    Each point is matched with the point of a fold's path that the same selection would give: the one with the same
+    penalty or, with `match_by_size` (a node budget), the one with the same number of nodes.
+
+    After Ctrl-C the losses are those of the folds completed so far, if any; the facts and a warning report it.
     """
     path = shorten(whole)
     penalty = path.table["penalty"]
     if isinstance(whole.masks, NestedMasks):
         penalty = _typical_penalty(penalty, whole.table["penalty"])
-    power = np.array([[1], [2], [1], [2]])  # losses and shares add up, and so do the squares of their standard errors
+    # Columns: loss, loss_se, changed, increase_se. Weighted means add up over folds, standard errors add up squared.
+    power = np.array([[1], [2], [1], [2]])
     tried: list[_FoldResult] = []
     try:
         for fold in folds:
+            # An incomplete path lacks the points to match.
             if fold.path.facts.get("interrupted"):
-                break  # half a path would be matched with points it does not have
+                break
             match = _matching_points(path, penalty, fold.path, match_by_size)
+            # Evaluate each matched point once. Point 0 is the reference for changed predictions and differences.
             matched, place = np.unique(np.concatenate([[0], match]), return_inverse=True)
             judged = fold.path.take(matched).evaluate_sample(fold.judging, rows="some rows")
             columns = [judged.table[name][place[1:]] for name in ("loss", "loss_se", "changed", "increase_se")]
@@ -78,7 +85,7 @@ def judge(
 
 
 class _FoldResult(NamedTuple):
-    """What a trial told, to be added up."""
+    """Hold the weighted column sums of one fold, to be added over folds."""
 
     sums: Floats
     weight: float
@@ -86,10 +93,10 @@ class _FoldResult(NamedTuple):
 
 
 def _typical_penalty(penalty: Floats, critical: Floats) -> Floats:
-    """Return for each point a penalty well inside the range in which it is optimal.
+    """Return for each point a penalty in the middle of the interval in which it is optimal, (n_points,).
 
-    That range ends at the next critical penalty of the whole path; half-way, on a logarithmic scale where both are
-    positive, is the classical choice. The last range has no end.
+    The interval ends at the next critical penalty of the whole path. As in CART, the representative is the geometric
+    mean of both ends; where the left end is not positive it is their arithmetic mean. The last interval is unbounded.
     """
     after = np.append(critical, np.inf)[np.searchsorted(critical, penalty, side="right")]
     with np.errstate(invalid="ignore"):
@@ -97,7 +104,11 @@ def _typical_penalty(penalty: Floats, critical: Floats) -> Floats:
 
 
 def _matching_points(path: Path, penalty: Floats, theirs: Path, match_by_size: bool) -> NDArray[np.intp]:
-    """Return for each point of `path` the point of a clone's path that the same choice would give."""
+    """Return for each point of `path` the corresponding point of a fold's path, (n_points,).
+
+    The criterion depends on the columns of the path: ridge and penalty (or size), relative cost and origin, penalty
+    alone, or relative size.
+    """
     if "ridge" in path.table:
         apart = np.abs(np.log(np.nan_to_num(penalty, nan=1.0)[:, None] / theirs.table["penalty"]))
         if match_by_size:
@@ -110,7 +121,8 @@ def _matching_points(path: Path, penalty: Floats, theirs: Path, match_by_size: b
     if "origin" in path.table:
         spent, theirs_spent = (one.table["cost"] / max(one.table["cost"][0], 1e-300) for one in (path, theirs))
         apart = np.abs(spent[:, None] - theirs_spent)
-        apart[path.table["origin"][:, None] != theirs.table["origin"]] += 1.0  # points of the same kind first
+        # Prefer points of the same origin: relative costs differ by at most 1.
+        apart[path.table["origin"][:, None] != theirs.table["origin"]] += 1.0
         return apart.argmin(axis=1)
     if not np.isnan(penalty).any() and (np.diff(theirs.table["penalty"]) >= 0).all():
         match = np.maximum(np.searchsorted(theirs.table["penalty"], penalty, side="right") - 1, 0)
@@ -123,6 +135,6 @@ def _matching_points(path: Path, penalty: Floats, theirs: Path, match_by_size: b
 
 
 def _ratio_of_nodes(path: Path, theirs: Path, usual: float = 1.0) -> Floats:
-    """Return how far apart in size each two points are: the logarithm of a ratio, which would be 0 at the usual one."""
+    """Return |log(size ratio / usual)| for each pair of points, (n_points, n_points of `theirs`)."""
     ratio: Floats = path.table["n_nodes"][:, None] / theirs.table["n_nodes"] / usual
     return np.abs(np.log(ratio))

@@ -1,4 +1,7 @@
-"""Models trained like the one given, on fewer features: a pruned forest cannot grow back the splits it lost."""
+"""Retrain clones of a model on fewer features and prune them too.
+
+A pruned forest cannot regain lost splits, whereas a clone trained on the remaining features can use them better.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -16,7 +19,7 @@ from secateur.path.combine import JoinedPath, join_paths
 from secateur.selection.validation import Rows
 
 STAGES = (0.6, 0.35, 0.2, 0.1, 0.05)
-"""Down to which shares of the unpruned cost features are given up, stage by stage."""
+"""Cost budget of each stage, as a fraction of the unpruned cost."""
 
 
 def regrow(
@@ -26,32 +29,34 @@ def regrow(
     make: Callable[[Adapter, LocalRows], Path],
     prices: NDArray[np.float64],
 ) -> JoinedPath:
-    """Return the path of a model and of clones of it, trained on the same rows and on ever fewer features.
+    """Return the joint path of a model and of clones trained on the same rows with ever fewer features.
 
-    At every stage one clone gets the features of the best pruning so far within the stage's cost (`regrow` in the
-    column `origin`), another those the model finds most important for their price (`top_k`). Both are pruned.
+    Each stage trains two clones and prunes both. One clone uses the features of the best pruning so far within the
+    stage's budget (`regrow` in the column `origin`). The other uses the features with the highest importance per price
+    (`top_k`).
 
     Parameters
     ----------
     adapter : Adapter
     rows : Rows
-        What the clones are trained on.
+        Training rows of the clones.
     sample : LocalRows
-        The same, as the model sees them.
+        The same rows, routed through the model.
     make : callable
-        Prunes a model.
+        Returns the path of a model.
     prices : (n_features,)
-        What features cost, for `top_k`.
+        Feature costs, for `top_k`.
 
     Raises
     ------
     ValueError
-        If the model cannot be trained again, or its features are not the columns of X.
+        If the model cannot be refitted, or its features are not the columns of X.
     """
     check_regrowable(adapter, rows)
     parts, names = [make(adapter, sample)], [""]
     whole = float(parts[0].table["cost"][0])
     by_worth = np.argsort(-importance(adapter.forest, sample) / np.maximum(prices, 1e-12), kind="stable")
+    # Each set of features is trained only once.
     tried: set[frozenset[int]] = set()
     for stage in STAGES:
         for name, features in (
@@ -68,7 +73,7 @@ def regrow(
 
 
 def check_regrowable(adapter: Adapter, rows: Rows) -> None:
-    """Raise ValueError unless clones can be trained on some of the columns of X."""
+    """Raise ValueError unless clones can be trained on a subset of the columns of X."""
     if not adapter.can_refit:
         raise ValueError(
             f"A {type(adapter.model).__name__} cannot be trained again from here, which regrowing needs. Pass the "
@@ -84,7 +89,7 @@ def check_regrowable(adapter: Adapter, rows: Rows) -> None:
 
 
 def features_within(parts: list[Path], budget: float) -> frozenset[int]:
-    """Return the features of the point with the least risk within the budget, on any of the paths."""
+    """Return the features of the point of least risk within the budget, over all paths; empty if none fits."""
     best: tuple[float, Path, int] | None = None
     for path in parts:
         within = np.flatnonzero(path.table["cost"] <= budget)
@@ -100,7 +105,11 @@ def features_within(parts: list[Path], budget: float) -> frozenset[int]:
 def most_worthy(
     by_worth: NDArray[np.intp], prices: NDArray[np.float64], budget: float, forest: Forest
 ) -> frozenset[int]:
-    """Return the first features that together cost no more than the budget, were every row to need them all."""
+    """Return the features taken greedily, in order of importance per price, within the budget.
+
+    The cost of a set is the sum of its prices, as if every row used all of its features. Features the forest does not
+    use are skipped.
+    """
     used = set(forest.features_used.tolist())
     taken, spent = [], 0.0
     for k in by_worth.tolist():
@@ -111,7 +120,11 @@ def most_worthy(
 
 
 def importance(forest: Forest, sample: LocalRows) -> NDArray[np.float64]:
-    """Return by how much splits by each feature move what rows are told, squared and summed over rows and trees."""
+    """Return the importance of each feature, (n_features,).
+
+    It is the squared change of the node value from a split to its children, summed over the rows at the children and
+    over all splits on the feature.
+    """
     at = node_weight(forest, sample.leaves, sample.weight)
     split = np.flatnonzero(forest.is_split)
     gain = np.zeros(len(split))
@@ -123,7 +136,7 @@ def importance(forest: Forest, sample: LocalRows) -> NDArray[np.float64]:
 
 
 def only(X: Any, features: frozenset[int]) -> Any:
-    """Return X with nothing to learn from the other columns: each has the value of its first row throughout."""
+    """Return X with all columns but `features` made constant, equal to their value in the first row."""
     others = [k for k in range(X.shape[1]) if k not in features]
     if hasattr(X, "iloc"):
         blank = X.copy()

@@ -1,6 +1,7 @@
-"""Which ridge a number of nodes asks for: rows held out weigh those that were tried, and their mean is taken.
+"""Choose the ridge for a node budget: average the candidate ridges, weighted by their likelihood on held-out rows.
 
-The lowest of a few noisy losses is often just the luckiest; a mean is not, and may lie between the ridges tried.
+The minimum of a few noisy losses is subject to selection bias. A weighted mean is less so, and it may lie between the
+candidates.
 """
 
 from collections.abc import Iterable
@@ -12,16 +13,16 @@ from secateur.path.rules import fullest
 from secateur.selection.cross_validation import Fold
 
 _TRUST = 0.25
-"""What a row counts where losses are compared: they are of the same trees on the same rows, and say less than rows of
-their own would. Chosen on data sets that are in no table of the benchmarks."""
+"""Effective weight of a row in the likelihood. The candidates share trees and rows, so their losses carry less
+information than independent rows. Tuned on data sets that are not in the benchmark tables."""
 
 
 def average_ridges(folds: Iterable[Fold], max_nodes: int) -> float | None:
-    """Return the ridge to go on with; None if values are better kept as they are.
+    """Return the geometric mean of the candidate ridges, weighted by likelihood; None if values should be kept.
 
-    Of each ridge, and of kept values, the largest model that each trial has within the budget is judged. A loss makes a
-    ridge likely as it would for normal errors of unknown size, (loss / lowest)^(-rows / 2), but rows count less. Kept
-    values must be likelier than all ridges together.
+    For each ridge, and for the original values, the largest model within the budget is evaluated on every fold. The
+    likelihood is that of normal errors with unknown variance, (loss / lowest)^(−rows / 2), with the number of rows
+    scaled by `_TRUST`. Original values are preferred if they are more likely than all ridges together.
     """
     n_rows, judged = 0, []
     for fold in folds:
@@ -37,18 +38,19 @@ def average_ridges(folds: Iterable[Fold], max_nodes: int) -> float | None:
 
 
 def _losses(fold: Fold, max_nodes: int) -> dict[tuple[float, float], float]:
-    """Return the loss of the largest model within the budget, times the rows' weight, by ridge and by whether kept."""
+    """Return the total loss of the largest model within the budget, keyed by (ridge, kept)."""
     table = fold.path.table
     pruned = np.arange(1, len(fold.path))
     small = pruned[table["n_nodes"][pruned] <= max_nodes]
-    points = np.sort(fullest(table, small if len(small) else pruned[-1:]))  # where none fits, select will say so
+    # If no point fits the budget, `select` raises the error later.
+    points = np.sort(fullest(table, small if len(small) else pruned[-1:]))
     judged = fold.path.take(points).evaluate_sample(fold.judging, rows="some rows")
     kinds = zip(table["ridge"][points].tolist(), table["kept"][points].tolist(), strict=True)
     return dict(zip(kinds, (fold.judging.total_weight * judged.table["loss"][1:]).tolist(), strict=True))
 
 
 def _likelihood(loss: NDArray[np.float64], n_rows: int) -> NDArray[np.float64]:
-    """Return how likely losses are, compared to the lowest."""
+    """Return the likelihood of each loss relative to that of the lowest, (n_candidates,)."""
     least = loss.min()
     if least <= 0:
         return (loss == least).astype(np.float64)

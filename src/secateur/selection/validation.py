@@ -1,7 +1,7 @@
-"""On which rows a point of a path is chosen: other rows, a share, out-of-bag rows, or cross-validation.
+"""Evaluate a path on validation rows: separate rows, a random share, out-of-bag rows, or refitted clones.
 
-A model's loss on the rows it was grown on is no reference: a random forest is nearly perfect there. So these ways keep
-apart what grew the model from what judges its prunings, as far as the rows given allow.
+A model's loss on its training rows is no reference: a random forest is nearly perfect there. These strategies separate
+the rows that trained the model from the rows that evaluate its prunings, as far as the given rows allow.
 """
 
 import math
@@ -24,12 +24,12 @@ from secateur.path import Path, Progress
 from secateur.selection.cross_validation import Fold, judge
 
 Make = Callable[[Adapter, RowSource], Path]
-"""What makes a path of a model by some rows."""
+"""Function that returns the path of a model, computed on some rows."""
 Validation = float | NDArray[np.bool_] | tuple[Any, ...] | Literal["auto", "oob", "refit", "cv"] | None
 
 _SHARE = 0.25
 _FOLDS_OF = {"cv": (5, 5), "refit": (4, 1)}
-"""Into how many folds the rows are split, and how many of them are left out in turn."""
+"""Number of folds, and how many of them serve as validation fold in turn."""
 _JUDGED_BY = {
     "cv": "5-fold cross-validation with refitted clones",
     "refit": "a random share of 0.25 of the rows, by a clone refitted on the others",
@@ -39,20 +39,20 @@ _NOT_A_WAY = "is none of: a share (0 to 1), a mask, (X, y), 'oob', 'refit', 'cv'
 
 
 class RowProvider(ABC):
-    """The user's rows as they came, wherever they are."""
+    """Hold the user's rows as given, local or remote."""
 
     @abstractmethod
     def sample(self, adapter: Adapter) -> RowSource:
-        """Return them routed."""
+        """Return the rows routed through the model."""
 
     @abstractmethod
     def others(self, given: tuple[Any, ...]) -> "RowProvider":
-        """Return other rows of the same kind."""
+        """Return a provider of the same kind for other rows, such as validation rows."""
 
 
 @dataclass(frozen=True, eq=False)
 class Rows(RowProvider):
-    """Rows in memory, or in files that are read a part at a time."""
+    """Hold rows in memory, or in files that are read in batches."""
 
     X: Any
     y: Any = None
@@ -60,7 +60,7 @@ class Rows(RowProvider):
     place: NDArray[np.intp] | None = None
 
     def take(self, index: NDArray[np.intp]) -> "Rows":
-        """Return some of them, in the type they came in."""
+        """Return a subset of the rows, in the container types of the input."""
         if isinstance(self.X, Batches):
             raise ValueError(
                 "validation='cv' and 'refit' train clones on some of the rows, but these are read a part at a time. "
@@ -74,11 +74,11 @@ class Rows(RowProvider):
         return Rows(pick(self.X), pick(self.y), pick(self.weight), index)
 
     def sample(self, adapter: Adapter) -> LocalRows:
-        """Return them routed."""
+        """Return the rows routed through the model."""
         return replace(read_sample(adapter, self.X, self.y, self.weight), place=self.place)
 
     def others(self, given: tuple[Any, ...]) -> "Rows":
-        """Return X, y and perhaps weights that came together."""
+        """Return the rows of a tuple (X, y) or (X, y, sample_weight)."""
         return Rows(*given)
 
 
@@ -95,18 +95,33 @@ def make_and_evaluate(
     rng: np.random.Generator,
     progress: Progress | None = None,
 ) -> Path:
-    """Return the path `make` makes and `shorten` shortens, evaluated as `validation` says.
+    """Compute a path by `make`, shorten it by `shorten`, and evaluate it as specified by `validation`.
 
-    `trees_interact` says that trees were fitted to each other, so that one cannot speak without the others, as
-    out-of-bag trees would. Some of the rows are then held out for choosing only: the path returned is made on all rows.
-    `match_by_size` says that a number of nodes is aimed at, so that points of as many nodes stand for each other. Where
-    rows are held out, or clones made, `remake` may see paths of all but these first, and say how to make those that
-    count.
+    Parameters
+    ----------
+    adapter : Adapter
+    rows : RowProvider
+    make : callable
+        Returns the path of a model, computed on some rows.
+    shorten : callable
+        Reduces a path to the points to evaluate.
+    validation : float, (n_rows,) bools, tuple, "auto", "oob", "refit", "cv" or None
+        As in `secateur.prune`.
+    remake : callable, optional
+        Maps the folds' paths to another `make`, which then computes the final path and the paths that are evaluated.
+        Used only if rows are held out or clones are refitted.
+    trees_interact : bool
+        Whether leaf values are fitted jointly, so that a single tree's out-of-bag prediction is meaningless. Held-out
+        rows then serve for selection only, and the returned path is computed on all rows.
+    match_by_size : bool
+        Whether there is a node budget, so that points are matched across folds by their number of nodes.
+    rng : numpy Generator
+    progress : callable, optional
 
     Raises
     ------
     ValueError
-        If the rows cannot be used that way; it says which other way there is.
+        If the rows do not allow this kind of validation; the message names alternatives.
     """
     sample = rows.sample(adapter)
     way = validation
@@ -140,7 +155,8 @@ def make_and_evaluate(
         if remake is not None and not fold.path.facts.get("interrupted"):
             make = remake([fold])
             fold = alone.fold(make)
-        if fold.path.facts.get("interrupted"):  # a choice from what there is, rather than starting on all rows
+        # After Ctrl-C select from the incomplete path instead of starting another one on all rows.
+        if fold.path.facts.get("interrupted"):
             return shorten(fold.path).evaluate_sample(judging, rows=which, progress=progress, partial=True)
         which += ", by a pruning of the others"
         whole = make(adapter, sample)
@@ -151,7 +167,7 @@ def make_and_evaluate(
 def _rows_to_use(
     adapter: Adapter, rows: RowProvider, sample: RowSource, way: Validation, rng: np.random.Generator
 ) -> tuple[RowSource, RowSource, str]:
-    """Return the rows to make the path on, the rows to choose by, and what to call the latter."""
+    """Return the rows to compute the path on, the validation rows, and a description of the latter."""
     if isinstance(way, tuple):
         return sample, rows.others(way).sample(adapter), "the validation rows"
     if isinstance(way, np.ndarray) or way == "oob":
@@ -172,10 +188,12 @@ def _rows_to_use(
 
 
 def _automatic(adapter: Adapter, rows: RowProvider, sample: RowSource, trees_interact: bool) -> Validation:
-    """Return out-of-bag rows if these are the training rows of bagged trees, else a share; so of rows elsewhere.
+    """Return the strategy for `validation="auto"`.
 
-    Where trees are fitted to each other, training rows are judged by clones refitted without them: held-out leaf
-    values alone would not do, as the splits have seen the rows. One clone does if a quarter of the rows is many.
+    This is "oob" if the rows are the training rows of bagged trees, otherwise a random share, which also applies to
+    remote rows. If trees are fitted jointly, training rows are evaluated by clones refitted without them; refitting
+    leaf values alone is not enough, because the splits were chosen on these rows. With at least `_MANY_ROWS` rows a
+    single clone is enough ("refit" instead of "cv").
     """
     if not isinstance(rows, Rows) or not isinstance(sample, LocalRows):
         return _SHARE
@@ -200,7 +218,7 @@ def _warn_of_training_rows(adapter: Adapter, sample: RowSource) -> None:
 
 
 def _split_by(sample: LocalRows, mask: NDArray[np.bool_]) -> tuple[LocalRows, LocalRows]:
-    """Return rows to make a path on, and those of the mask to choose by."""
+    """Return the rows outside the mask, to compute the path on, and the validation rows inside it."""
     if mask.shape != (len(sample),) or mask.dtype != bool or mask.all() or not mask.any():
         raise ValueError(
             f"validation is an array of {mask.dtype} with shape {mask.shape}, true in {np.count_nonzero(mask)} places; "
@@ -210,7 +228,7 @@ def _split_by(sample: LocalRows, mask: NDArray[np.bool_]) -> tuple[LocalRows, Lo
 
 
 def _out_of_bag(adapter: Adapter, sample: LocalRows) -> LocalRows:
-    """Return the rows that some tree has not seen, each with the trees that may speak for it."""
+    """Return the rows that are out-of-bag for at least one tree, with the out-of-bag trees of each row."""
     drawn = adapter.in_bag(len(sample))
     if drawn is None or not adapter.grown_on(sample.leaves):
         raise ValueError(
@@ -229,18 +247,18 @@ def _out_of_bag(adapter: Adapter, sample: LocalRows) -> LocalRows:
 
 @dataclass(frozen=True, eq=False)
 class _FoldRows:
-    """A model, rows to prune it by, and others to judge the path by."""
+    """Hold a model, the rows to compute its path on, and the rows to evaluate the path on."""
 
     adapter: Adapter
     making: RowSource
     judging: RowSource
 
     def fold(self, make: Make) -> Fold:
-        """Return the path, with the rows to judge it by."""
+        """Return the path and the rows to evaluate it on."""
         return Fold(make(self.adapter, self.making), self.judging)
 
     def whole_fold(self, make: Make) -> Fold:
-        """Return the same, and do not go on after Ctrl-C: half a path says little of what was not tried."""
+        """Return the same, but raise KeyboardInterrupt if the path is incomplete and thus not comparable."""
         fold = self.fold(make)
         if fold.path.facts.get("interrupted"):
             raise KeyboardInterrupt
@@ -248,7 +266,10 @@ class _FoldRows:
 
 
 def _clones(adapter: Adapter, rows: Rows, n_rows: int, way: str, rng: np.random.Generator) -> Iterable[_FoldRows]:
-    """Yield clones refitted on all folds but one, with these and that one: of five folds all, or of four the first."""
+    """Yield clones refitted without one fold, with their training rows and the rows of that fold.
+
+    "cv" uses each of five folds in turn, "refit" only the first of four.
+    """
     n_folds, used = _FOLDS_OF[way]
     if n_rows < n_folds:
         raise ValueError(f"{n_rows} rows cannot be split into {n_folds} folds. Pass more rows.")
@@ -260,19 +281,24 @@ def _clones(adapter: Adapter, rows: Rows, n_rows: int, way: str, rng: np.random.
 
 
 def holdout_size(epsilon: float, delta: float, n_prunings: int) -> int:
-    """Return how many held-out rows make a choice among prunings safe.
+    """Return the number of held-out rows that makes selection among prunings reliable (PAC bound).
 
-    With log(n_prunings / delta) / epsilon² rows, with probability 1 − delta, the error rate of every pruning is
-    measured within epsilon, so the pruning with the fewest errors there is at most 2·epsilon worse than the best.
+    With log(n_prunings / delta) / epsilon² rows, the measured error rate of every pruning is within epsilon of its
+    expectation, with probability 1 − delta. The pruning with the fewest errors is then at most 2·epsilon worse than the
+    best one.
 
     Parameters
     ----------
     epsilon : float
-        The deviation allowed, in (0, 1).
+        Allowed deviation, in (0, 1).
     delta : float
-        The probability of failing, in (0, 1).
+        Probability of failure, in (0, 1).
     n_prunings : int
-        How many prunings are compared: `len(path)`.
+        Number of prunings compared: `len(path)`.
+
+    References
+    ----------
+    L. Wolf and Y. Mansour. Lecture 12: Decision tree pruning, section 12.1.4, "How large should S₂ be?".
 
     Examples
     --------

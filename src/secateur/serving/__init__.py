@@ -1,4 +1,4 @@
-"""Predictions with features bought on demand: each when a tree needs it, until the answer is settled."""
+"""Predict with features acquired on demand: buy one when a split needs it, stop when the prediction is certain."""
 
 from secateur.serving.lazy_predictor import LazyPredictor
 from secateur.serving.results import Answer, Answers, Feature, FeatureUnavailableError

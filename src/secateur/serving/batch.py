@@ -1,4 +1,4 @@
-"""The rows of a batch on their way: what has been bought for each, what it paid, and where its trees stand."""
+"""Track the rows of a batch during lazy routing: purchased columns, prices paid, and the node reached in each tree."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -16,7 +16,25 @@ Places = NDArray[np.intp]
 
 
 class BatchState:
-    """Some rows, each with its purchases. `wanted` says what to fetch, `put` takes it, until nothing is wanted."""
+    """Mutable state of a batch of rows: purchases, prices and the node reached in each tree.
+
+    The caller alternates between `wanted`, which yields the columns to fetch, and `put` or `give_back`, which record
+    the result, until `wanted` yields nothing. `secateur.kernels.serving.lazy_routing` documents the arrays `state`,
+    `at`, `waits`, `gain`, `least` and `most`.
+
+    Attributes
+    ----------
+    X : (n_rows, n_features)
+        The encoded features, NaN where not acquired.
+    owned : (n_rows, n_resources) bool
+        The resources of the price table that are paid for.
+    paid : (n_rows,)
+        The total price of the purchases.
+    order : (n_rows, n_columns) int16
+        The position of each column in the sequence of purchases, −1 if not bought.
+    stopped : (n_rows,) int8
+        OPEN, or the reason why the row has stopped.
+    """
 
     def __init__(self, plan: Plan, terms: Terms, price_table: PriceTable, n_rows: int) -> None:
         n_columns, forest = plan.columns.n_columns, plan.forest
@@ -36,7 +54,12 @@ class BatchState:
         self.reasons: dict[int, str] = {}
 
     def wanted(self) -> Iterator[tuple[int, Places]]:
-        """Yield columns, each with the rows for which it is to be bought next; those of a row that waits are none."""
+        """Yield each column to buy next with the rows that need it, and charge its price to them.
+
+        First all trees advance as far as the values in X allow. Then rows stop for which every tree is at a leaf, the
+        bounds settle the answer, or no needed column is affordable. Rows that wait for requested columns yield nothing.
+        """
+        # Invariant: `rows` and `wanted` stay aligned while rows that have stopped are removed from both.
         rows = np.flatnonzero(self.stopped == OPEN)
         under_way = (self.X, self.state, self.at, self.waits, self.gain, self.least, self.most)
         walk(rows, *under_way, *self.plan.walked(self.terms))
@@ -49,6 +72,7 @@ class BatchState:
             rows, wanted = rows[~sure], wanted[~sure]
         self.stopped[rows[wanted == TOO_DEAR]] = CAPPED
         rows, wanted = rows[wanted >= 0], wanted[wanted >= 0]
+        # Group the remaining rows by column.
         order = np.argsort(wanted, kind="stable")
         columns, first = np.unique(wanted[order], return_index=True)
         for column, places in zip(columns.tolist(), np.split(rows[order], first)[1:], strict=True):
@@ -80,38 +104,55 @@ class BatchState:
                 self.owned[new, resource] = True
 
     def put(self, column: int, places: Places, missing: NDArray[np.bool_]) -> None:
-        """Note that a column has come for some rows, though its value may be missing."""
+        """Record that a column has arrived for some rows; its value may be missing."""
         self.state[places, column] = THERE
         self.order[places, column] = self.count[places]
         self.count[places] += 1
         self.missing[places, column] = missing
 
     def give_back(self, column: int, places: Places) -> None:
-        """Note that a column could not be had: it counts as missing and is not paid for."""
+        """Record that a column is unavailable for some rows: treat it as missing and refund its price."""
         self.state[places, column] = THERE
         self.missing[places, column] = True
+        # A group price may be shared with other columns. So all columns still paid for are charged anew from zero.
         self.owned[places], self.paid[places] = False, 0.0
         paid_for = (self.order[places] >= 0) | (self.state[places] == ASKED)
         for other in np.flatnonzero(paid_for.any(axis=0)).tolist():
             self._charge(other, places[paid_for[:, other]])
 
     def fail(self, places: Places) -> None:
-        """Note that some rows get no answer."""
+        """Mark rows as failed: they get no prediction."""
         self.stopped[places] = FAILED
 
     def raw(self) -> NDArray[np.floating]:
-        """Return the sums, of the trees as far as they came, (n_rows, n_outputs)."""
+        """Return the raw scores of the nodes the trees have reached, (n_rows, n_outputs)."""
         forest = self.plan.replacement
         leaves = np.ascontiguousarray((self.at - forest.root[None]).T, dtype=leaf_type(forest))
         return raw_scores(forest, leaves)
 
     def outcome(self) -> "Outcome":
-        """Return what is to be kept of the rows."""
+        """Return the final results of the rows."""
         return Outcome(self.raw(), self.paid, self.order, self.missing, self.stopped, self.reasons)
 
 
 class Outcome(NamedTuple):
-    """What has become of the rows of a basket: sums, prices, orders, missing values, and why they stopped."""
+    """Results of a batch.
+
+    Attributes
+    ----------
+    raw : (n_rows, n_outputs)
+        Raw scores, before the link.
+    paid : (n_rows,)
+        Total price of the purchases.
+    order : (n_rows, n_columns)
+        Position of each column in the sequence of purchases, −1 if not bought.
+    missing : (n_rows, n_columns)
+        Requested columns without a value.
+    stopped : (n_rows,)
+        One of the codes OPEN, COMPLETE, DECIDED, CAPPED and FAILED of `secateur.serving.results`.
+    reasons : dict of row: str
+        Why a value is unavailable.
+    """
 
     raw: NDArray[np.floating]
     paid: NDArray[np.float64]

@@ -1,7 +1,8 @@
-"""When the answer is settled: bounds of the sums, and what they say of the label or the value.
+"""Decide from score bounds whether the label or the value of a row is certain.
 
-Trees that are not at a leaf add something between the least and the largest of what the leaves below them add. Where
-all sums between these bounds, widened by what rounding can do, have the same label, no feature can change it.
+The contribution of a tree that has not reached a leaf lies between the smallest and the largest contribution of the
+leaves below its current node. If all scores between the resulting bounds, widened by a rounding error bound, have the
+same label, no further feature can change it.
 """
 
 from dataclasses import dataclass
@@ -23,16 +24,16 @@ _PROBES = 64
 
 @dataclass(frozen=True, eq=False)
 class LabelRule:
-    """How a model's labels follow from its sums (before any division).
+    """Rule that maps a model's scores (sums before any division) to labels.
 
     Attributes
     ----------
     border : float or None
-        A sum above it has one label, a sum below it the other, each output for itself.
+        The decision threshold of every output: scores above it have one label, scores below it the other.
     blocks : tuple of slice
-        Without a border: in each block of outputs the largest wins.
+        Without a threshold: the outputs of each target; the label is the argmax within a block.
     slack : (n_outputs,)
-        How far from the border, or from each other, sums must be for rounding not to matter.
+        The margin from the threshold, or between outputs, beyond which rounding cannot change the label.
     """
 
     border: float | None
@@ -40,7 +41,10 @@ class LabelRule:
     slack: Floats
 
     def settled(self, least: Floats, most: Floats) -> NDArray[np.bool_]:
-        """Return for which rows all sums within the bounds (n_rows, n_outputs) have the same label."""
+        """Return the mask of rows for which all scores within the bounds have the same label, (n_rows,).
+
+        `least` and `most` are (n_rows, n_outputs).
+        """
         if self.border is not None:
             sure = (least - self.slack > self.border) | (most + self.slack < self.border)
             return np.asarray(sure.all(axis=1))
@@ -55,10 +59,11 @@ class LabelRule:
 
 
 def slack_of(forest: Forest, term: Floats) -> NDArray[np.float64]:
-    """Return by how much a sum of all trees can miss the true sum of its terms, (n_outputs,).
+    """Return a bound of the rounding error of the sum over all trees, (n_outputs,).
 
-    n · ε · Σ |terms|, twice the usual bound, and something for what comes after the sum. The bounds themselves change
-    with every step of every tree, in double precision.
+    It adds three terms: n · ε · Σ |terms|, twice the usual bound for the sum itself; 64 · ε times the scale of the
+    scores for the operations after the sum; and the error of the bounds, which are updated in double precision at every
+    step of every tree.
     """
     sizes = np.abs(forest.base).astype(np.float64)
     for tree in range(forest.n_trees):
@@ -74,7 +79,7 @@ def slack_of(forest: Forest, term: Floats) -> NDArray[np.float64]:
 
 
 def label_rule(adapter: Adapter, forest: Forest, term: Floats) -> LabelRule | str:
-    """Return how labels follow from sums, or the reason why that is not known."""
+    """Return the rule that maps scores to labels, or the reason why none is known."""
     slack, link = slack_of(forest, term), forest.response
     if forest.aggregation == "median" or not forest.divisor:
         return "its trees are not added up"
@@ -100,7 +105,7 @@ _NO_LABELS = "its predict gives numbers, or labels by a rule of its own"
 
 
 def _probes(forest: Forest) -> Floats:
-    """Return sums of many sizes, none of them near a tie."""
+    """Return random scores of many magnitudes, none near a tie, (_PROBES, n_outputs)."""
     rng = np.random.default_rng(0)
     size = 10.0 ** rng.uniform(-2, 1, (_PROBES, 1))
     if isinstance(forest.response, Probability):
@@ -109,7 +114,7 @@ def _probes(forest: Forest) -> Floats:
 
 
 def _tells(adapter: Adapter, forest: Forest) -> bool:
-    """Return whether the model's own `predict` gives the labels its link says."""
+    """Return whether the model's own `predict` returns the labels that follow from its link, checked on probes."""
     raw = _probes(forest)
     labels = forest.response.label(raw, forest.n_classes)
     found = np.ravel(_predicted(adapter, raw))
@@ -120,7 +125,10 @@ def _tells(adapter: Adapter, forest: Forest) -> bool:
 
 
 def _border(adapter: Adapter, forest: Forest) -> float | None:
-    """Return the sum at which the label of a model with one sum and two labels changes, between ever finer grids."""
+    """Return the decision threshold of a model with one output and two labels, or None if there is none.
+
+    The threshold is bracketed by grids of 4097 scores, each refining one interval of the previous grid.
+    """
     if forest.n_outputs != 1:
         return None
     probes = np.vstack([[[-_FAR]], _probes(forest), [[_FAR]]]).astype(forest.sum_dtype)
@@ -128,7 +136,9 @@ def _border(adapter: Adapter, forest: Forest) -> float | None:
     if len(np.unique(labels)) != 2 or labels[0] == labels[-1]:
         return None
     low, high = -_FAR, _FAR
-    for _ in range(6):  # each a 4096th of the last, down to neighbours
+    # Invariant: the label changes between low and high. Each pass divides the interval by 4096, so that after six
+    # passes low and high are neighbouring floating-point numbers.
+    for _ in range(6):
         grid = np.linspace(low, high, 4097).astype(forest.sum_dtype)
         first = int((np.ravel(_predicted(adapter, grid[:, None])) != labels[0]).argmax())
         low, high = float(grid[first - 1]), float(grid[first])
@@ -141,7 +151,7 @@ def _predicted(adapter: Adapter, raw: Floats) -> NDArray[Any]:
 
 
 def not_linear(adapter: Adapter, forest: Forest) -> str | None:
-    """Return why bounds of the sums are none of the predictions, or None if they are."""
+    """Return why score bounds do not bound the predictions, or None if they do."""
     if forest.aggregation == "median" or not forest.divisor:
         return "its trees are not added up"
     if not forest.response.linear:

@@ -1,4 +1,4 @@
-"""Values as they are bought, turned into what the trees look at, by the model's own preparation of rows."""
+"""Encode fetched values as tree features, one input column at a time, with the model's own preprocessing."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,20 +12,20 @@ from secateur.libraries.adapter import Adapter
 from secateur.serving.feature_columns import Purchasable
 
 _CELLS = 4_000_000
-"""How large a table to encode may be."""
+"""Upper limit of rows · columns of a table encoded at once."""
 
 
 @dataclass(frozen=True, eq=False)
 class Values:
-    """One column of some rows as a source gave it.
+    """Fetched values of one column.
 
     Attributes
     ----------
     values : (n_rows,) float64 or object
-        NaN or None where one is missing or could not be had.
+        NaN or None where a value is missing or unavailable.
     missing : (n_rows,) bool
-    errors : dict of place: str
-        Why values could not be had.
+    errors : dict of position: str
+        Why values are unavailable.
     """
 
     values: NDArray[Any]
@@ -35,14 +35,15 @@ class Values:
 
 @dataclass(frozen=True, eq=False)
 class Encoder:
-    """Turns values of one of the user's columns into those of the features made from it.
+    """Compute the tree features derived from one input column.
 
     Attributes
     ----------
     adapter : Adapter
     columns : Purchasable
     example : DataFrame or (1, n_columns) array, optional
-        A row the model can predict: what stands in all other columns while one is encoded, and how values are held.
+        A row the model can predict. It gives the column types, and its values fill all other columns while one column
+        is encoded.
     """
 
     adapter: Adapter
@@ -51,12 +52,12 @@ class Encoder:
 
     @cached_property
     def features(self) -> list[NDArray[np.intp]]:
-        """The features of the forest made from each column."""
+        """The features of the forest derived from each column."""
         return [np.flatnonzero(self.columns.origin == k) for k in range(self.columns.n_columns)]
 
     @cached_property
     def plain(self) -> NDArray[np.bool_]:
-        """Which columns are numbers that trees compare as they are."""
+        """Mask of the numeric columns that trees compare without encoding, (n_columns,)."""
         forest, columns = self.adapter.forest, self.columns
         plain = np.ones(columns.n_columns, bool)
         if hasattr(self.adapter, "inner") or not np.isnan(getattr(self.adapter, "missing", np.nan)):
@@ -64,12 +65,13 @@ class Encoder:
         row = forest.categories.row
         listed = np.unique(forest.feature[row != -1]) if len(row) else np.empty(0, np.intp)
         plain[columns.origin[listed]] = False
-        plain[columns.origin[columns.n_columns :]] = False  # what CatBoost makes of them
+        # Features beyond the input columns are derived by CatBoost.
+        plain[columns.origin[columns.n_columns :]] = False
         return plain
 
     @cached_property
     def blank(self) -> Any:
-        """A row with the example's values, or with none."""
+        """The example row, or a row of missing values if there is no example."""
         n_columns, names = self.columns.n_columns, self.columns.names
         if self.example is not None or not hasattr(self.adapter, "inner") or names is None:
             return np.full((1, n_columns), np.nan) if self.example is None else self.example
@@ -78,7 +80,7 @@ class Encoder:
         return pd.DataFrame([[np.nan] * n_columns], columns=list(names))
 
     def check(self) -> None:
-        """Raise ValueError if the example, or the blank row where one is needed, is none the model can prepare."""
+        """Raise ValueError if the model cannot preprocess the example, or the blank row where one is needed."""
         if self.example is None and self.plain[self.columns.origin[self.adapter.forest.features_used]].all():
             return
         try:
@@ -92,7 +94,7 @@ class Encoder:
 
     @cached_property
     def knows_missing(self) -> bool:
-        """Whether the library has a rule for missing values; some models of scikit-learn refuse them."""
+        """Whether the model routes missing values; some scikit-learn models reject them."""
         inner: Any = self.adapter
         while hasattr(inner, "inner"):
             inner = inner.inner
@@ -103,7 +105,7 @@ class Encoder:
         return bool(get_tags(inner.model).input_tags.allow_nan)
 
     def read(self, column: int, found: Any, n_rows: int) -> Values:
-        """Return what a source gave, sorted into values, missing values and errors."""
+        """Separate the output of a source into values, missing values and errors."""
         length = len(found) if hasattr(found, "__len__") else None
         if length != n_rows:
             came = f"a {type(found).__name__}" if length is None else f"{length} values"
@@ -135,7 +137,7 @@ class Encoder:
         return Values(values.astype(np.float64) if self.plain[column] else values, missing, errors)
 
     def encode(self, column: int, values: NDArray[Any]) -> tuple[NDArray[np.floating], dict[int, str]]:
-        """Return (n_rows, n_made) values of the features made from a column, and why some have none."""
+        """Return the features derived from a column, (n_rows, n_derived), and the reasons for values that failed."""
         if self.plain[column]:
             matrix = self._cast(values[:, None])
             return self._as_routed(np.repeat(matrix, len(self.features[column]), axis=1), column), {}
@@ -147,7 +149,8 @@ class Encoder:
         return self._as_routed(made, column), errors
 
     def _cast(self, numbers: NDArray[Any]) -> NDArray[np.floating]:
-        with np.errstate(over="ignore"):  # beyond float32 is infinite
+        # Values beyond the range of float32 become infinite.
+        with np.errstate(over="ignore"):
             if self.adapter.library == "lightgbm":
                 from secateur.libraries.lightgbm.columns import encode
 
@@ -155,7 +158,7 @@ class Encoder:
             return numbers.astype(self.adapter.forest.input_dtype)
 
     def _as_routed(self, made: NDArray[np.floating], column: int) -> NDArray[np.floating]:
-        """Return values as `route` compares them: where 0 counts as missing, it is."""
+        """Return values as `route` compares them: 0 becomes NaN in features for which zero means missing."""
         zeros = np.flatnonzero(np.isin(self.features[column], self.adapter.forest.zero_is_missing))
         return without_zeros(made, tuple(zeros.tolist())) if len(zeros) else made
 
@@ -168,7 +171,7 @@ class Encoder:
         first: int,
         last: int,
     ) -> None:
-        """Encode a slice; if the model refuses it, its halves, so that only the values it refuses are lost."""
+        """Encode the slice first:last; if the model rejects it, bisect, so that only the rejected values are lost."""
         try:
             made[first:last] = self.adapter.rows(self._table(column, values[first:last]))[:, self.features[column]]
         except Exception as error:
@@ -180,7 +183,7 @@ class Encoder:
             self._encode_into(made, errors, column, values, middle, last)
 
     def _table(self, column: int, values: NDArray[Any]) -> Any:
-        """Return rows that differ from the example in one column only."""
+        """Return copies of the example row with one column replaced by `values`."""
         if hasattr(self.blank, "iloc"):
             table = self.blank.iloc[np.zeros(len(values), int)].reset_index(drop=True)
             table.isetitem(column, _series(values, self.blank.dtypes.iloc[column]))
@@ -196,15 +199,16 @@ class Encoder:
 
 
 def is_missing(value: Any) -> bool:
-    """Return whether a value is None, NaN, or what pandas has for these."""
+    """Return whether a value is None, NaN or `pandas.NA`."""
     try:
         return value is None or bool(value != value)
-    except (TypeError, ValueError):  # pandas.NA is not even unequal to itself, and arrays are many resources at once
+    # Comparing pandas.NA with itself gives no boolean, and an array gives several.
+    except (TypeError, ValueError):
         return type(value).__name__ == "NAType"
 
 
 def _series(values: NDArray[Any], dtype: Any) -> Any:
-    """Return values as a column like the example's; categories it does not know are put behind those it knows."""
+    """Return values as a Series of the example's dtype; unknown categories are appended after the known ones."""
     import pandas as pd
 
     if isinstance(dtype, pd.CategoricalDtype):

@@ -1,7 +1,7 @@
-"""What can be bought: the user's columns, and which of them each feature of the trees is made from.
+"""Map each feature of the trees to the input column it is computed from.
 
-Trees may look at something else than the user's columns: a Pipeline encodes them first, CatBoost makes statistics of
-categories. A tree can be walked step by step only if each feature it looks at comes from one column.
+Trees may split on derived features: a Pipeline encodes its input columns, CatBoost computes statistics of categories.
+Lazy routing requires that every feature used by a split is derived from a single input column.
 """
 
 import copy
@@ -24,18 +24,18 @@ _ONE_TO_ONE = {
     "RobustScaler",
     "StandardScaler",
 }
-"""Steps of scikit-learn that make of each column one column."""
+"""Transformers of scikit-learn that map each column to one column."""
 
 
 @dataclass(frozen=True, eq=False)
 class Purchasable:
-    """The user's columns.
+    """Input columns that can be bought, and the features derived from them.
 
     Attributes
     ----------
     names : tuple of str, or None
     origin : (n_features,) int32
-        The column from which each feature of the forest is made.
+        The input column from which each feature of the forest is derived.
     n_columns : int
     """
 
@@ -45,12 +45,12 @@ class Purchasable:
 
 
 def purchasable(adapter: Adapter, example: Any = None) -> Purchasable:
-    """Return the columns behind the features of a model.
+    """Return the input columns of a model and the column behind each of its features.
 
     Raises
     ------
     ValueError
-        If a feature is made from several columns, or from nobody knows which.
+        If a feature is derived from several columns, or by a step whose column mapping is not known.
     """
     if hasattr(adapter, "inner"):
         names, n_columns = _names_of(adapter.model), int(adapter.model.n_features_in_)
@@ -71,11 +71,12 @@ def _names_of(model: Any) -> tuple[str, ...] | None:
 
 
 def _behind(adapter: Adapter) -> NDArray[np.intp]:
-    """Return the column behind each feature of a model inside others."""
+    """Return the input column behind each feature of a possibly nested model."""
     model, inner = adapter.model, getattr(adapter, "inner", None)
     if inner is None:
         return np.arange(adapter.forest.n_features)
-    if not hasattr(model, "steps"):  # a search passes rows on as they are
+    # A hyperparameter search passes its rows on unchanged.
+    if not hasattr(model, "steps"):
         return _behind(inner)
     return _through_steps([step for _, step in model.steps[:-1]], int(model.n_features_in_))[_behind(inner)]
 
@@ -88,7 +89,7 @@ def _through_steps(steps: list[Any], n_columns: int) -> NDArray[np.intp]:
 
 
 def _made_from(step: Any, n_columns: int) -> NDArray[np.intp]:
-    """Return for each column a fitted step makes the one it is made from."""
+    """Return the input column of each output column of a fitted step."""
     kind = type(step).__name__
     if step is None or (isinstance(step, str) and step == "passthrough"):
         return np.arange(n_columns)
@@ -134,12 +135,12 @@ def _of_column_transformer(step: Any) -> NDArray[np.intp]:
 
 
 def _numbers(chosen: Any, names: list[str]) -> list[Any]:
-    """Return columns named, numbered or marked, as they can be picked from an array."""
+    """Return a column selection (names, numbers or a mask) as an index into an array."""
     return [names.index(c) if isinstance(c, str) else c for c in np.atleast_1d(chosen).tolist()]
 
 
 def _of_catboost(adapter: Any) -> tuple[tuple[str, ...] | None, int, NDArray[np.intp]]:
-    """Return names, their number, and the column behind each number or hidden feature."""
+    """Return the column names, the number of columns, and the column behind each plain or derived feature."""
     questions = adapter.native.questions
     n_columns = questions.n_columns
     names = questions.names[:n_columns]
@@ -159,5 +160,5 @@ def _of_catboost(adapter: Any) -> tuple[tuple[str, ...] | None, int, NDArray[np.
 
 
 def _hidden(name: str) -> tuple[str, ...]:
-    """Return how the names of what CatBoost makes of one column begin."""
+    """Return the prefixes of the names of features that CatBoost derives from one column."""
     return (f"{name} is category ", f"ctr({name}) ", f"text({name}) ", f"embedding({name}) ")

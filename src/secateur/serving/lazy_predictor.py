@@ -1,4 +1,4 @@
-"""A model that buys the features it needs, one by one, and stops when the answer is settled."""
+"""Predict rows by acquiring features one by one, and stop when the prediction is certain."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -21,15 +21,16 @@ from secateur.serving.results import FAILED, STOPPED, Answer, Answers, Feature, 
 from secateur.serving.sources import FeatureSource, as_source, row_names
 
 _CELLS = 20_000_000
-"""How many places of trees and features a batch may have."""
+"""Upper limit of rows · (trees + features + 4 · columns) in one batch; it bounds the memory of `BatchState`."""
 
 
 @dataclass(frozen=True, eq=False)
 class LazyPredictor:
-    """Predicts rows whose features cost something: each is asked for when a tree needs it, and at most once.
+    """Predict rows whose features have a price: buy each feature when a split needs it, and at most once per row.
 
-    Which feature is bought next: the one for which the trees that wait for it leave open the most per price; what is
-    free, or has been paid with a group, comes first.
+    The next feature is chosen greedily. Every tree that waits for a feature contributes the range of leaf values it can
+    still reach; the feature with the largest sum of ranges per unit of price is bought first. Features that are free,
+    or already paid for with their group, come before all others.
 
     Parameters
     ----------
@@ -37,27 +38,28 @@ class LazyPredictor:
     cost : FeatureCost, optional
         Prices, groups, and prices by row. Default: 1 for each feature.
     example : DataFrame or array of one row, optional
-        A row the model can predict. Needed where columns hold text or categories: it says how values are held, and
-        stands in for what has not been bought.
+        A row the model can predict. Needed where columns hold text or categories: it gives the column types, and its
+        values fill the columns that have not been bought.
 
     Notes
     -----
     `predict_one`, `predict_one_async` and `predict` share these options:
 
     same : "value", "leaves" or "label"
-        What is the same as for the full model. "leaves": every tree goes to its leaf, so that the price is what
-        `FeatureCost` says. "value": every number, to the last bit; parts of trees whose leaves all say the same are not
-        walked. "label": the label, and buying ends when the trees that are left cannot change it; where nothing is
-        known of how labels follow from sums (see `why_not_label`), this is "value".
+        Which output must equal that of the full model. "leaves": every tree routes the row to its leaf, so the price
+        equals that of `FeatureCost`. "value": the prediction is bit-identical; subtrees whose leaves all have the same
+        value are not traversed. "label": the label is the same, and buying stops when the remaining trees cannot
+        change it; if the rule from scores to labels is not known (see `why_not_label`), this is "value".
     tolerance : float
-        With same="value", for models that predict the sum or mean of their trees: the prediction is at most this far
-        from the full one.
+        With same="value", for models that predict the sum or mean of their trees: the largest allowed difference from
+        the full prediction.
     max_cost : float, optional
-        What may be paid for a row. When nothing more can be bought, trees answer with the node they stand at.
+        The price limit for a row. When no further feature is affordable, each tree contributes the value of the node
+        it has reached.
     missing : "model", "report" or "raise"
-        What to do when a value is None or NaN or cannot be had. "model": follow the model's rule for missing values.
-        "report": the row has no answer, and says so. "raise": raise FeatureUnavailableError. A missing value is paid
-        for, one that raised an error is not.
+        How to treat a value that is None, NaN or unavailable. "model": follow the model's rule for missing values.
+        "report": the row gets no prediction, and the answer gives the reason. "raise": raise FeatureUnavailableError.
+        A missing value is paid for; a value whose retrieval raised an error is not.
 
     Examples
     --------
@@ -87,16 +89,17 @@ class LazyPredictor:
                 "that nothing is left to save. Train it without init=."
             )
         self._intake.encoder.check()
-        self._bill  # noqa: B018 - says what is wrong with the prices
+        # Compute the price table now, so that invalid prices raise here.
+        self._bill  # noqa: B018
 
     @cached_property
     def adapter(self) -> Adapter:
-        """The model as secateur sees it."""
+        """The adapter of the model."""
         return adapt(self.model)
 
     @cached_property
     def plan(self) -> Plan:
-        """What is known before any row comes."""
+        """The quantities that do not depend on rows: bounds below each node, columns, prices, label rule."""
         return Plan(self.adapter, self._columns, self.cost or FeatureCost())
 
     @cached_property
@@ -118,39 +121,39 @@ class LazyPredictor:
 
     @property
     def row_prices(self) -> Any:
-        """Prices by row, if there are any."""
+        """The prices by row, (n_rows, n_columns), or None."""
         return getattr(self.cost, "row_prices", None)
 
     @cached_property
     def features(self) -> tuple[Feature, ...]:
-        """What `get` is asked for: names where the model, the example or the prices have them, else numbers from 0."""
+        """The keys passed to `get`: names given by the model, the example or the prices, else numbers from 0."""
         return self._columns.names or tuple(range(self._columns.n_columns))
 
     @property
     def features_used(self) -> tuple[Feature, ...]:
-        """The features some split looks at."""
+        """The features used by at least one split."""
         return tuple(self.features[k] for k in np.unique(self.plan.asks[self.plan.forest.is_split]).tolist())
 
     @property
     def why_not_label(self) -> str | None:
-        """Why same="label" does not stop early for this model; None if it does."""
+        """The reason why same="label" cannot stop early for this model; None if it can."""
         return self.plan.rule if isinstance(self.plan.rule, str) else None
 
     def full_price(self, n_rows: int = 1) -> NDArray[np.float64]:
-        """Return what rows cost for which every feature is bought that any split looks at, (n_rows,)."""
+        """Return the price of each row if every feature used by the model is bought, (n_rows,)."""
         price_table = self.plan.price_table(n_rows)
         resources = np.unique(price_table.resources[np.unique(self.plan.asks[self.plan.forest.is_split])])
         return np.broadcast_to(price_table.prices[:, resources[resources >= 0]].sum(axis=1), (n_rows,))
 
     def predict_one(self, get: Callable[[Feature], Any], *, row: int = 0, **terms: Unpack[Options]) -> Answer:
-        """Return the prediction for one row, `get(feature)` being called for each feature needed, once.
+        """Return the prediction for one row; call `get(feature)` once for each feature needed.
 
-        `row` says which of the cost's `row_prices` are this row's.
+        `row` is the index of this row in the cost's `row_prices`.
 
         Raises
         ------
         FeatureUnavailableError
-            If a value cannot be had and there is no rule for that, unless missing="report".
+            If a value is unavailable and the model has no rule for missing values, unless missing="report".
         """
         batch = self._basket(Terms(**terms), row)
         while step := list(batch.wanted()):
@@ -161,10 +164,11 @@ class LazyPredictor:
     async def predict_one_async(
         self, get: Callable[[Feature], Awaitable[Any]], *, row: int = 0, at_once: int = 1, **terms: Unpack[Options]
     ) -> Answer:
-        """Do what `predict_one` does with a `get` that is awaited.
+        """Return the prediction for one row, as `predict_one` does, with an asynchronous `get`.
 
-        `at_once` features are asked for at the same time. With same="leaves" or "value" all of them are needed, so
-        that waiting is all that is saved or lost; with "label" or a cap, more may be bought than one by one.
+        Up to `at_once` features are requested concurrently. With same="leaves" or "value" every requested feature is
+        needed anyway, so concurrency only changes latency. With "label" or `max_cost`, more features may be bought
+        than with sequential requests.
         """
         _check_count(at_once, "at_once")
         batch = self._basket(Terms(**terms), row)
@@ -177,21 +181,22 @@ class LazyPredictor:
     def predict(
         self, source: Any, rows: Sequence[Any] | None = None, *, batch_size: int | None = None, **terms: Unpack[Options]
     ) -> Answers:
-        """Return the predictions for many rows, the source being asked for one feature of many rows at a time.
+        """Return the predictions for many rows; fetch one feature for many rows at a time.
 
         Parameters
         ----------
-        source : FeatureSource, or what `as_source` makes one of
+        source : FeatureSource, or an object that `as_source` can convert
             A table, a dict of columns, a function get(feature, row), or a database as `Sql`.
         rows : sequence, optional
-            What the source knows the rows by: places in a table, keys in a database. Default: all, if it can count.
+            The identifiers of the rows in the source: positions in a table, keys in a database. Default: all rows, if
+            the source has a length.
         batch_size : int, optional
-            How many rows are under way together; default: as many as fit some hundred megabytes.
+            Number of rows processed together. Default: as many as fit into some hundred megabytes.
 
         Raises
         ------
         FeatureUnavailableError
-            If missing="raise" and a value cannot be had. Otherwise rows fail one by one, and others are not affected.
+            If missing="raise" and a value is unavailable. Otherwise only the affected rows fail.
         """
         agreed, asked = Terms(**terms), as_source(source, self.features)
         self.plan.check(agreed)
@@ -213,7 +218,7 @@ class LazyPredictor:
         return self._answers(outcomes)
 
     def _basket(self, terms: Terms, row: int) -> BatchState:
-        """Return a basket for one row."""
+        """Return the batch state of a single row."""
         self.plan.check(terms)
         prices = self._bill.prices
         if self.row_prices is not None:
@@ -225,7 +230,8 @@ class LazyPredictor:
         return BatchState(self.plan, terms, PriceTable(self._bill.resources, prices), 1)
 
     def _shop(self, batch: BatchState, source: FeatureSource, names: NDArray[Any]) -> None:
-        """Buy for all rows what they need."""
+        """Fetch features for all rows of a batch until every row has stopped."""
+        # Invariant: every (row, column) pair is fetched at most once, since `wanted` marks the pairs it yields.
         while step := list(batch.wanted()):
             for column, places in step:
                 try:
@@ -235,7 +241,7 @@ class LazyPredictor:
                 self._intake.take(batch, column, places, found, names)
 
     def _answers(self, outcomes: list[Outcome]) -> Answers:
-        """Return what has become of the rows of all batches."""
+        """Return the outcomes of all batches as one `Answers`."""
         parts = list(zip(*outcomes, strict=True))
         raw, paid, order, missing, stopped = (np.concatenate(part) for part in parts[:5])
         starts = np.cumsum([0, *(len(outcome.paid) for outcome in outcomes)]).tolist()
@@ -259,7 +265,7 @@ def _check_count(count: int, what: str) -> None:
 
 
 def _several(batch: BatchState, at_once: int) -> list[int]:
-    """Return up to so many columns to buy for the one row of a basket, the best first."""
+    """Return up to `at_once` columns to buy for the row of a single-row batch, best first."""
     columns: list[int] = []
     while len(columns) < at_once and (step := list(batch.wanted())):
         columns.append(step[0][0])
@@ -267,7 +273,7 @@ def _several(batch: BatchState, at_once: int) -> list[int]:
 
 
 def _outcome(get: Callable[[Feature], Any], feature: Feature) -> Any:
-    """Return a value, or the error that came instead."""
+    """Return the value of a feature, or the exception that `get` raised."""
     try:
         return get(feature)
     except Exception as error:
@@ -275,7 +281,7 @@ def _outcome(get: Callable[[Feature], Any], feature: Feature) -> Any:
 
 
 async def _await_outcome(get: Callable[[Feature], Awaitable[Any]], feature: Feature) -> Any:
-    """Return a value, or the error that came instead."""
+    """Return the awaited value of a feature, or the exception that `get` raised."""
     try:
         return await get(feature)
     except Exception as error:

@@ -1,4 +1,4 @@
-"""What is known of a model before any row comes: bounds below each node, prices, and when an answer is settled."""
+"""Precompute what lazy prediction needs of a model: bounds below each node, column prices and the stopping rule."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -21,7 +21,7 @@ Missing = Literal["model", "report", "raise"]
 
 
 class Options(TypedDict, total=False):
-    """What a caller may say of the terms; see `LazyPredictor`."""
+    """Keyword arguments of the prediction methods; `LazyPredictor` documents them."""
 
     same: Same
     tolerance: float
@@ -31,7 +31,7 @@ class Options(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Terms:
-    """On which terms rows are predicted; see `LazyPredictor`."""
+    """Validated options of a prediction; `LazyPredictor` documents them."""
 
     same: Same = "value"
     tolerance: float = 0.0
@@ -51,13 +51,15 @@ class Terms:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """A model as rows are walked through it.
+    """Hold the arrays of a model that lazy routing reads; all of them are computed once and do not depend on rows.
 
     Attributes
     ----------
     adapter : Adapter
     columns : Purchasable
+        The input columns, and the column behind each feature of the forest.
     cost : SharedCost
+        The feature cost.
     """
 
     adapter: Adapter
@@ -66,19 +68,19 @@ class Plan:
 
     @cached_property
     def forest(self) -> Forest:
-        """The forest whose sums the model's `predict` is told of."""
+        """The forest whose raw scores the adapter's `predict` expects."""
         forest = self.adapter.forest
         return replace(forest, divisor=1.0) if self.adapter.raw_is_total else forest
 
     @cached_property
     def asks(self) -> NDArray[np.int32]:
-        """The user's column each split needs, −1 at a leaf, (n_nodes,)."""
+        """The input column each split needs, −1 at a leaf, (n_nodes,)."""
         feature = self.forest.feature
         return np.where(feature >= 0, np.append(self.columns.origin, np.int32(-1))[feature], np.int32(-1))
 
     @cached_property
     def term(self) -> NDArray[np.float64]:
-        """What each node adds to the sum, rounded as it is when it is added, (n_nodes, width)."""
+        """The weighted contribution of each node to the score, rounded to the summation dtype, (n_nodes, width)."""
         weight = np.repeat(self.forest.tree_weight, np.diff(self.forest.tree_start))
         with np.errstate(over="ignore"):
             return (weight[:, None] * self.forest.value).astype(self.forest.sum_dtype).astype(np.float64)
@@ -92,36 +94,40 @@ class Plan:
 
     @property
     def low(self) -> NDArray[np.float64]:
-        """The least any leaf below a node adds, (n_nodes, width)."""
+        """The smallest contribution of the leaves below each node, (n_nodes, width)."""
         return self._below[0]
 
     @property
     def high(self) -> NDArray[np.float64]:
-        """The most any leaf below a node adds, (n_nodes, width)."""
+        """The largest contribution of the leaves below each node, (n_nodes, width)."""
         return self._below[1]
 
     @cached_property
     def width(self) -> NDArray[np.float64]:
-        """How much a tree at this node leaves open, (n_nodes,)."""
+        """The range of contributions still possible below each node, summed over outputs, (n_nodes,)."""
         return (self.high - self.low).sum(axis=1)
 
     @cached_property
     def here(self) -> NDArray[np.int32]:
-        """The nodes themselves, (n_nodes,)."""
+        """The identity map of nodes, (n_nodes,)."""
         return np.arange(self.forest.n_nodes, dtype=np.int32)
 
     def settled(self, terms: Terms) -> NDArray[np.int32]:
-        """Return where a tree that has come to a node goes on without looking, (n_nodes,)."""
+        """Return for each node the node routing continues from, (n_nodes,).
+
+        It is a leaf if all leaves below the node have identical values, and the node itself otherwise. With
+        same="leaves" it is always the node itself.
+        """
         return self.here if terms.same == "leaves" else self._below[2]
 
     @cached_property
     def replacement(self) -> Forest:
-        """The forest in which splits say something their leaves could say, for trees that do not come to a leaf."""
+        """The forest with split values clipped to the range of the leaves below, for trees that stop at a split."""
         low, high = _value_bounds(self.forest)
         return replace(self.forest, value=np.clip(self.forest.value, low, high))
 
     def walked(self, terms: Terms) -> tuple[Any, ...]:
-        """Return what the walk needs of the forest."""
+        """Return the forest arrays the kernel `walk` takes, in the order of its parameters."""
         return (*self._questions, self.settled(terms), self.low, self.high, self.width, self.forest.tree_output)
 
     @cached_property
@@ -131,7 +137,7 @@ class Plan:
         return (*nodes, lists.row, lists.start, lists.code, lists.left, lists.other_left)
 
     def start(self, terms: Terms) -> "Start":
-        """Return where every row starts."""
+        """Return the initial state of every row."""
         return self._starts[terms.same == "leaves"]
 
     @cached_property
@@ -140,7 +146,7 @@ class Plan:
         return settled, here
 
     def price_table(self, n_rows: int) -> PriceTable:
-        """Return what the columns cost for so many rows."""
+        """Return the price table of the input columns for `n_rows` rows."""
         bought = replace(
             self.forest, feature=self.asks, n_features=self.columns.n_columns, feature_names=self.columns.names
         )
@@ -150,12 +156,12 @@ class Plan:
 
     @cached_property
     def rule(self) -> LabelRule | str:
-        """How labels follow from sums, or why that is not known."""
+        """The rule that maps scores to labels, or the reason why none is known."""
         return label_rule(self.adapter, self.forest, self.term)
 
     @cached_property
     def slack(self) -> NDArray[np.float64]:
-        """What rounding can do to the sums, (n_outputs,)."""
+        """Bound of the rounding error of the scores, (n_outputs,)."""
         return slack_of(self.forest, self.term)
 
     @cached_property
@@ -163,7 +169,7 @@ class Plan:
         return not_linear(self.adapter, self.forest)
 
     def check(self, terms: Terms) -> None:
-        """Raise ValueError if bounds of the sums say nothing of what must be within a tolerance."""
+        """Raise ValueError if a tolerance is given but score bounds do not bound the prediction."""
         if terms.tolerance and self._not_linear:
             raise ValueError(
                 f"A tolerance needs a model that predicts the sum or the mean of its trees; here {self._not_linear}. "
@@ -171,7 +177,7 @@ class Plan:
             )
 
     def sure(self, terms: Terms, least: NDArray[np.float64], most: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """Return for which rows sums between these bounds are as good as the full one."""
+        """Return the mask of rows whose answer is certain for every score between `least` and `most`, (n_rows,)."""
         if terms.tolerance:
             open_by = (most - least + 2 * self.slack) / self.forest.divisor
             return np.asarray((open_by <= terms.tolerance).all(axis=1))
@@ -179,13 +185,25 @@ class Plan:
         return self.rule.settled(least, most)
 
     def bounds_matter(self, terms: Terms) -> bool:
-        """Return whether a row may stop before all its trees have come to leaves."""
+        """Return whether a row may stop before all its trees have reached a leaf."""
         return bool(terms.tolerance) or (terms.same == "label" and isinstance(self.rule, LabelRule))
 
 
 @dataclass(frozen=True, eq=False)
 class Start:
-    """Where a row starts: its nodes, what they ask for, what that leaves open, and bounds of the sums."""
+    """Initial state of a row.
+
+    Attributes
+    ----------
+    at : (n_trees,)
+        The node reached in each tree.
+    waits : (n_trees,)
+        The column needed at that node, −1 at a leaf.
+    gain : (n_columns,)
+        The total `Plan.width` of the trees that wait for each column.
+    least, most : (n_outputs,)
+        Bounds of the score.
+    """
 
     at: NDArray[np.int32]
     waits: NDArray[np.int32]
@@ -195,7 +213,7 @@ class Start:
 
 
 def start_of(plan: Plan, at: NDArray[np.int32]) -> Start:
-    """Return the start at some nodes, one of each tree."""
+    """Return the initial state for the nodes `at`, one per tree, (n_trees,)."""
     forest, waits = plan.forest, plan.asks[at]
     stuck = waits != -1
     gain = np.bincount(waits[stuck], plan.width[at[stuck]], minlength=plan.columns.n_columns)
@@ -207,7 +225,7 @@ def start_of(plan: Plan, at: NDArray[np.int32]) -> Start:
 
 
 def _value_bounds(forest: Forest) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the least and the largest value of the leaves below each node."""
+    """Return the smallest and the largest value of the leaves below each node, both (n_nodes, width)."""
     low, high = np.empty_like(forest.value), np.empty_like(forest.value)
     settled = np.empty(forest.n_nodes, np.int32)
     leaves_below(forest.right, forest.value, forest.value.view(np.int64), low, high, settled)

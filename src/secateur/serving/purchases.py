@@ -1,4 +1,4 @@
-"""What a source gave, put into a basket: values as the trees see them, and what becomes of rows that lack one."""
+"""Store fetched values in a batch: encode them as tree features, and handle missing values and errors."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -13,18 +13,28 @@ from secateur.serving.results import FAILED, Feature, FeatureUnavailableError
 
 @dataclass(frozen=True, eq=False)
 class Intake:
-    """Takes values of one of the user's columns for some rows of a basket."""
+    """Encode fetched values of one input column and store them in a batch.
+
+    Attributes
+    ----------
+    encoder : Encoder
+    features : tuple
+        The names, or numbers, of the input columns.
+    """
 
     encoder: Encoder
     features: tuple[Feature, ...]
 
     def take(self, batch: BatchState, column: int, places: Places, found: Any, names: Any = ()) -> None:
-        """Put values, or the errors that came instead, into a basket; `names` are what its rows are called.
+        """Store the values, or the exceptions raised instead, of a column in a batch.
+
+        `found` has one entry for each row in `places`. `names` are the identifiers of all rows of the batch, used in
+        error messages.
 
         Raises
         ------
         FeatureUnavailableError
-            If the terms are that nothing may be missing, and something is.
+            If missing="raise" and a row fails.
         """
         read = self.encoder.read(column, found, len(places))
         came = np.ones(len(places), bool)
@@ -43,12 +53,12 @@ class Intake:
             raise FeatureUnavailableError(f"{where}{batch.reasons[place]}. Use missing='model' or 'report' to go on.")
 
     def take_one(self, batch: BatchState, column: int, found: Any) -> None:
-        """Put one value into the basket of one row.
+        """Store one value in the batch of a single row.
 
         Raises
         ------
         FeatureUnavailableError
-            If the row can get no answer, unless that is to be reported.
+            If the row fails, unless missing="report".
         """
         self.take(batch, column, np.zeros(1, np.intp), [found])
         if batch.stopped[0] == FAILED and batch.terms.missing != "report":
@@ -57,7 +67,7 @@ class Intake:
     def _failed(
         self, batch: BatchState, read: Values, made: NDArray[np.floating], refused: dict[int, str]
     ) -> NDArray[np.bool_]:
-        """Return which values leave their rows without an answer."""
+        """Return which values make their rows fail, (n_places,)."""
         failed = read.missing.copy() if batch.terms.missing != "model" else np.zeros(len(made), bool)
         failed[list(refused)] = True
         return failed if self.encoder.knows_missing else failed | np.isnan(made).any(axis=1)
@@ -65,7 +75,7 @@ class Intake:
     def _explain(
         self, batch: BatchState, column: int, places: Places, reasons: dict[int, str], failed: NDArray[np.bool_]
     ) -> None:
-        """Keep the first reason of each row."""
+        """Record why values are unavailable; only the first reason of each row is kept."""
         plain = "it is missing" if batch.terms.missing != "model" else "it is missing, and the model has no rule for it"
         reasons = dict.fromkeys(np.flatnonzero(failed).tolist(), plain) | reasons
         for k, why in reasons.items():

@@ -1,4 +1,4 @@
-"""What comes back: the answer, what it cost, what was bought in which order, and whether it is the full model's."""
+"""Define the results of lazy prediction: the prediction, its price, the purchased features and the stopping reason."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,15 +9,15 @@ from numpy.typing import NDArray
 from secateur.libraries.adapter import Adapter
 
 Feature = str | int
-"""The name of a column of the user's, or its number where there are no names."""
+"""The name of an input column, or its number if columns have no names."""
 
 OPEN, COMPLETE, DECIDED, CAPPED, FAILED = range(5)
 STOPPED = np.array(["open", "complete", "decided", "capped", "failed"])
-"""What each of these is called."""
+"""The text of each stopping code, indexed by the code."""
 
 
 class FeatureUnavailableError(LookupError):
-    """A feature could not be had, and the caller asked not to do without."""
+    """Raised when a feature is unavailable and the row cannot be predicted without it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,20 +27,20 @@ class Answer:
     Attributes
     ----------
     prediction : scalar or array
-        What the model's own `predict` gives for the row; None if it failed.
+        The output of the model's own `predict` for the row; None if the row failed.
     price : float
-        What was paid.
+        The total price of the purchased features.
     features : tuple
-        What was bought, in this order.
+        The purchased features, in the order of purchase.
     missing : tuple
-        What was asked for and is missing: None, NaN, or an error.
+        The requested features without a value: None, NaN, or an error.
     stopped : "complete", "decided", "capped" or "failed"
-        Why no more was bought: all trees came to a leaf; what is left cannot change the answer; it cannot be paid;
-        a feature could not be had.
+        Why buying stopped. "complete": all trees have reached a leaf. "decided": the remaining features cannot change
+        the answer. "capped": no needed feature is affordable. "failed": a feature is unavailable.
     reason : str or None
-        What went wrong first, also where the model's rule for missing values was followed instead.
+        The first error or missing value, also if the model's rule for missing values was followed instead.
     raw : (n_outputs,)
-        The sums before the link. A tree that did not come to a leaf adds the value of the node it stands at.
+        Raw scores, before the link. A tree that has not reached a leaf contributes the value of its current node.
     """
 
     prediction: Any
@@ -54,12 +54,12 @@ class Answer:
 
     @property
     def certain(self) -> bool:
-        """Whether the answer is the full model's, in the sense that was asked for."""
+        """Whether the answer equals that of the full model, in the sense of the option `same`."""
         return self.stopped in ("complete", "decided")
 
     @property
     def probabilities(self) -> Any:
-        """What `predict_proba` gives for the row, of the trees as far as they came; see `raw`."""
+        """The class probabilities computed from `raw`."""
         return _row(probabilities(self.source, self.raw[None]), 0)
 
 
@@ -70,18 +70,21 @@ class Answers:
     Attributes
     ----------
     prediction : (n_rows, ...)
-        What the model's own `predict` gives. Where rows failed, NaN among numbers; labels are objects then, and None.
+        The output of the model's own `predict`. Failed rows hold NaN in a floating-point array; any other array
+        becomes an object array in which they hold None.
     price : (n_rows,)
+        The total price of the purchased features.
     order : (n_rows, n_columns) int16
-        When each column was bought for a row, counted from 0; −1 if it was not.
+        The position of each column in the row's sequence of purchases, counted from 0; −1 if it was not bought.
     missing : (n_rows, n_columns) bool
-        What was asked for and is missing.
+        The requested columns without a value.
     stopped : (n_rows,) of "complete", "decided", "capped" or "failed"
     reasons : dict of position: str
-        What went wrong first for a row, also where the model's rule for missing values was followed instead.
+        The first error or missing value of a row, also if the model's rule for missing values was followed instead.
     features : tuple
         The names, or numbers, of the columns.
     raw : (n_rows, n_outputs)
+        Raw scores, before the link.
     """
 
     prediction: NDArray[Any]
@@ -113,32 +116,32 @@ class Answers:
 
     @property
     def bought(self) -> NDArray[np.bool_]:
-        """Which columns were bought for each row, (n_rows, n_columns)."""
+        """Mask of the columns bought for each row, (n_rows, n_columns)."""
         return self.order >= 0
 
     @property
     def failed(self) -> NDArray[np.bool_]:
-        """Which rows have no answer, (n_rows,)."""
+        """Mask of the rows without a prediction, (n_rows,)."""
         return self.stopped == STOPPED[FAILED]
 
     @property
     def certain(self) -> NDArray[np.bool_]:
-        """Which answers are the full model's, in the sense that was asked for, (n_rows,)."""
+        """Mask of the answers that equal the full model's, in the sense of the option `same`, (n_rows,)."""
         return np.isin(self.stopped, STOPPED[[COMPLETE, DECIDED]])
 
     @property
     def probabilities(self) -> Any:
-        """What `predict_proba` gives, of the trees as far as they came: an array, or a list for several targets."""
+        """The class probabilities computed from `raw`: an array, or a list of arrays for several targets."""
         return probabilities(self.source, self.raw)
 
 
 def probabilities(source: Adapter, raw: NDArray[np.floating]) -> Any:
-    """Return what a classifier's `predict_proba` gives for sums.
+    """Return the class probabilities for raw scores, as the classifier's `predict_proba` computes them.
 
     Raises
     ------
     ValueError
-        If the model has no probabilities.
+        If the model is not a classifier.
     """
     if not source.forest.n_classes:
         raise ValueError("This model predicts numbers and has no probabilities. Use the prediction.")
@@ -146,7 +149,7 @@ def probabilities(source: Adapter, raw: NDArray[np.floating]) -> Any:
 
 
 def without(prediction: NDArray[Any], failed: NDArray[np.bool_]) -> NDArray[Any]:
-    """Return predictions in which those of failed rows cannot be taken for answers."""
+    """Return predictions with NaN (floating-point arrays) or None (all others) for failed rows."""
     if not failed.any():
         return prediction
     prediction = prediction.copy() if prediction.dtype.kind == "f" else prediction.astype(object)

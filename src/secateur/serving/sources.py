@@ -1,4 +1,4 @@
-"""Where features come from: a function, columns in memory, or a database, all asked for one column of many rows."""
+"""Fetch feature values from functions, tables in memory or SQL databases, one column for many rows at a time."""
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,24 +15,25 @@ from secateur.serving.results import Feature
 
 @runtime_checkable
 class FeatureSource(Protocol):
-    """Anything that can be asked for one feature of some rows."""
+    """Protocol of objects that return one feature for given rows."""
 
     def fetch(self, feature: Feature, rows: NDArray[Any]) -> Any:
         """Return a value for each of the rows, in their order.
 
-        None and NaN are missing values. An exception in the place of a value says that this one could not be had; one
-        that is raised, that none of these rows' could. `rows` are what the caller of `predict` named them by.
+        None and NaN are missing values. An exception object in place of a value marks that single value as
+        unavailable. If `fetch` raises, the value is unavailable for all of these rows. `rows` are the row identifiers
+        passed to `LazyPredictor.predict`.
         """
 
 
 @dataclass(frozen=True)
 class Calls:
-    """A function `get(feature, row)`, called for one value at a time; what it raises is that value's error."""
+    """Fetch values by calling `get(feature, row)` once per value; an exception affects only that value."""
 
     get: Callable[[Feature, Any], Any]
 
     def fetch(self, feature: Feature, rows: NDArray[Any]) -> list[Any]:
-        """Return what the function gives for each row."""
+        """Return the value, or the exception raised, for each row."""
         return [self._one(feature, row) for row in rows]
 
     def _one(self, feature: Feature, row: Any) -> Any:
@@ -44,7 +45,7 @@ class Calls:
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """Columns in memory, by feature; rows are places in them."""
+    """Fetch values from columns in memory, by feature; rows are positions in the columns."""
 
     columns: Mapping[Any, Any]
 
@@ -52,7 +53,7 @@ class Columns:
         return len(next(iter(self.columns.values()), ()))
 
     def check(self, features: Sequence[Feature], rows: NDArray[Any]) -> None:
-        """Raise ValueError if there is no column for one of the features, or one of the rows is no place in them."""
+        """Raise ValueError if a feature has no column, or a row is not a valid position."""
         unknown = [feature for feature in features if feature not in self.columns]
         if unknown:
             raise ValueError(
@@ -66,9 +67,10 @@ class Columns:
             )
 
     def fetch(self, feature: Feature, rows: NDArray[Any]) -> NDArray[Any]:
-        """Return the entries of a column."""
+        """Return the values of a column at the given rows."""
         column = self.columns[feature]
-        if hasattr(column, "to_numpy") and not hasattr(column, "iloc"):  # Arrow
+        # An Arrow column.
+        if hasattr(column, "to_numpy") and not hasattr(column, "iloc"):
             return np.asarray(column.take(np.asarray(rows)).to_numpy(zero_copy_only=False))
         if hasattr(column, "iloc"):
             return np.asarray(column.iloc[np.asarray(rows)])
@@ -77,20 +79,20 @@ class Columns:
 
 @dataclass(frozen=True, eq=False)
 class Sql:
-    """A table of a database, asked through a DB-API connection: `SELECT key, column FROM table WHERE key IN (…)`.
+    """Fetch values from a database table by DB-API queries: `SELECT key, column FROM table WHERE key IN (…)`.
 
     Attributes
     ----------
     connection : DB-API 2 connection
-        Such as those of sqlite3, duckdb or psycopg.
+        For example of sqlite3, duckdb or psycopg.
     table, key : str
-        The table, perhaps with its schema before a dot, and the column by which `rows` name its rows.
+        The table name, optionally qualified by its schema, and the key column whose values identify `rows`.
     columns : dict of feature: column, optional
-        Where the columns of the table have other names than the features.
+        The column name of each feature, if these differ.
     at_once : int
-        How many rows one statement asks for. Old versions of SQLite take at most 999.
+        Number of rows per statement. Old versions of SQLite accept at most 999.
     mark : str
-        What stands for a value in a statement: "?" or, as for psycopg, "%s".
+        The parameter placeholder in a statement: "?", or "%s" for psycopg.
     """
 
     connection: Any
@@ -101,7 +103,7 @@ class Sql:
     mark: str = "?"
 
     def fetch(self, feature: Feature, rows: NDArray[Any]) -> list[Any]:
-        """Return the entries of a column; a statement that fails is the error of the rows it asks for."""
+        """Return the values of a column; if a statement fails, all its rows get the exception."""
         column = self._column(feature)
         keys = np.asarray(rows).tolist()
         found: list[Any] = []
@@ -114,7 +116,7 @@ class Sql:
         return found
 
     def check(self, features: Sequence[Feature], rows: NDArray[Any]) -> None:
-        """Raise ValueError if the table has no column for one of the features."""
+        """Raise ValueError if the table has no column for a feature."""
         for feature in features:
             try:
                 self._run(self._column(feature), "1 = 0", [])
@@ -138,7 +140,10 @@ class Sql:
         ]
 
     def _run(self, column: str, where: str, keys: list[Any]) -> list[tuple[Any, Any]]:
-        """Return pairs of key and value; names are qualified, as SQLite takes unknown ones in quotes for texts."""
+        """Return pairs of key and value.
+
+        Column names are qualified by the table alias: SQLite would read an unknown quoted name as a string literal.
+        """
         table = ".".join(_quoted(part) for part in self.table.split("."))
         cursor = self.connection.cursor()
         try:
@@ -151,15 +156,15 @@ class Sql:
 
 
 def as_source(source: Any, features: Sequence[Feature] = ()) -> FeatureSource:
-    """Return anything that gives features as a FeatureSource.
+    """Convert an object to a FeatureSource.
 
-    A FeatureSource passes through. A DataFrame, an Arrow table, a matrix or a mapping of columns becomes `Columns`,
-    a function of a feature and a row `Calls`. `features` are the names of the columns of a matrix.
+    A FeatureSource is returned unchanged. A DataFrame, an Arrow table, a matrix or a mapping of columns becomes
+    `Columns`. A function of a feature and a row becomes `Calls`. `features` are the column names of a matrix.
 
     Raises
     ------
     TypeError
-        If it is none of these.
+        If the object has none of these types.
     """
     if isinstance(source, FeatureSource) and not isinstance(source, type):
         return source
@@ -184,7 +189,7 @@ def _awaits(function: Any) -> bool:
 
 
 class _Named(Mapping[Any, Any]):
-    """The columns of a table, by name and by number."""
+    """Map names and numbers to the columns of a table."""
 
     def __init__(self, names: Sequence[Feature], column: Callable[[int], Any]) -> None:
         self.place: dict[Feature, int] = {k: k for k in range(len(names))}
@@ -202,18 +207,18 @@ class _Named(Mapping[Any, Any]):
 
 
 def _quoted(name: str) -> str:
-    """Return a name as SQL wants it, whatever is in it."""
+    """Return a quoted SQL identifier; quotes inside the name are doubled."""
     doubled = name.replace('"', '""')
     return f'"{doubled}"'
 
 
 def row_names(source: FeatureSource, rows: Any) -> NDArray[Any]:
-    """Return what the source knows the rows by, (n_rows,); all it has, if it can count them and none are named.
+    """Return the row identifiers to pass to the source, (n_rows,); by default all positions of a source with a length.
 
     Raises
     ------
     ValueError
-        If there are none, or nobody knows which.
+        If there are no rows, or none are given and the source has no length.
     """
     if rows is None and not hasattr(source, "__len__"):
         raise ValueError(f"A {type(source).__name__} does not say which rows it has. Pass rows=, their names to it.")

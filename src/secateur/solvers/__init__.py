@@ -1,4 +1,4 @@
-"""The table of solvers: one file per algorithm, one line here."""
+"""List all pruning solvers by name: one file per algorithm, one entry in `SOLVERS`."""
 
 from secateur.solvers.base import Solver
 from secateur.solvers.ensemble.block_descent import BlockDescent

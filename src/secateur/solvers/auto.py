@@ -1,4 +1,4 @@
-"""The solver for a caller who names none."""
+"""Choose the default solver (`solver="auto"`) for a model and a cost."""
 
 from secateur.costs import Cost, SharedCost
 from secateur.forest import Forest
@@ -12,12 +12,13 @@ from secateur.solvers.single_tree.weakest_link import WeakestLink
 
 
 def automatic(forest: Forest, cost: Cost | None, *, new_values: bool) -> Solver:
-    """Return BlockDescent for an ensemble that is a sum and can hold new values, else WeakestLink.
+    """Return BlockDescent for an additive ensemble with writable leaf values, otherwise WeakestLink.
 
-    What is bought for rows and shared between trees is for CostDescent, and where trees give labels of their own for
-    MinCut, too.
+    Feature costs, which trees share, are handled by CostDescent. If in addition each tree predicts the one class
+    target itself, MinCut runs as well. If values cannot be changed or the ensemble is not additive, only MinCut runs.
 
-    All ridges, and kept values, are on one path: which suits the model is for the rows that choose a point to tell.
+    The BlockDescent path contains a run for every ridge and one with the original values. The validation rows decide
+    among them when a point is selected.
     """
     if isinstance(cost, SharedCost):
         return _for_features(forest, new_values and not not_additive(forest))
@@ -29,7 +30,7 @@ def automatic(forest: Forest, cost: Cost | None, *, new_values: bool) -> Solver:
 
 
 def _for_features(forest: Forest, new_values: bool) -> Solver:
-    """Return the solvers for features that cost."""
+    """Return the solver for a feature cost: MinCut, CostDescent, or both on one path."""
     if not new_values:
         return MinCut(scope="both")
     if len(forest.n_classes) != 1 or not forest.trees_predict_target:

@@ -1,4 +1,4 @@
-"""What a solver is: frozen settings and two methods."""
+"""Define the interface of a solver: frozen hyper-parameters, `unsupported` and `path`."""
 
 from abc import ABC, abstractmethod
 from dataclasses import fields
@@ -12,67 +12,67 @@ from secateur.problem import Problem
 
 
 class Solver(ABC):
-    """A way to search prunings. Subclasses are frozen dataclasses of settings, `repr=False`, and final."""
+    """Search the prunings of a forest. Subclasses are final frozen dataclasses of hyper-parameters, `repr=False`."""
 
     name: ClassVar[str]
     needs_unseen_rows: ClassVar[bool] = False
-    """Whether rows the model was grown on tell this method nothing."""
+    """Whether this method needs rows the model was not trained on."""
 
     @property
     def supports_symmetric(self) -> bool:
-        """Whether it cuts nothing but whole levels or trees where the trees allow nothing else (symmetric trees)."""
+        """Whether the solver prunes symmetric (oblivious) trees by whole levels or whole trees only."""
         return False
 
     @property
     def needs_rows(self) -> bool:
-        """Whether it looks at rows one by one, so that they must be on this machine; else sums over them will do."""
+        """Whether the solver reads single rows, which must then be local; otherwise sums over rows are enough."""
         return True
 
     @property
     def many_passes(self) -> bool:
-        """Whether it goes over rows that are elsewhere many times, so that they are better kept as it needs them."""
+        """Whether the solver makes many passes over remote rows, so that they should be persisted first."""
         return self.needs_rows
 
     @property
     def changes(self) -> tuple[str, ...]:
-        """What it changes besides the shape: "value", "tree_weight", "base"; not every model has a place for those."""
+        """Parameters changed besides the structure: "value", "tree_weight", "base". Some models cannot store these."""
         return ()
 
     @property
     def uses_ensemble_loss(self) -> bool:
-        """Whether the risk is the loss of the whole model, and not the mean of the trees' own losses."""
+        """Whether the risk is the loss of the whole ensemble instead of the mean of the single trees' losses."""
         return False
 
     def __repr__(self) -> str:
-        """Return the name and the settings that are not the usual ones."""
+        """Return the class name and the hyper-parameters that differ from their defaults."""
         settings = [field for field in fields(self) if getattr(self, field.name) != field.default]  # type: ignore[arg-type]
         return f"{type(self).__name__}({', '.join(f'{s.name}={getattr(self, s.name)!r}' for s in settings)})"
 
     def default_loss(self, forest: Forest) -> Loss | None:
-        """Return the loss to use when the caller names none; None for the model's usual one."""
+        """Return the solver's default loss, or None to use the default loss of the model."""
         return None
 
     def default_cost(self) -> Cost | None:
-        """Return the cost to use when the caller names none; None for the number of nodes."""
+        """Return the solver's default cost, or None to use the number of nodes."""
         return None
 
     def with_budget(
         self, *, max_nodes: int | None = None, max_trees: int | None = None, max_cost: float | None = None
     ) -> "Solver":
-        """Return a solver whose path has points that use up such a budget; itself if it has no such aim."""
+        """Return a solver whose path has points that exhaust the budget; `self` if it cannot target one."""
         return self
 
     @abstractmethod
     def unsupported(self, problem: Problem) -> str | None:
-        """Return why this solver cannot take the problem, or None if it can."""
+        """Return the reason why this solver cannot handle the problem, or None if it can."""
 
     @abstractmethod
     def path(self, problem: Problem) -> Path:
-        """Return prunings from the unpruned forest to the most pruned."""
+        """Return the path of prunings, from the unpruned forest to the most pruned one."""
 
 
 def check_choices(solver: Solver, **known: tuple[str | None, ...]) -> None:
-    """Raise ValueError for a setting that is none of those known."""
+    """Raise ValueError if a hyper-parameter is not among its known choices."""
     for name, choices in known.items():
         if getattr(solver, name) not in choices:
             raise ValueError(

@@ -1,4 +1,4 @@
-"""The points of several solvers on one path, for other rows to choose from."""
+"""Combine the paths of several solvers into one path, from which validation rows select a point."""
 
 from dataclasses import dataclass, replace
 from typing import Any, final
@@ -17,16 +17,16 @@ from secateur.solvers.base import Solver
 
 Floats = NDArray[np.float64]
 _OF_EACH = 100
-"""How many points of a solver are taken at most."""
+"""Maximum number of points taken from each solver's path."""
 
 
 @final
 @dataclass(frozen=True, repr=False)
 class Several(Solver):
-    """Ask several solvers the same question; the path has the points of all, and `origin` says where each comes from.
+    """Run several solvers on the same problem and merge their paths; the column `origin` names each point's solver.
 
-    The risk is the loss of the whole model at every point. Where a solver judges trees by themselves, its own risk is
-    in the column `tree_risk`, to which its bounds belong.
+    The column `risk` is the loss of the whole ensemble at every point. If a solver evaluates trees individually, its
+    own risk is in the column `tree_risk`, and its bounds refer to that column.
     """
 
     solvers: tuple[Solver, ...]
@@ -35,42 +35,43 @@ class Several(Solver):
 
     @property
     def changes(self) -> tuple[str, ...]:
-        """What any of them changes."""
+        """Parameters changed by at least one of the solvers."""
         return tuple(dict.fromkeys(what for solver in self.solvers for what in solver.changes))
 
     @property
     def uses_ensemble_loss(self) -> bool:
-        """Yes: that is how points of different solvers are compared."""
+        """Return True: points of different solvers are compared by the ensemble's loss."""
         return True
 
     def default_loss(self, forest: Forest) -> Loss | None:
-        """Return the first that any of them has."""
+        """Return the first default loss among the solvers, or None."""
         return next((loss for loss in (one.default_loss(forest) for one in self.solvers) if loss), None)
 
     def default_cost(self) -> Cost | None:
-        """Return the first that any of them has."""
+        """Return the first default cost among the solvers, or None."""
         return next((cost for cost in (one.default_cost() for one in self.solvers) if cost), None)
 
     def with_budget(
         self, *, max_nodes: int | None = None, max_trees: int | None = None, max_cost: float | None = None
     ) -> "Several":
-        """Return the same, each with its budget."""
+        """Return the combination of all solvers, each with the budget set."""
         aims = {"max_nodes": max_nodes, "max_trees": max_trees, "max_cost": max_cost}
         return Several(tuple(solver.with_budget(**aims) for solver in self.solvers))  # type: ignore[arg-type]
 
     def unsupported(self, problem: Problem) -> str | None:
-        """Return the reason of the first that has one."""
+        """Return the first reason given by any of the solvers, or None."""
         return next((reason for reason in (one.unsupported(problem) for one in self.solvers) if reason), None)
 
     def path(self, problem: Problem) -> Path:
-        """Return the unpruned forest and the points of all solvers, the most expensive first."""
+        """Return the unpruned forest and the points of all solvers, sorted by decreasing cost."""
         paths = [solver.path(problem) for solver in self.solvers]
         return join(problem, [_thinned(path) for path in paths], [one.name for one in self.solvers], repr(self))
 
 
 def join(problem: Problem, paths: list[Path], names: list[str], solver: str) -> Path:
-    """Return one path with the points of several, which judge the same forest."""
+    """Return one path with the points of several paths of the same forest, sorted by decreasing cost."""
     forest = problem.forest
+    # Pairs (path, point) of all pruned points, sorted by decreasing cost, after the unpruned forest.
     chosen = [(k, point) for k, path in enumerate(paths) for point in range(1, len(path))]
     cost = [float(paths[k].table["cost"][point]) for k, point in chosen]
     chosen = [(0, 0), *(chosen[i] for i in np.argsort(-np.array(cost), kind="stable"))]
@@ -82,6 +83,7 @@ def join(problem: Problem, paths: list[Path], names: list[str], solver: str) -> 
     told = [str(paths[k].table["origin"][point]) if "origin" in paths[k].table else "" for k, point in chosen]
     origin = [part or names[k] for (k, _), part in zip(chosen, told, strict=True)]
     more["origin"] = np.array(["", *origin[1:]])
+    # A risk that refers to single trees moves to `tree_risk`; `trace_path` computes the ensemble's risk instead of NaN.
     whole = [path.facts.get("judges") == "ensemble" for path in paths]
     risk = np.array([paths[k].table["risk"][point] if whole[k] else np.nan for k, point in chosen])
     more["tree_risk"] = np.array([np.nan if whole[k] else paths[k].table["risk"][point] for k, point in chosen])
@@ -103,14 +105,14 @@ def join(problem: Problem, paths: list[Path], names: list[str], solver: str) -> 
 
 
 def _values(path: Path, point: int) -> Floats:
-    """Return the values of the nodes a point keeps."""
+    """Return the values of the nodes kept at a point, (n_kept, width)."""
     if path.values is not None:
         return path.values[point]
     return path.forest.value[path.masks.keep(point)]
 
 
 def _thinned(path: Path) -> Path:
-    """Return some of the points, spread evenly over the cost, those before the largest steps among them."""
+    """Return at most `_OF_EACH` points: evenly spaced in cost, plus both ends of the largest drops in cost."""
     if len(path) <= _OF_EACH:
         return path
     cost = path.table["cost"]

@@ -1,4 +1,4 @@
-"""Sequences of penalties: how many, or which; checked, and laid out from the largest to the smallest."""
+"""Validate a penalty grid and generate it in decreasing order."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 
 def check_penalties(penalties: Any, smallest: float) -> None:
-    """Raise ValueError unless `penalties` is a count or a tuple of positive numbers, and `smallest` a share."""
+    """Raise ValueError unless `penalties` is a count or a tuple of positive numbers, and `smallest` is in (0, 1]."""
     if isinstance(penalties, tuple):
         good = len(penalties) > 0 and bool(np.isfinite(penalties).all()) and min(penalties) > 0
     else:
@@ -22,7 +22,10 @@ def check_penalties(penalties: Any, smallest: float) -> None:
 
 
 def falling(penalties: int | tuple[float, ...], largest: float, smallest: float) -> NDArray[np.float64]:
-    """Return the penalties, the largest first: those given, or evenly spaced on a logarithmic scale."""
+    """Return the penalties in decreasing order: those given, or a geometric grid from `largest`.
+
+    The last penalty of the grid is `smallest * largest`.
+    """
     if isinstance(penalties, tuple):
         return np.array(sorted(penalties, reverse=True), np.float64)
     return (largest or 1.0) * np.geomspace(1.0, smallest, penalties)

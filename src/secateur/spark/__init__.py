@@ -1,6 +1,6 @@
-"""Pruning by rows in a Spark cluster: prune(), prune_path(), evaluate(), and a stage for pipelines.
+"""Prune models on the rows of a Spark DataFrame: prune(), prune_path(), evaluate(), and a pipeline stage.
 
-Names are looked up when they are used: executors need little of this, and import it for every question.
+Names are imported lazily, because executors import this package for every job and need little of it.
 """
 
 from importlib import import_module
@@ -19,7 +19,7 @@ if find_spec("pyspark") is None or find_spec("pyarrow") is None:
     )
 
 _HOMES = {
-    "ClusterSample": "cluster",
+    "ClusterSample": "cluster_rows",
     "PruneEstimator": "pipeline",
     "PruneModel": "pipeline",
     "evaluate": "pruning",

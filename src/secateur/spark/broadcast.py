@@ -1,4 +1,4 @@
-"""What is sent to executors: each value once, as a broadcast where there is one."""
+"""Send models and forests to executors: once per value, as a Spark broadcast if the session supports it."""
 
 from dataclasses import replace
 from typing import Any
@@ -11,10 +11,10 @@ _MOST = 4
 
 
 class Broadcaster:
-    """The way from the driver of a session to its executors.
+    """Send values from the driver to the executors of a session.
 
-    A classic session broadcasts; over Spark Connect, which has no broadcasts, values travel with the tasks, and each
-    process opens them once.
+    A classic session uses broadcasts. Spark Connect has no broadcasts, so values are enclosed in the tasks, and each
+    process unpickles them once.
     """
 
     def __init__(self, frame: Any) -> None:
@@ -23,10 +23,11 @@ class Broadcaster:
         self._sent: dict[int, tuple[Any, Payload]] = {}
 
     def send(self, value: Any) -> Payload:
-        """Return where executors find something; the same value is sent once, unless others came in between."""
+        """Return the payload of a value; a value among the `_MOST` most recently sent is not sent again."""
         known = self._sent.pop(id(value), None)
         payload = known[1] if known else self._payload(value)
-        self._sent[id(value)] = (value, payload)  # holding the value, no other can have its id
+        # Holding a reference to the value guarantees that its id is not reused.
+        self._sent[id(value)] = (value, payload)
         while len(self._sent) > _MOST:
             self._sent.pop(next(iter(self._sent)))
         return payload
@@ -40,7 +41,7 @@ class Broadcaster:
 
 
 def portable(adapter: Adapter) -> Adapter:
-    """Return what executors need of a model: of a Spark model no session, and no node but those of its forest."""
+    """Return the adapter to send to executors; that of a Spark model loses its session and its native nodes."""
     if not isinstance(adapter, SparkAdapter):
         return adapter
     saved = adapter.saved
@@ -54,7 +55,8 @@ def _pickled(value: Any) -> bytes:
 
     try:
         content: bytes = cloudpickle.dumps(value)
-    except Exception as error:  # whatever the model's own parts raise
+    # Pickling runs code of the model, which may raise any exception.
+    except Exception as error:
         name = type(value.model if isinstance(value, Adapter) else value).__name__
         raise ValueError(
             f"This {name} cannot be pickled ({type(error).__name__}: {error}); executors need a copy of it. "

@@ -1,8 +1,8 @@
-"""Rows in a Spark DataFrame: executors route them with our kernels, and only what was asked for comes here.
+"""Route the rows of a Spark DataFrame on the executors, and return only aggregates to the driver.
 
-Every question is one ordinary Spark job. A task reads its partition once, adds up its answers and says one thing; the
-driver adds these in the order of partition numbers. So the sum does not depend on which task ends first, is tried again
-or runs twice.
+Every query is one ordinary Spark job. A task reads its partition once, sums its results and emits one row. The driver
+adds these in the order of partition numbers. So the sum does not depend on which task finishes first, is retried or
+runs twice.
 """
 
 from collections.abc import Callable, Iterator
@@ -26,14 +26,16 @@ from secateur.spark.tasks import BLOCKS, Count, Each, FromBlocks, FromRows, Rout
 
 @dataclass
 class RowCounts:
-    """What earlier passes over the rows have shown.
+    """Row counts and weights known from earlier passes.
 
     Attributes
     ----------
     n_rows : int or None
+        The number of rows, None before the first pass.
     weight : float
+        The total weight of the rows.
     parts : dict or None
-        The rows of each partition that has some, by its number.
+        The number of rows of each nonempty partition, by partition number.
     """
 
     n_rows: int | None = None
@@ -43,24 +45,25 @@ class RowCounts:
 
 @dataclass(frozen=True, eq=False)
 class ClusterSample(RowSource):
-    """Rows in a Spark DataFrame.
+    """Rows of a Spark DataFrame as a `RowSource`.
 
-    The DataFrame is read again at every question, so it must give the same rows each time, in the same partitions. Of
-    rows that come out of a shuffle the order within a partition, and with it the last bits of sums, may differ.
+    The DataFrame is read again at every query, so it must return the same rows each time, in the same partitions.
+    After a shuffle, the order of rows within a partition may differ between reads, and with it the last bits of sums.
 
     Attributes
     ----------
     frame : pyspark.sql.DataFrame
-        The columns needed and no others, as `reading.select` gives them.
+        The columns needed and no others, as returned by `frame_columns.select`.
     adapter : Adapter
-        The model, as it can be sent; see `portable`.
-    columns : Columns
+        The model in serialisable form; see `portable`.
+    columns : FrameColumns
     post : Broadcaster
-        What has been sent to the executors.
+        Sends values to the executors.
     driver_bytes : int
-        How much `here` may bring to the driver.
+        The largest size of the rows that `collect` may bring to the driver.
     blocks : pyspark.sql.DataFrame, or None
-        The rows already routed.
+        The routed rows, if they are persisted.
+    row_counts : RowCounts
     """
 
     frame: Any
@@ -73,12 +76,12 @@ class ClusterSample(RowSource):
 
     @classmethod
     def of(cls, frame: Any, adapter: Adapter, columns: FrameColumns, *, driver_bytes: int = 2**30) -> "ClusterSample":
-        """Return the rows of any DataFrame as evidence, without looking at one of them.
+        """Return the rows of a DataFrame as a row source, without reading them.
 
         Raises
         ------
         ValueError
-            If a column is not there or cannot be what it is said to be, or if the model cannot be sent to executors.
+            If a column does not exist or has an unsuitable type, or if the model cannot be pickled.
         """
         sample = cls(select(frame, columns), portable(adapter), columns, Broadcaster(frame), driver_bytes)
         sample.post.send(sample.adapter)
@@ -90,18 +93,18 @@ class ClusterSample(RowSource):
 
     @property
     def total_weight(self) -> float:
-        """What the weights of all rows add up to."""
+        """The sum of the row weights."""
         self._count()
         return self.row_counts.weight
 
     def total(self, forest: Forest, ask: Callable[[Forest, LocalRows], A]) -> A:
-        """Return the sum of what is said of parts of the partitions, in one pass over the rows."""
+        """Return the sum of `ask(forest, rows)` over chunks of all partitions, in one pass over the rows."""
         task = Total(self._source, self.post.send(self.adapter), self._other(forest), ask)
         answer: A = self._said(self._data.mapInArrow(task, SAID)).answer
         return answer
 
     def each(self, forest: Forest, ask: Callable[[Forest, LocalRows, int], T]) -> list[T]:
-        """Return what is said of each partition that has rows; they are numbered from 0 in their order."""
+        """Return `ask(forest, rows, number)` for each nonempty partition; these are numbered from 0 in their order."""
         parts = self._parts()
         numbers = {part: number for number, part in enumerate(sorted(parts))}
         task = Each(self._source, self.post.send(self.adapter), self._other(forest), ask, numbers)
@@ -113,9 +116,9 @@ class ClusterSample(RowSource):
         return [said.answer for said in found]
 
     def split(self, share: float, rng: np.random.Generator) -> tuple["ClusterSample", "ClusterSample"]:
-        """Return the rows without a random share of them, and that share, neither routed yet.
+        """Split the rows at random into the rest and a `share` of them; both are unrouted.
 
-        A row goes where a hash of its columns sends it: the same way in any partitioning and at every attempt. Rows
+        A hash of its columns assigns each row, so the split is the same for any partitioning and at every attempt. Rows
         that are equal in every column stay together.
         """
         rest, chosen = by_content(self.frame, self.frame.columns, share, int(rng.integers(2**31)))
@@ -123,7 +126,7 @@ class ClusterSample(RowSource):
 
     @property
     def why_not_local(self) -> str | None:
-        """Why the rows would not fit into the driver's memory, None if they do."""
+        """Why the leaf ids of the rows exceed `driver_bytes`; None if they fit on the driver."""
         forest = self.adapter.forest
         n_numbers = 1 + max(len(forest.n_classes), 1) + forest.n_outputs
         size = forest.n_trees * leaf_type(forest).itemsize + 8 * n_numbers
@@ -137,35 +140,37 @@ class ClusterSample(RowSource):
         )
 
     def collect(self) -> LocalRows:
-        """Return all rows on the driver, partition by partition."""
+        """Return all routed rows on the driver, in the order of partitions."""
         if reason := self.why_not_local:
             raise ValueError(f"The rows cannot be brought here: {reason}")
         if self.blocks is None:
             with self.routed() as near:
                 return near.collect()
-        self.total(self.adapter.forest, _nothing)  # routes all partitions side by side, and finds what is wrong
+        # This job routes all partitions in parallel and raises data errors; toLocalIterator reads them one by one.
+        self.total(self.adapter.forest, _nothing)
         rows = self.blocks.toLocalIterator(prefetchPartitions=True)
         return joined([read_block(bytes(row[0])) for row in rows])
 
     def routed(self) -> "ClusterSample":
-        """Return the same rows for many questions: routed once, and kept by the executors until `unpersist`.
+        """Return the same rows for many queries: routed once, and persisted by the executors until `unpersist`.
 
-        What is lost with an executor is routed again from the DataFrame.
+        Blocks lost with an executor are routed again from the DataFrame.
         """
         if self.blocks is not None:
             return self
         task = Route(FromRows(self.post.send(self.adapter), self.columns))
-        blocks = self.frame.mapInArrow(task, BLOCKS).persist()  # in memory, and on disk what does not fit
+        # The default storage level spills to disk what does not fit into memory.
+        blocks = self.frame.mapInArrow(task, BLOCKS).persist()
         return replace(self, blocks=blocks, row_counts=replace(self.row_counts))
 
     @contextmanager
     def persisted(self) -> Iterator["ClusterSample"]:
-        """Give the rows routed, until the end."""
+        """Persist the routed rows until the block ends."""
         with self.routed() as rows:
             yield rows
 
     def unpersist(self) -> None:
-        """Let the executors forget what was routed."""
+        """Release the routed rows on the executors."""
         if self.blocks is not None:
             self.blocks.unpersist()
 
@@ -184,14 +189,14 @@ class ClusterSample(RowSource):
         return self.frame if self.blocks is None else self.blocks
 
     def _other(self, forest: Forest) -> Any:
-        """Return a forest to be sent, None if it is the one executors have."""
+        """Return the payload of a forest, None if it is the forest of the model, which executors already have."""
         return None if forest is self.adapter.forest else self.post.send(forest)
 
     def _with(self, frame: Any) -> "ClusterSample":
         return replace(self, frame=frame, blocks=None, row_counts=RowCounts())
 
     def _count(self) -> None:
-        """See to it that the number of rows and their weight are known."""
+        """Count the rows and sum their weights, unless an earlier pass has done so."""
         from pyspark.sql import functions as F  # noqa: N812
 
         if self.row_counts.n_rows is not None:
@@ -199,14 +204,15 @@ class ClusterSample(RowSource):
         if self.blocks is not None:
             self.total(self.adapter.forest, _nothing)
             return
-        if self.columns.weight is None:  # Spark counts by itself, and asks no Python of its executors
+        # Without weights Spark counts by itself, with no Python on the executors.
+        if self.columns.weight is None:
             self._remember(n_rows := self.frame.count(), float(n_rows))
             return
         weight = F.col(self.columns.place(self.columns.weight))
         self._said(self.frame.select(weight).mapInArrow(Count(self.columns), SAID), whole=False)
 
     def _parts(self) -> dict[int, int]:
-        """Return the number of rows of each partition that has some."""
+        """Return the number of rows of each nonempty partition."""
         if self.row_counts.parts is None:
             if self.blocks is not None:
                 self.total(self.adapter.forest, _nothing)
@@ -215,7 +221,10 @@ class ClusterSample(RowSource):
         return self.row_counts.parts or {}
 
     def _said(self, frame: Any, whole: bool = True) -> PartitionResult:
-        """Return what is said of all partitions together, and remember how many rows there are."""
+        """Run a job, return the sum of its partition results, and check or record the row counts.
+
+        `whole` states that the counts of all partitions are valid for later jobs.
+        """
         if self.row_counts.parts is None or len(self.row_counts.parts) > MOST_ANSWERS:
             frame = in_groups(frame)
         said = added_up(frame) or PartitionResult({}, 0.0)
@@ -230,7 +239,7 @@ class ClusterSample(RowSource):
         return said
 
     def _check(self, said: PartitionResult) -> None:
-        """Raise what a task found wrong with the rows."""
+        """Raise the data error that a task has returned, if any."""
         from pyspark.sql import functions as F  # noqa: N812
 
         if isinstance(said.error, MissingValuesError):
@@ -244,7 +253,7 @@ class ClusterSample(RowSource):
             raise said.error
 
     def _remember(self, n_rows: int, weight: float) -> None:
-        """Keep what the first pass has shown, unless there are no rows, or none that count."""
+        """Record the row count and weight of the first pass; raise ValueError if either is zero."""
         if not n_rows:
             raise ValueError(
                 "The DataFrame has no rows; pruning needs data to judge by. Pass at least one row, and see whether a "
@@ -259,7 +268,7 @@ class ClusterSample(RowSource):
 
 
 def _nothing(forest: Forest, sample: LocalRows) -> int:
-    """Ask nothing of the rows but what is told anyway."""
+    """Return 0: a query that only needs the row counts every job returns."""
     return 0
 
 

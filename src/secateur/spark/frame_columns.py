@@ -1,4 +1,4 @@
-"""Which columns of a Spark DataFrame are features, label and weight, and how Arrow brings them to a model."""
+"""Select the feature, label and weight columns of a Spark DataFrame, and convert Arrow tables to arrays."""
 
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -12,7 +12,7 @@ Matrix = NDArray[np.floating]
 
 
 class MissingValuesError(ValueError):
-    """A column has nulls where every row needs a value; how many there are is counted in the cluster."""
+    """Raised on an executor when a required column has nulls; the driver then counts them on the cluster."""
 
     def __init__(self, column: str) -> None:
         super().__init__(column)
@@ -21,16 +21,16 @@ class MissingValuesError(ValueError):
 
 @dataclass(frozen=True)
 class FrameColumns:
-    """What the columns of a DataFrame are for.
+    """Roles of the columns of a DataFrame.
 
     Attributes
     ----------
     features : str or tuple of str
-        A column of vectors or arrays; or plain columns of any type, which a model gets as a pandas DataFrame.
+        A column of vectors or arrays; or plain columns of any type, passed to the model as a pandas DataFrame.
     label : str or None
-        The target, or an array of targets; None for models that learned without.
+        The target, or an array of targets; None for unsupervised models.
     weight : str or None
-        Row weights; None for all alike.
+        The row weights; None for equal weights.
     """
 
     features: str | tuple[str, ...]
@@ -39,22 +39,24 @@ class FrameColumns:
 
     @property
     def names(self) -> list[str]:
-        """Every column needed, once."""
+        """The needed columns without duplicates."""
         features = (self.features,) if isinstance(self.features, str) else self.features
         return list(dict.fromkeys(name for name in (*features, self.label, self.weight) if name is not None))
 
     def place(self, name: str) -> str:
-        """Return what a column is called in the cluster, where not every character is fit for a name."""
+        """Return the name of a column on the cluster (c0, c1, …), which is free of special characters."""
         return f"c{self.names.index(name)}"
 
 
 def select(frame: Any, columns: FrameColumns) -> Any:
-    """Return a DataFrame with the columns needed, in places c0, c1, …, as Arrow can carry them: vectors become arrays.
+    """Return a DataFrame with the needed columns, renamed to c0, c1, … and cast to types Arrow supports.
+
+    Vectors become arrays, decimals become doubles.
 
     Raises
     ------
     ValueError
-        If a column is not there, is there twice, or cannot be what it is said to be.
+        If a column does not exist, is ambiguous, or has an unsuitable type.
     """
     if not columns.names or not columns.features:
         raise ValueError("No column is named as a feature; a model needs its features. Name their columns.")
@@ -72,7 +74,7 @@ def select(frame: Any, columns: FrameColumns) -> Any:
 
 
 def _type_of(frame: Any, name: str) -> str:
-    """Return the type of a column in Spark's words."""
+    """Return Spark's name of the type of a column; raise ValueError unless exactly one column has this name."""
     found = [field.dataType.simpleString() for field in frame.schema.fields if field.name == name]
     if len(found) == 1:
         return str(found[0])
@@ -93,7 +95,7 @@ def _is_number(kind: str) -> bool:
 
 
 def _check_array(name: str, kind: str, what: str) -> None:
-    """Raise ValueError unless a column holds numbers, one or many a row."""
+    """Raise ValueError unless a column holds vectors, arrays of numbers or numbers."""
     inner = kind.removeprefix("array<").removesuffix(">")
     if kind != "vector" and not _is_number(inner):
         raise ValueError(
@@ -103,7 +105,7 @@ def _check_array(name: str, kind: str, what: str) -> None:
 
 
 def carried(frame: Any, name: str) -> Any:
-    """Return a column as Arrow can carry it."""
+    """Return a column cast to a type Arrow supports."""
     from pyspark.ml.functions import vector_to_array
     from pyspark.sql import functions as F  # noqa: N812
 
@@ -116,7 +118,7 @@ def carried(frame: Any, name: str) -> Any:
 
 
 def read_features(table: pa.Table, columns: FrameColumns) -> Any:
-    """Return the features of some rows: a matrix from vectors or arrays, a pandas DataFrame from plain columns."""
+    """Return the features of a table: a matrix from vectors or arrays, a pandas DataFrame from plain columns."""
     if isinstance(columns.features, str):
         found = table.column(columns.features)
         if _is_list(found):
@@ -126,7 +128,7 @@ def read_features(table: pa.Table, columns: FrameColumns) -> Any:
 
 
 def read_label(table: pa.Table, columns: FrameColumns) -> NDArray[Any] | None:
-    """Return the labels of some rows as they are, None if the model has none."""
+    """Return the labels of a table without encoding, None if there is no label column."""
     if columns.label is None:
         return None
     found = table.column(columns.label)
@@ -139,7 +141,10 @@ def read_label(table: pa.Table, columns: FrameColumns) -> NDArray[Any] | None:
 
 
 def read_weight(table: pa.Table, columns: FrameColumns) -> NDArray[np.float64]:
-    """Return the checked weights of some rows; ones if there are none. Only all rows together may not weigh nothing."""
+    """Return the validated weights of a table; ones without a weight column.
+
+    The weights of one table may all be zero: only the total over all partitions must be positive.
+    """
     if columns.weight is None:
         return np.ones(table.num_rows)
     found = table.column(columns.weight)
@@ -160,7 +165,7 @@ def _is_list(found: pa.ChunkedArray) -> bool:
 
 
 def _matrix(found: pa.ChunkedArray, name: str) -> Matrix:
-    """Return a column of lists as a matrix; what is null in a list becomes NaN."""
+    """Return a column of lists as a matrix; nulls inside a list become NaN."""
     if found.null_count:
         raise MissingValuesError(name)
     lists = found.combine_chunks()
@@ -172,6 +177,7 @@ def _matrix(found: pa.ChunkedArray, name: str) -> Matrix:
             "Make them alike, or drop the rows that differ."
         )
     flat: NDArray[Any] = lists.flatten().to_numpy(zero_copy_only=False)
-    if flat.dtype == object:  # booleans with nulls
+    # Booleans with nulls arrive as objects.
+    if flat.dtype == object:
         flat = flat.astype(np.float64)
     return flat.reshape(len(lists), int(size[0]))

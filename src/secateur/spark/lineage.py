@@ -1,7 +1,8 @@
-"""The tree model behind a DataFrame: Spark ML hands a stage the rows the stage before has transformed, not its model.
+"""Recover the tree model that produced the predictions of a DataFrame from its query plan.
 
-But the plan of those rows ends with the functions that make the predictions, and these hold the model. They are asked
-for it as Spark itself asks closures what they have captured before it sends them away.
+Spark ML passes a stage the rows transformed by the preceding stage, but not the preceding model. The plan of these rows
+ends with the functions that compute the predictions, and their closures have captured the model. The captured objects
+are read through `writeReplace`, as Spark itself does before it serialises a closure.
 """
 
 from collections.abc import Iterator
@@ -11,12 +12,12 @@ from secateur.libraries.spark.saved_model import KINDS
 
 
 def fitted_before(frame: Any) -> Any:
-    """Return the tree model of Spark ML that was the last to transform a DataFrame.
+    """Return the Spark ML tree model that transformed a DataFrame last.
 
     Raises
     ------
     ValueError
-        If there is none, or the plan cannot be looked at, as over Spark Connect.
+        If the plan contains no tree model, or is not accessible, as over Spark Connect.
     """
     if not hasattr(frame, "_jdf"):
         raise ValueError(
@@ -35,7 +36,7 @@ def fitted_before(frame: Any) -> Any:
 
 
 def _held_by(plan: Any, gateway: Any) -> Iterator[Any]:
-    """Yield what the functions of a plan hold, the last to be applied first."""
+    """Yield the objects captured by the functions of a plan, starting with the function applied last."""
     for expression in _all(plan.expressions()):
         yield from _held_in(expression, gateway)
     for child in _all(plan.children()):
@@ -51,7 +52,7 @@ def _held_in(expression: Any, gateway: Any) -> Iterator[Any]:
 
 
 def _captured(function: Any, gateway: Any) -> Iterator[Any]:
-    """Yield the objects a Scala closure has captured."""
+    """Yield the objects captured by a Scala closure."""
     from py4j.protocol import Py4JError
 
     jvm = gateway.jvm
@@ -60,7 +61,8 @@ def _captured(function: Any, gateway: Any) -> Iterator[Any]:
         method.setAccessible(True)
         form = method.invoke(function, gateway.new_array(jvm.java.lang.Object, 0))
         captured = [form.getCapturedArg(place) for place in range(form.getCapturedArgCount())]
-    except Py4JError:  # a function of another kind
+    # Not a serialisable lambda.
+    except Py4JError:
         return
     yield from (one for one in captured if hasattr(one, "getClass"))
 

@@ -1,4 +1,4 @@
-"""What partitions say, and how it is added up: in groups in the cluster first where there are many."""
+"""Aggregate the results of partitions: sum them in groups on the cluster if there are many, then on the driver."""
 
 import logging
 import pickle
@@ -13,26 +13,27 @@ from secateur.spark.frame_columns import MissingValuesError
 
 SAID = "number int, said binary"
 MOST_ANSWERS = 8
-"""How many answers the driver adds up itself; more are first added up in the cluster."""
+"""Largest number of results the driver sums itself; more are first summed in groups on the cluster."""
 _N_ADDING = 4
-"""How many tasks add up in the cluster; starting one takes longer than adding two answers."""
+"""Number of tasks that sum on the cluster; starting a task takes longer than adding two results."""
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, eq=False)
 class PartitionResult:
-    """What is said of some partitions.
+    """Summable result of one or more partitions.
 
     Attributes
     ----------
     counts : dict
         The number of rows of each partition.
     weight : float
-        What their weights add up to.
+        The sum of their weights.
     answer : object
+        The result of the query; None if there is an error.
     error : Exception or None
-        What is wrong with the rows; there is no answer then.
+        The first data error.
     """
 
     counts: dict[int, int]
@@ -47,7 +48,7 @@ class PartitionResult:
 
 
 def in_groups(frame: Any) -> Any:
-    """Return answers added up in groups of partitions, in the order of their numbers."""
+    """Return a DataFrame of results summed by groups of partitions, in the order of partition numbers."""
     from pyspark.sql import functions as F  # noqa: N812
 
     number = F.col("number")
@@ -56,13 +57,13 @@ def in_groups(frame: Any) -> Any:
 
 
 def collected(frame: Any) -> list[PartitionResult]:
-    """Return what was said, in the order of partitions or of groups of them."""
+    """Return the results in the order of partitions or groups."""
     rows = sorted(frame.collect(), key=lambda row: row["number"])
     return [pickle.loads(bytes(row["said"])) for row in rows]  # noqa: S301
 
 
 def added_up(frame: Any) -> PartitionResult | None:
-    """Return the sum of what was said, None if nothing was; an answer is let go of as soon as it has been added."""
+    """Return the sum of the results, None if there are none; each result is freed as soon as it has been added."""
     rows = sorted(frame.collect(), key=lambda row: row["number"], reverse=True)
     total: PartitionResult | None = None
     while rows:
@@ -72,10 +73,10 @@ def added_up(frame: Any) -> PartitionResult | None:
 
 
 class AddUp:
-    """Adds up what was said of the partitions of each group, which come in the order of their numbers."""
+    """Task that sums the results of each group; partitions arrive in the order of their numbers."""
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Say one thing about each group."""
+        """Yield one summed result per group."""
         rows = (row for batch in batches for row in zip(*(batch.column(k) for k in range(3)), strict=True))
         for group, members in groupby(rows, key=lambda row: row[0].as_py()):
             total: PartitionResult | None = None
@@ -93,13 +94,13 @@ def _added(one: PartitionResult, other: PartitionResult) -> PartitionResult:
 
 
 def message(number: int, said: PartitionResult | None) -> pa.RecordBatch:
-    """Return what is said of a partition, or of a group of them, as a row."""
+    """Return the result of a partition or group as a record batch with one row."""
     content = pa.array([pickle.dumps(said, 5)], pa.binary())
     return pa.RecordBatch.from_pydict({"number": pa.array([number], pa.int32()), "said": content})
 
 
 def plain(error: Exception) -> Exception:
-    """Return an error that can travel, with the words of this one."""
+    """Return a picklable error with the same message."""
     _log.debug("A task found the rows wrong.", exc_info=error)
     if isinstance(error, MissingValuesError):
         return error

@@ -1,12 +1,12 @@
-"""Pruning as a stage of a Spark ML pipeline: PruneEstimator trains and prunes, PruneModel predicts.
+"""Prune tree models inside a Spark ML pipeline: PruneEstimator trains and prunes, PruneModel predicts.
 
     Pipeline(stages=[indexer, assembler, PruneEstimator(estimator=rf, maxNodes=500)])
 
-trains `rf` on some of the rows and prunes it by the others. After a tree estimator of its own in the pipeline,
+trains `rf` on part of the rows and selects a pruning on the held-out rows.
 
     Pipeline(stages=[indexer, assembler, rf, PruneEstimator(maxNodes=500)])
 
-a PruneEstimator without `estimator` prunes the model that has just been fitted.
+prunes the model fitted by the preceding stage, because this PruneEstimator has no `estimator`.
 """
 
 import os
@@ -43,7 +43,7 @@ def _param(name: str, doc: str, converter: Any) -> Param[Any]:
 
 
 class PruneParams(HasFeaturesCol, HasLabelCol, HasWeightCol, HasSeed):
-    """What PruneEstimator can be told."""
+    """Parameters of PruneEstimator."""
 
     estimator = _param("estimator", "the tree estimator to train and prune", TypeConverters.identity)
     solver = _param("solver", "the name of a solver, or auto", TypeConverters.toString)
@@ -60,33 +60,36 @@ class PruneParams(HasFeaturesCol, HasLabelCol, HasWeightCol, HasSeed):
         self._set(**settings)
 
     def _told(self, name: str) -> Any:
-        """Return a setting, None if it was not given."""
+        """Return the value or default of a parameter, None if it has neither."""
         return self.getOrDefault(name) if self.isDefined(name) else None
 
     def _given(self, name: str) -> Any:
-        """Return a setting that somebody gave, None where the default would be meant."""
+        """Return the value of a parameter set explicitly, None otherwise."""
         return self.getOrDefault(name) if self.isSet(name) else None
 
 
 class PruneEstimator(Estimator, PruneParams, MLReadable, MLWritable):
-    """Train a tree estimator and prune it, or prune the model that the stage before has fitted.
+    """Train a tree estimator and prune it, or prune the model fitted by the preceding stage.
 
     Parameters
     ----------
     estimator : pyspark.ml Estimator, optional
-        The tree estimator. A share `validation` of the rows is held out, it is trained on the others, and a pruning is
-        chosen by the rows held out. Without it the model that made the predictions of the DataFrame is pruned, which
-        has seen all rows: pass an estimator, if you can. Spark Connect needs one.
+        The tree estimator. A share `validation` of the rows is held out, the estimator is trained on the others, and a
+        pruning is selected on the held-out rows. Without an estimator, the model that computed the predictions of the
+        DataFrame is pruned. That model was trained on all rows, so prefer to pass an estimator. Spark Connect requires
+        one.
     featuresCol, labelCol, weightCol : str
-        By default those of the tree model.
+        Column names. Default: those of the tree model.
     solver, loss : str
+        Names of a solver and a loss. The default solver is "auto".
     validation : float
+        The share of rows held out to select a pruning. Default: 0.25.
     prices : list of float
-        What features cost, for `maxCost`.
+        The price of each feature, in the order of the feature vector, for `maxCost`.
     maxNodes, maxLeaves, maxTrees, maxDepth, maxFeatures, maxCost, maxLossIncrease : optional
         Limits, as in `secateur.prune`.
     seed : int
-        Draws the rows that are held out, by what is in them.
+        Seed of the hash that assigns rows to the held-out share.
     """
 
     @keyword_only
@@ -99,7 +102,7 @@ class PruneEstimator(Estimator, PruneParams, MLReadable, MLWritable):
         return self
 
     def copy(self, extra: Any = None) -> "PruneEstimator":
-        """Return a copy, of the tree estimator too, with some parameters changed."""
+        """Return a copy of this stage and its tree estimator, with some parameters changed."""
         that: PruneEstimator = super().copy(extra)
         if that._told("estimator") is not None:
             that._set(estimator=that._told("estimator").copy(extra))
@@ -136,24 +139,24 @@ class PruneEstimator(Estimator, PruneParams, MLReadable, MLWritable):
         return fitted._resetUid(self.uid)
 
     def write(self) -> MLWriter:
-        """Return what saves it."""
+        """Return a writer that saves this estimator."""
         return _Writer(self, "estimator", self._told("estimator"))
 
     @classmethod
     def read(cls) -> MLReader[Any]:
-        """Return what loads it."""
+        """Return a reader that loads a saved estimator."""
         return _Reader(cls, "estimator")
 
 
 class PruneModel(Model, PruneParams, MLReadable, MLWritable):
-    """A pruned tree model of Spark ML as a stage.
+    """Predict with a pruned Spark ML tree model as a pipeline stage.
 
     Attributes
     ----------
     model : fitted tree model of Spark ML
-        The pruned model itself; it can be taken out and used without secateur.
+        The pruned model itself; it can be extracted and used without secateur.
     summary : dict
-        What was gained and lost, as `Pruned.summary()` has it.
+        Sizes and losses before and after pruning, as returned by `Pruned.summary()`.
     """
 
     def __init__(self, model: Any = None, summary: dict[str, Any] | None = None) -> None:
@@ -161,24 +164,27 @@ class PruneModel(Model, PruneParams, MLReadable, MLWritable):
         self.model, self.summary = model, summary or {}
 
     def copy(self, extra: Any = None) -> "PruneModel":
-        """Return a copy, with some parameters of the tree model changed."""
+        """Return a copy with some parameters of the tree model changed."""
         that: PruneModel = super().copy(extra)
         that.model, that.summary = self.model.copy(extra), self.summary
         return that
 
     def _transform(self, dataset: Any) -> Any:
-        """Return the predictions of the pruned model; those of an unpruned one before it are dropped, and not made."""
+        """Return the DataFrame with the pruned model's predictions.
+
+        Output columns of a preceding unpruned model are dropped first, so Spark does not compute them.
+        """
         tree = tree_model(self.model)
         columns = [tree.getOrDefault(name) for name in _OUTPUTS if tree.hasParam(name) and tree.isDefined(name)]
         return self.model.transform(dataset.drop(*[name for name in columns if name]))
 
     def write(self) -> MLWriter:
-        """Return what saves it."""
+        """Return a writer that saves this model."""
         return _Writer(self, "model", self.model, {"summary": self.summary})
 
     @classmethod
     def read(cls) -> MLReader[Any]:
-        """Return what loads it."""
+        """Return a reader that loads a saved model."""
         return _Reader(cls, "model", "summary")
 
 
@@ -186,19 +192,19 @@ _OUTPUTS = ("predictionCol", "rawPredictionCol", "probabilityCol", "leafCol")
 
 
 def _keeper(of: MLWriter | MLReader[Any]) -> Any:
-    """Return what Spark reads and writes metadata with: the session, before Spark 4 its context."""
+    """Return the object Spark uses to read and write metadata: the session, or its context before Spark 4."""
     return of.sparkSession.sparkContext if spark_version.startswith("3.") else of.sparkSession
 
 
 class _Writer(MLWriter):
-    """Saves parameters and facts as Spark does, and what is inside in a folder of its own."""
+    """Save parameters and metadata in Spark's format, and the contained stage in a subfolder."""
 
     def __init__(self, stage: Any, place: str, inside: Any, facts: dict[str, Any] | None = None) -> None:
         super().__init__()
         self.stage, self.place, self.inside, self.facts = stage, place, inside, facts or {}
 
     def saveImpl(self, path: str) -> None:  # noqa: N802
-        """Write the folder."""
+        """Write the metadata and the contained stage to a folder."""
         settings = {param.name: value for param, value in self.stage._paramMap.items() if param.name != "estimator"}
         facts = {**self.facts, "holds": self.inside is not None}
         DefaultParamsWriter.saveMetadata(self.stage, path, _keeper(self), extraMetadata=facts, paramMap=settings)
@@ -207,14 +213,14 @@ class _Writer(MLWriter):
 
 
 class _Reader(MLReader):
-    """Loads what _Writer has saved."""
+    """Load a stage saved by _Writer."""
 
     def __init__(self, kind: Any, place: str, *facts: str) -> None:
         super().__init__()
         self.kind, self.place, self.facts = kind, place, facts
 
     def load(self, path: str) -> Any:
-        """Read the folder."""
+        """Load the stage from a folder."""
         metadata = DefaultParamsReader.loadMetadata(path, _keeper(self))
         stage = self.kind()
         stage._resetUid(metadata["uid"])

@@ -1,4 +1,4 @@
-"""prune() and prune_path() by rows that live in a Spark cluster."""
+"""Compute pruning paths, select prunings and evaluate paths on the rows of a Spark DataFrame."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -21,24 +21,24 @@ from secateur.spark.frame_columns import FrameColumns
 from secateur.spark.stages import own_columns, stages_before
 
 _MOST_LEAVES, _MOST_LAYERS = 4_096, 3_000
-"""Up to how many leaves, or layers of trees, their inner products are a matrix of reasonable size, some 100 MB."""
+"""Largest numbers of leaves, or of layers of trees, whose Gram matrix has a reasonable size, some 100 MB."""
 
 
 @dataclass(frozen=True, eq=False)
 class SparkRows(RowProvider):
-    """Rows of a Spark DataFrame.
+    """Provide the rows of a Spark DataFrame, routed by a model.
 
     Attributes
     ----------
     frame : pyspark DataFrame
     features, label, weight : columns, or None
-        None for what the model says, if it is one of Spark ML, else "features", "label" and no weights.
+        None means the columns of a Spark ML model; for other models "features", "label" and no weights.
     near : bool
-        Whether to bring the leaves of the rows to the driver if they fit there, for solvers that look at rows.
+        Whether to collect the leaf ids of the rows on the driver if they fit, for solvers that need rows.
     driver_bytes : int
-        How large they may be.
-    routed : dict of ClusterSample
-        The same rows as they were routed by a model before, and so counted.
+        The largest size of the collected leaf ids.
+    routed : dict of Adapter: ClusterSample
+        Cache of the row sources by model, so that rows are counted once.
     """
 
     frame: Any
@@ -50,12 +50,12 @@ class SparkRows(RowProvider):
     routed: dict[Adapter, ClusterSample] = field(default_factory=dict, repr=False)
 
     def sample(self, adapter: Adapter) -> RowSource:
-        """Return them routed: in the cluster, or here."""
+        """Return the routed rows: collected on the driver if `near` and they fit, else on the cluster."""
         cluster = self.cluster(adapter)
         return cluster.collect() if self.near and not cluster.why_not_local else cluster
 
     def cluster(self, adapter: Adapter) -> ClusterSample:
-        """Return them as they are routed in the cluster; a pipeline's own stages make the features, if they must."""
+        """Return the rows on the cluster; the stages of a pipeline compute the feature column if it is missing."""
         if adapter not in self.routed:
             self.routed[adapter] = self._routed_by(adapter)
         return self.routed[adapter]
@@ -73,7 +73,7 @@ class SparkRows(RowProvider):
         return ClusterSample.of(frame, adapter, chosen, driver_bytes=self.driver_bytes)
 
     def others(self, given: tuple[Any, ...]) -> "SparkRows":
-        """Return another DataFrame with the same columns."""
+        """Return the rows of another DataFrame, with the same column roles."""
         return replace(self, frame=given[0], routed={})
 
 
@@ -90,12 +90,12 @@ def prune_path(
     driver_bytes: int = 2**30,
     progress: Progress | None = None,
 ) -> Path:
-    """Return the whole trade-off between loss and cost for a trained model, judged by the rows of a Spark DataFrame.
+    """Return the trade-off between loss and cost for a trained model, computed on the rows of a Spark DataFrame.
 
-    Rows stay where they are: executors send them through the trees, and each partition answers with sums. Solvers that
-    ask for sums at the nodes read the data once; BlockDescent and MinCut go over the leaves the rows reached, kept by
-    the executors, many times. What looks at rows one by one gets their leaves, not their features, brought to the
-    driver, if they fit.
+    Rows stay on the cluster: executors route them through the trees, and each partition returns sums. Solvers that need
+    sums at the nodes, and BlockDescent(granularity="layer", values="keep"), read the data once. Other settings of
+    BlockDescent, and MinCut, make many passes over the leaf ids, which the executors persist. Solvers that need single
+    rows get their leaf ids, not their features, collected on the driver, if they fit.
 
     Parameters
     ----------
@@ -103,21 +103,22 @@ def prune_path(
         Of Spark ML, live or saved, alone or in a pipeline; or of any other library that secateur knows.
     df : pyspark DataFrame
     features : str or list of str, optional
-        A column of vectors or arrays, or plain columns. Default: what a Spark ML model says, else "features".
+        A column of vectors or arrays, or plain columns. Default: the columns of a Spark ML model, else "features".
     label, weight : str, optional
-        Default: what a Spark ML model says, else "label", and no weights.
+        Default: the columns of a Spark ML model, else "label" and no weights.
     solver : Solver, a name, or "auto"
-        "auto" brings the leaves to the driver and does what it does there, if they fit; else it takes a solver that
-        reads the data once.
+        "auto" collects the leaf ids on the driver and behaves as in `secateur.prune_path`, if they fit. Otherwise it
+        takes a solver that works with sums over remote rows: MinCut for a feature cost, else WeakestLink or
+        BlockDescent.
     cost, loss, progress
         As in `secateur.prune_path`.
     driver_bytes : int
-        How large the leaves brought to the driver may be.
+        The largest size of the leaf ids collected on the driver.
 
     Returns
     -------
     Path
-        Call `evaluate` of this module on other rows, then `select`; `to_model` gives a model of the kind given.
+        Call `evaluate` of this module on other rows, then `select`; `to_model` returns a model of the original type.
     """
     rows = SparkRows(df, features, label, weight, driver_bytes=driver_bytes)
     adapter = adapt(model)
@@ -148,22 +149,22 @@ def prune(
     random_state: int | np.random.Generator = 0,
     progress: Progress | None = None,
 ) -> Any:
-    """Return a smaller copy of a trained model, of the same type, judged by the rows of a Spark DataFrame.
+    """Return a smaller copy of a trained model, of the same type, selected on the rows of a Spark DataFrame.
 
     Parameters
     ----------
     model, df, features, label, weight, solver, cost, loss, driver_bytes, progress
-        As in `prune_path`. Best pass rows the model was not trained on.
+        As in `prune_path`. Preferably pass rows the model was not trained on.
     validation : float, DataFrame or None
-        The rows on which a point of the path is chosen: a share of the rows, which is drawn by what is in them and so
-        does not depend on partitions; other rows; or None for the rows the path is made on.
+        The rows on which a point of the path is selected: a share of the rows, drawn by a hash of their contents and
+        so independent of partitions; other rows; or None for the rows the path is computed on.
     max_nodes, max_leaves, max_trees, max_depth, max_features, max_cost, max_bytes, max_loss_increase, random_state
         As in `secateur.prune`.
 
     Raises
     ------
     ValueError
-        If model and rows do not fit, or no pruning satisfies the limits.
+        If model and rows do not match, or no pruning satisfies the limits.
     """
     given = locals()
     options = {name: given[name] for name in given if name not in ("model", "df")}
@@ -183,7 +184,7 @@ def prune_point(
     driver_bytes: int = 2**30,
     **options: Any,
 ) -> Pruned:
-    """Do what `prune` does, but return the chosen `Pruned`: its `summary()` says what was gained and lost."""
+    """Return the selected `Pruned` instead of its model; the parameters are those of `prune`."""
     rows = SparkRows(df, features, label, weight, driver_bytes=driver_bytes)
     adapter = adapt(model)
     solver, rows = _chosen(solver, rows, adapter, cost)
@@ -203,7 +204,7 @@ def evaluate(
 ) -> Path:
     """Return the path with columns loss, loss_se, changed and increase_se, measured on the rows of a DataFrame.
 
-    All points are judged in one pass over the data.
+    All points are evaluated in one pass over the data.
     """
     rows = SparkRows(df, features, label, weight).cluster(path.source)
     return path.evaluate_sample(rows, loss=loss, rows="the rows passed to evaluate")
@@ -212,7 +213,7 @@ def evaluate(
 def _chosen(
     solver: Solver | str, rows: SparkRows, adapter: Adapter, cost: Cost | str | None
 ) -> tuple[Solver | str, SparkRows]:
-    """Return the solver to take and the rows as it takes them, for a caller who names none."""
+    """Return the solver and the rows in the form it needs; resolve solver="auto"."""
     if getattr(cost, "row_prices", None) is not None:
         raise ValueError(
             "row_prices has a price for every row, but rows of a DataFrame have no numbers. Use prices by feature."
@@ -225,7 +226,7 @@ def _chosen(
 
 
 def from_afar(adapter: Adapter, cost: Cost | str | None) -> Solver:
-    """Return a solver that needs few passes over rows that cannot be brought together."""
+    """Return a solver that needs only sums over remote rows, chosen by the cost and the size of the forest."""
     forest = adapter.forest
     if cost == "features" or isinstance(cost, SharedCost):
         return MinCut()

@@ -1,4 +1,4 @@
-"""A share of a DataFrame's rows, drawn by what is in them: the same in any partitioning and at every attempt."""
+"""Split a DataFrame at random by a hash of row contents, independently of partitioning and retries."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,16 +6,16 @@ from typing import Any
 from secateur.spark.frame_columns import carried
 
 _FINE = 2**31
-"""In how many pieces rows are cut by their hash."""
+"""Number of hash buckets."""
 
 
 def by_content(frame: Any, names: Sequence[str], share: float, seed: int) -> tuple[Any, Any]:
-    """Return the rows without a share of them, and that share; rows that are equal in these columns stay together.
+    """Split rows at random into the rest and a `share` of them; rows that are equal in these columns stay together.
 
     Raises
     ------
     ValueError
-        If the share is none.
+        If `share` is not between 0 and 1.
     """
     from pyspark.sql import functions as F  # noqa: N812
 

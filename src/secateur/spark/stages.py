@@ -1,4 +1,4 @@
-"""What models of Spark ML say of their rows: the names of columns, and the stages that go before."""
+"""Extract column names, the tree model and the preceding stages from Spark ML models and pipelines."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from secateur.spark.frame_columns import FrameColumns
 
 
 def own_columns(adapter: Adapter) -> FrameColumns:
-    """Return the columns a model was trained on; Spark's usual ones if it is not of Spark."""
+    """Return the columns a Spark ML model was trained on; Spark's default names for models of other libraries."""
     if not isinstance(adapter, SparkAdapter):
         return FrameColumns("features", "label")
     said = {name: adapter.saved.param(f"{name}Col") for name in ("features", "label", "weight")}
@@ -17,7 +17,7 @@ def own_columns(adapter: Adapter) -> FrameColumns:
 
 
 def tree_model(model: Any) -> Any:
-    """Return the tree model of Spark ML that a model is or holds; None if there is none."""
+    """Return the Spark ML tree model that a model is or contains; None if it contains none."""
     if type(model).__name__ in KINDS:
         return model
     for inner in (getattr(model, "bestModel", None), getattr(model, "model", None), *getattr(model, "stages", ())):
@@ -28,7 +28,7 @@ def tree_model(model: Any) -> Any:
 
 
 def stages_before(model: Any) -> list[Any]:
-    """Return the fitted stages of a pipeline that come before its tree model, which make its features."""
+    """Return the fitted pipeline stages before the tree model, which compute its features."""
     best = getattr(model, "bestModel", None)
     if best is not None:
         return stages_before(best)

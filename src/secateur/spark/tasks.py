@@ -1,7 +1,7 @@
-"""What executors do with a partition: read it, route it, ask, and say one thing about all of it.
+"""Run queries on a partition inside an executor: read and route its rows, evaluate a function, return one result.
 
-A task that finds the data wrong says so instead of failing, as another attempt would find the same. Whatever else goes
-wrong, a lost machine above all, is left to Spark, which tries again.
+A task that finds invalid data returns the error as its result instead of failing, because a retry would find the same.
+Any other failure, such as a lost machine, is left to Spark, which retries the task.
 """
 
 import pickle
@@ -25,46 +25,46 @@ Batches = Iterable[pa.RecordBatch]
 BLOCKS = "block binary"
 N_ROWS_AT_LEAST, N_ROWS_AT_MOST = 2**10, 2**16
 N_BYTES_AT_ONCE = 2**26
-"""How large the leaves of the rows asked about at once may be."""
+"""Largest size of the leaf ids of the rows processed at once."""
 N_BYTES_OF_BLOCK = 2**22
-"""How large the leaves in a block are, about: Spark is slow with cells much larger."""
+"""Approximate size of the leaf ids in a block; Spark is slow with much larger cells."""
 
 opened = lru_cache(maxsize=4)(pickle.loads)
-"""Return what was sent; the same bytes are opened once in each process."""
+"""Unpickle a payload; the same bytes are unpickled once in each process."""
 
 
 class Payload(Protocol):
-    """Something sent to executors: a broadcast, or bytes that travel with each task."""
+    """Protocol of a value sent to executors: a broadcast, or bytes enclosed in each task."""
 
     @property
     def value(self) -> bytes:
-        """What was sent, pickled."""
+        """The pickled value."""
 
 
 @dataclass(frozen=True)
 class Enclosed:
-    """Bytes that travel with each task."""
+    """Payload enclosed in each task."""
 
     value: bytes
 
 
 class PartitionSource(Protocol):
-    """Where a task has its rows from."""
+    """Protocol that reads the routed rows of a partition."""
 
     def samples(self, batches: Batches) -> Iterator[LocalRows]:
-        """Return the rows of a partition, routed, a part at a time."""
+        """Yield the routed rows of a partition in chunks."""
 
 
 @dataclass(frozen=True, eq=False)
 class FromRows:
-    """Rows as the user has them, routed as they come."""
+    """Route rows while they are read from the user's DataFrame."""
 
     model: Payload
     columns: FrameColumns
     n_bytes: int = N_BYTES_AT_ONCE
 
     def samples(self, batches: Batches) -> Iterator[LocalRows]:
-        """Return the rows of a partition, routed, a part at a time."""
+        """Yield the routed rows of a partition in chunks whose leaf ids take about `n_bytes`."""
         adapter: Adapter = opened(self.model.value)
         for places in _gathered(batches, _rows_at_once(adapter.forest, self.n_bytes)):
             table = places.rename_columns(self.columns.names)
@@ -74,17 +74,17 @@ class FromRows:
 
 
 class FromBlocks:
-    """Rows that were routed before."""
+    """Read rows from blocks that `Route` has written."""
 
     def samples(self, batches: Batches) -> Iterator[LocalRows]:
-        """Return the rows of a partition, a block at a time."""
+        """Yield the rows of a partition block by block."""
         for batch in batches:
             for block in batch.column(0):
                 yield read_block(block.as_buffer())
 
 
 def read_block(content: Any) -> LocalRows:
-    """Return routed rows, or raise what was found to be wrong with them."""
+    """Return the routed rows of a block, or raise the data error stored in it."""
     found = pickle.loads(content)  # noqa: S301
     if isinstance(found, Exception):
         raise found
@@ -94,7 +94,7 @@ def read_block(content: Any) -> LocalRows:
 
 @dataclass(frozen=True, eq=False)
 class Total:
-    """Adds up what is said of the parts of a partition."""
+    """Sum `ask(forest, rows)` over the chunks of a partition."""
 
     source: PartitionSource
     model: Payload
@@ -102,7 +102,7 @@ class Total:
     ask: Callable[[Forest, LocalRows], Any]
 
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
-        """Say one thing about the partition."""
+        """Yield the result of the partition."""
         yield from _say(self._of_partition, batches)
 
     def _of_partition(self, batches: Batches, part: int) -> PartitionResult | None:
@@ -116,7 +116,7 @@ class Total:
 
 @dataclass(frozen=True, eq=False)
 class Each:
-    """Asks of a partition as a whole."""
+    """Evaluate `ask(forest, rows, number)` on all rows of a partition at once."""
 
     source: PartitionSource
     model: Payload
@@ -125,7 +125,7 @@ class Each:
     numbers: dict[int, int]
 
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
-        """Say one thing about the partition."""
+        """Yield the result of the partition."""
         yield from _say(self._of_partition, batches)
 
     def _of_partition(self, batches: Batches, part: int) -> PartitionResult | None:
@@ -140,12 +140,12 @@ class Each:
 
 @dataclass(frozen=True, eq=False)
 class Count:
-    """Counts rows and adds up their weights, and looks at nothing else; they need not have more columns than that."""
+    """Count the rows of a partition and sum their weights; the weight column alone suffices."""
 
     columns: FrameColumns
 
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
-        """Say one thing about the partition."""
+        """Yield the result of the partition."""
         yield from _say(self._of_partition, batches)
 
     def _of_partition(self, batches: Batches, part: int) -> PartitionResult | None:
@@ -160,12 +160,12 @@ class Count:
 
 @dataclass(frozen=True, eq=False)
 class Route:
-    """Turns rows into blocks of routed rows."""
+    """Route the rows of a partition and write them as blocks."""
 
     source: FromRows
 
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
-        """Return the blocks of a partition, or one that says what is wrong."""
+        """Yield the blocks of a partition; a data error becomes the last block."""
         try:
             for sample in replace(self.source, n_bytes=N_BYTES_OF_BLOCK).samples(batches):
                 yield pa.RecordBatch.from_pydict({"block": pa.array([pickle.dumps(sample, 5)], pa.binary())})
@@ -174,7 +174,7 @@ class Route:
 
 
 def _say(ask: Callable[[Batches, int], PartitionResult | None], batches: Batches) -> Iterator[pa.RecordBatch]:
-    """Say what there is to say of this task's partition; of an empty one nothing."""
+    """Yield the result of `ask` for this task's partition, or its data error; an empty partition yields nothing."""
     from pyspark import TaskContext
 
     context = TaskContext.get()
@@ -190,7 +190,7 @@ def _say(ask: Callable[[Batches, int], PartitionResult | None], batches: Batches
 
 
 def _forest(model: Payload, forest: Payload | None) -> Forest:
-    """Return the forest asked about: the model's own, if no other was sent."""
+    """Return the forest to evaluate: the one sent, or that of the model if none was sent."""
     found: Forest = opened(model.value).forest if forest is None else opened(forest.value)
     return found
 
@@ -201,7 +201,8 @@ def _rows_at_once(forest: Forest, n_bytes: int) -> int:
 
 
 def _gathered(batches: Batches, n_rows: int) -> Iterator[pa.Table]:
-    """Return the same rows in tables of so many; the last may have fewer."""
+    """Yield the rows regrouped into tables of `n_rows` rows; the last table may have fewer."""
+    # Invariant: `held` has n_rows − room rows, and room > 0 whenever another batch is read.
     held: list[pa.RecordBatch] = []
     room = n_rows
     for batch in batches:

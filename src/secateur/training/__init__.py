@@ -1,4 +1,4 @@
-"""Models grown here, with trees that are cheap to ask to begin with."""
+"""Train forests under feature cost."""
 
 from secateur.training.budget_forest import BudgetForestClassifier
 

@@ -1,4 +1,9 @@
-"""BudgetRF (Nan, Wang, Saligrama 2015): a random forest that prefers features which are cheap for what they tell."""
+"""Train random forests under feature cost by BudgetRF (Nan, Wang, Saligrama 2015).
+
+References
+----------
+Nan, Wang, Saligrama (2015): Feature-Budgeted Random Forest. ICML, pp. 1983-1991.
+"""
 
 from collections.abc import Mapping
 from numbers import Integral, Real
@@ -26,51 +31,53 @@ _MAX_SEED = np.iinfo(np.int32).max
 
 
 class BudgetForestClassifier(RandomForestClassifier):
-    """A random forest of greedy minimax trees: at each node the split with the least price of progress.
+    """A random forest of greedy minimax trees: each split minimises the feature price per unit of progress.
 
     With F the impurity of a node's class counts n, a split of S by feature k minimises
 
         max over both sides of  price of k / (F(S) − F(side)),     F(n) = Σ_{i≠j} [[n_i − α]₊ [n_j − α]₊ − α²]₊
 
-    Splits that cost nothing compare by progress, the denominator. A node is a leaf when F is 0 or no split makes
-    progress on both sides. The forest predicts the mean of the leaves' class fractions. Growing is a heuristic and
-    takes O(n_features · n_rows · depth · n_classes) a tree, and 8 bytes of memory per row and feature for each tree
-    being grown; columns are sorted once for all trees.
+    Splits that cost nothing are compared by progress, the denominator. A node becomes a leaf when F is 0 or no split
+    makes progress on both sides. The forest predicts the mean of the leaves' class fractions. Training is a
+    **heuristic** (greedy). It takes O(n_features · n_rows · depth · n_classes) per tree, and 8 bytes of memory per
+    row and feature for each tree in progress; columns are sorted once for all trees.
 
-    It is a RandomForestClassifier with real scikit-learn trees, so whatever reads, explains or prunes one takes it.
+    The estimator is a RandomForestClassifier with scikit-learn trees, so every tool that reads, explains or prunes
+    random forests accepts it.
 
     Parameters
     ----------
     feature_costs : (n_features,), dict by name, file or FeatureCost; optional
-        As in `secateur.costs.FeatureCost`, groups included; prices by row are refused. Default: 1 each.
+        As in `secateur.costs.FeatureCost`, including groups; prices by row are not supported. Default: 1 each.
     alpha : float
-        Classes with at most `alpha` rows in a node do not count there; two classes of n rows each are told apart if
-        n > 2 · alpha. In units of `sample_weight`. Larger is smaller, cheaper and coarser: choose it on held-out rows.
-        Default: trees grow until their leaves are pure.
+        The threshold α of the impurity, in units of `sample_weight`. Classes with at most `alpha` rows in a node do not
+        count there; two classes of n rows each are separated if n > 2 · alpha. Larger values give smaller, cheaper and
+        coarser trees; choose it on a validation set. Default: trees grow until their leaves are pure.
     reuse_price : float between 0 and 1
-        The share of its price at which a feature, or a group, competes again below the split that bought it; what it
-        really costs there is nothing. With 0 a bought feature wins as long as it makes any progress, so that a path
-        looks at hardly more than one feature of many values. Such a feature, if useless, still makes three quarters of
-        the progress possible, so 0.75 is hardly different from 0. Default: nothing is preferred for being bought.
+        The fraction of its price at which a feature, or a group, competes again below the split that bought it; its
+        true cost there is 0. With 0, a bought feature wins as long as it makes any progress, so a path tests hardly
+        more than one feature with many values. Even a useless feature of this kind makes three quarters of the
+        possible progress, so 0.75 differs little from 0. Default: bought features are not preferred.
     n_estimators : int
-        Trees. Each buys features of its own, so more trees cost more.
+        The number of trees. Each tree buys features, so more trees cost more.
     max_features : None, "sqrt", "log2", int or float
-        How many features to draw at a node, as in scikit-learn. Default: all, as in the paper.
+        The number of features to draw at a node, as in scikit-learn. Default: all, as in the paper.
     max_depth : int, optional
+        The maximum depth of a tree.
     min_samples_leaf : int
-        The least number of different rows on each side of a split.
+        The minimum number of distinct rows on each side of a split.
     bootstrap : bool
-        Draw the rows of a tree with replacement, or without.
+        Whether the rows of a tree are drawn with replacement.
     max_samples : int or float, optional
-        How many rows, or what share of them, to draw for a tree. Default: as many as there are.
+        The number, or the fraction, of rows to draw for a tree. Default: as many as there are.
     n_jobs : int, optional
-        Trees side by side, in threads. The result does not depend on it.
+        The number of threads; each grows a tree. The result does not depend on it.
     random_state : int, RandomState or None
 
     Attributes
     ----------
     estimators_ : list of DecisionTreeClassifier
-        Their `tree_.impurity` is Gini's, so that importances are on a random forest's scale.
+        Their `tree_.impurity` is the Gini impurity, so importances are on a random forest's scale.
     estimators_samples_ : list of arrays
         The rows drawn for each tree.
     classes_ : (n_classes,) array
@@ -79,7 +86,7 @@ class BudgetForestClassifier(RandomForestClassifier):
 
     References
     ----------
-    Nan, Wang, Saligrama: Feature-Budgeted Random Forest. ICML 2015.
+    Nan, Wang, Saligrama (2015): Feature-Budgeted Random Forest. ICML, pp. 1983-1991.
 
     Examples
     --------
@@ -145,7 +152,7 @@ class BudgetForestClassifier(RandomForestClassifier):
 
     @property
     def cost(self) -> FeatureCost:
-        """The cost to prune and to measure by: `model.cost.mean_price(model, X)`."""
+        """The feature cost, for pruning and for measuring: `model.cost.mean_price(model, X)`."""
         return self.feature_costs if isinstance(self.feature_costs, FeatureCost) else FeatureCost(self.feature_costs)
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -154,11 +161,11 @@ class BudgetForestClassifier(RandomForestClassifier):
         Parameters
         ----------
         X : (n_rows, n_features)
-            Read as float32. Missing values go to the side that is better.
+            Converted to float32. At each split, missing values go to the side that gives the better split.
         y : (n_rows,)
-            Labels of any kind.
+            Labels of any type.
         sample_weight : (n_rows,), optional
-            What a row counts in F and in the leaves. A row of weight 0 is as if it were not there.
+            The weight of each row in F and in the leaves. Rows of weight 0 are ignored.
         """
         self._validate_params()
         X, y = validate_data(self, X, y, dtype=np.float32, ensure_all_finite="allow-nan")
@@ -173,7 +180,7 @@ class BudgetForestClassifier(RandomForestClassifier):
         return self
 
     def _grow(self, rows: TrainingRows, draws: Draws) -> list[DecisionTreeClassifier]:
-        """Return the trees, each with a seed of its own, from which its rows are drawn."""
+        """Return the trees; the seed of each tree determines the rows drawn for it."""
         self.estimator_ = DecisionTreeClassifier(
             max_depth=self.max_depth, min_samples_leaf=self.min_samples_leaf, max_features=self.max_features
         )
@@ -191,13 +198,13 @@ class BudgetForestClassifier(RandomForestClassifier):
 
     @property
     def estimators_samples_(self) -> list[NDArray[np.intp]]:
-        """The rows drawn for each tree; they are drawn again, from the trees' seeds."""
+        """The rows drawn for each tree, drawn again from the trees' seeds."""
         check_is_fitted(self)
         draws = self._draws()
         return [draws.rows(tree.random_state) for tree in self.estimators_]
 
     def _draws(self) -> Draws:
-        """Return how rows are drawn, or say that there are not enough."""
+        """Return how rows are drawn; raise ValueError if there are not enough."""
         drawable = np.arange(self._n_samples) if self._drawable is None else self._drawable
         n, size = len(drawable), self.max_samples
         share = 1.0 if size is None else size
@@ -210,7 +217,7 @@ class BudgetForestClassifier(RandomForestClassifier):
         return Draws(drawable, n_drawn, bool(self.bootstrap))
 
     def _bill(self) -> PriceTable:
-        """Return what features need and what it costs."""
+        """Return the price table of the features."""
         if self.cost.row_prices is not None:
             raise ValueError(
                 "feature_costs has prices by row; a tree that is grown has one price for all rows. Use `prices`, the "
@@ -229,7 +236,7 @@ class BudgetForestClassifier(RandomForestClassifier):
 
 
 def _drawable(weight: NDArray[np.float64]) -> NDArray[np.intp]:
-    """Return the rows that count."""
+    """Return the rows of positive weight; raise ValueError if a weight is negative or all are 0."""
     if (weight < 0).any():
         raise ValueError(
             f"sample_weight has {weight.min():g} among its values; a row counts 0 or more. Pass weights >= 0."
@@ -241,7 +248,7 @@ def _drawable(weight: NDArray[np.float64]) -> NDArray[np.intp]:
 
 
 def _n_candidates(max_features: int | float | str | None, n_features: int) -> int:
-    """Return how many features to draw at a node."""
+    """Return the number of features to draw at a node."""
     if max_features is None:
         return n_features
     if isinstance(max_features, str):
@@ -252,7 +259,7 @@ def _n_candidates(max_features: int | float | str | None, n_features: int) -> in
 
 
 def _stump(n_features: int, names: tuple[str, ...] | None) -> Forest:
-    """Return a forest of one leaf, which is all a cost needs to look up prices."""
+    """Return a forest of one leaf, which suffices for a cost to look up prices."""
     return Forest(
         tree_start=np.array([0, 1]),
         right=np.full(1, -1, np.int32),

@@ -1,4 +1,4 @@
-"""One tree of a budget forest: rows drawn by its seed, a kernel that grows it, a scikit-learn tree that holds it."""
+"""Grow one tree of a budget forest: draw its rows, run the kernel, convert the result to a scikit-learn tree."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +18,7 @@ _LEAF, _UNDEFINED = -1, -2
 
 @dataclass(frozen=True, eq=False)
 class TrainingRows:
-    """What all trees are grown on.
+    """The training rows, shared by all trees.
 
     Attributes
     ----------
@@ -30,7 +30,7 @@ class TrainingRows:
     weight : (n_rows,)
     n_classes : int
     price_table : PriceTable
-        What a feature needs, and the prices.
+        The resources each feature needs, and their prices.
     """
 
     columns: NDArray[np.float32]
@@ -44,7 +44,7 @@ class TrainingRows:
 def sort_rows(
     X: NDArray[np.float32], label: NDArray[Any], weight: Floats, n_classes: int, price_table: PriceTable
 ) -> TrainingRows:
-    """Return the rows with every column sorted, which is done once for all trees."""
+    """Return the training rows with every column sorted, once for all trees."""
     columns = np.ascontiguousarray(X.T)
     order = np.empty(columns.shape, np.int32)
     for k, column in enumerate(columns):
@@ -54,13 +54,14 @@ def sort_rows(
 
 @dataclass(frozen=True, eq=False)
 class Draws:
-    """How the rows of a tree are drawn from those that may be.
+    """Draw the rows of a tree from the rows of positive weight.
 
     Attributes
     ----------
     drawable : (n_drawable,)
     n_drawn : int
     replace : bool
+        Whether rows are drawn with replacement.
     """
 
     drawable: NDArray[np.intp]
@@ -87,7 +88,7 @@ def grow_tree(
     reuse: float,
     n_candidates: int,
 ) -> DecisionTreeClassifier:
-    """Return the template, an unfitted tree with its own seed, fitted to the rows drawn."""
+    """Return the template, an unfitted tree with its seed, fitted to the rows drawn."""
     times = np.bincount(drawn, minlength=len(rows.label))
     weight = rows.weight * times
     order, values = drawn_in_order(rows.columns, rows.order, weight)
@@ -122,7 +123,7 @@ def as_sklearn_tree(
     n_rows: NDArray[np.int64],
     counts: Floats,
 ) -> Any:
-    """Return a grown tree as a scikit-learn one; the impurities it holds are Gini's, as in any random forest."""
+    """Return a grown tree as a scikit-learn tree; its impurities are Gini's, as in any random forest."""
     empty = Tree(n_features, np.array([counts.shape[1]], dtype=np.intp), 1)
     nodes = np.zeros(len(right), empty.__getstate__()["nodes"].dtype)
     leaf, weight = right == -1, counts.sum(axis=1)

@@ -1,4 +1,4 @@
-"""The commands, one module each, in the order of `secateur --help`."""
+"""Register the commands, one module each, in the order of `secateur --help`."""
 
 # isort: off
 from secateur.cli.commands import demo, inspect

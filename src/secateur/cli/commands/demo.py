@@ -1,4 +1,4 @@
-"""`secateur demo`: prune a forest on data that ships with scikit-learn."""
+"""Implement `secateur demo`: train and prune a forest on data that ships with scikit-learn."""
 
 from pathlib import Path
 

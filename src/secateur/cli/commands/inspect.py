@@ -1,4 +1,4 @@
-"""`secateur inspect`: show what a model is made of."""
+"""Implement `secateur inspect`: show the type, sizes and features of a model."""
 
 from secateur.cli import options as opt
 from secateur.cli.app import verb

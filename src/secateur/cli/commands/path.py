@@ -1,4 +1,4 @@
-"""`secateur path`: save every pruning of a model, to select from later."""
+"""Implement `secateur path`: compute and save the pruning path of a model."""
 
 from secateur.cli import options as opt
 from secateur.cli.app import verb

@@ -1,4 +1,4 @@
-"""`secateur prune`: write a smaller copy of a model."""
+"""Implement `secateur prune`: write a pruned copy of a model."""
 
 from secateur.cli import options as opt
 from secateur.cli.app import verb
@@ -46,7 +46,8 @@ def prune(
         from secateur.files.models import model_suffix
         from secateur.selection.choice import choose_point
 
-        if not model.is_dir():  # Spark's models are folders, which may have any name
+        # Spark models are folders, which may have any name.
+        if not model.is_dir():
             check_out(out, force)
         for file, suffix in ((report, ".html"), (save_path, ".npz")):
             if file is not None:

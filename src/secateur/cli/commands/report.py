@@ -1,4 +1,4 @@
-"""`secateur report`: write an HTML page about a saved path."""
+"""Implement `secateur report`: write an HTML report of a saved path."""
 
 from secateur.cli import options as opt
 from secateur.cli.app import verb

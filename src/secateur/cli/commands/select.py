@@ -1,4 +1,4 @@
-"""`secateur select`: write one pruning of a saved path as a model."""
+"""Implement `secateur select`: write one point of a saved path as a model."""
 
 from secateur.cli import options as opt
 from secateur.cli.app import verb

@@ -1,4 +1,4 @@
-"""`secateur serve-cost`: show what rows cost when features are bought on demand."""
+"""Implement `secateur serve-cost`: show the feature cost of rows under lazy prediction."""
 
 from pathlib import Path
 from typing import Annotated

@@ -1,6 +1,6 @@
-"""Any forest as an ONNX graph: one TreeEnsemble (ai.onnx.ml 5) in double, and the link as plain operators.
+"""Export a forest as an ONNX graph: one TreeEnsemble (ai.onnx.ml 5) in float64, and the link as operators.
 
-onnxruntime 1.21 is the first that runs it.
+It needs onnxruntime 1.21 or later to run.
 """
 
 from typing import Any
@@ -21,14 +21,15 @@ __all__ = ["check_onnx", "to_onnx", "why_not"]
 def to_onnx(adapter: Adapter) -> bytes:
     """Return a model as an ONNX file.
 
-    The graph's input is `X`, (n_rows, n_features) of doubles; the outputs are `variable` (n_rows, n_outputs) for
-    numbers, and `label` (n_rows,) and `probabilities` (n_rows, n_classes) for classes; with several targets `label_0`,
-    `probabilities_0`, `label_1` and so on. An outlier detector gives its score as `variable`.
+    The input of the graph is `X`, (n_rows, n_features) float64. The output of a regression is `variable`, (n_rows,
+    n_outputs). The outputs of a classification are `label`, (n_rows,), and `probabilities`, (n_rows, n_classes); with
+    several targets `label_0`, `probabilities_0`, `label_1` and so on. An outlier detector returns its score as
+    `variable`.
 
     Raises
     ------
     ValueError
-        If a graph of numbers cannot say what the model does.
+        If a numeric graph cannot represent the model.
     ImportError
         If the onnx package is not installed.
     """
@@ -47,7 +48,7 @@ def to_onnx(adapter: Adapter) -> bytes:
 
 
 def check_onnx(adapter: Adapter) -> Graph:
-    """Return an empty graph for the model, or raise the errors of `to_onnx`."""
+    """Return an empty graph for the model; raise the same errors as `to_onnx`."""
     graph, reason = Graph(), why_not(adapter)
     if reason:
         raise ValueError(f"This {type(adapter.model).__name__} cannot be written as .onnx: {reason}")
@@ -55,7 +56,7 @@ def check_onnx(adapter: Adapter) -> Graph:
 
 
 def why_not(adapter: Adapter) -> str | None:
-    """Return why a model cannot be an ONNX graph, or None if it can."""
+    """Return why a model cannot be exported to ONNX, or None if it can."""
     forest = adapter.forest
     if forest.aggregation == "median":
         return "it takes the median over trees, for which ONNX has no operator. Save it as another kind of file."
@@ -75,9 +76,10 @@ def why_not(adapter: Adapter) -> str | None:
 
 
 def _changes_rows(adapter: Adapter) -> bool:
-    """Return whether `rows` gives back other numbers; where it refuses some, what it does to those it takes."""
+    """Return whether `rows` changes the values of the first probe it accepts."""
     forest = adapter.forest
-    missing = getattr(adapter, "missing", np.nan)  # XGBoost has a number for it
+    # XGBoost models can have a value that marks missing entries.
+    missing = getattr(adapter, "missing", np.nan)
     for probe in (_probe(forest, 0.0, 1.0, 1.5, -0.5, 300.0, 1e30, np.nan, missing), _plain_rows(forest)):
         try:
             rows = adapter.rows(probe)
@@ -88,18 +90,18 @@ def _changes_rows(adapter: Adapter) -> bool:
 
 
 def _numeric(forest: Forest) -> NDArray[np.bool_]:
-    """Return which features some split compares with a number."""
+    """Return which features have a numeric split, (n_features,)."""
     nodes = forest.is_split if not len(forest.categories.row) else forest.is_split & (forest.categories.row == -1)
     return np.isin(np.arange(forest.n_features), forest.feature[nodes])
 
 
 def _probe(forest: Forest, *numbers: float) -> NDArray[np.float64]:
-    """Return a row of each number."""
+    """Return one row per number, with that number in every column."""
     return np.repeat(np.array(numbers)[:, None], forest.n_features, axis=1)
 
 
 def _plain_rows(forest: Forest) -> NDArray[np.float64]:
-    """Return rows of numbers where splits compare numbers, and of all listed categories where they compare these."""
+    """Return probe rows: numbers for features with numeric splits, all listed categories for categorical features."""
     lists = forest.categories
     nodes = np.flatnonzero(lists.row >= 0)
     column = np.repeat(forest.feature[nodes], np.diff(lists.start)[lists.row[nodes]])
@@ -115,7 +117,7 @@ def _plain_rows(forest: Forest) -> NDArray[np.float64]:
 
 
 def _decides_otherwise(adapter: Adapter) -> bool:
-    """Return whether `predict` gives other labels than the link, but for ties; what gives no labels does not count."""
+    """Return whether `predict` returns other labels than the link, ties excepted; False if it returns no labels."""
     forest, rng = adapter.forest, np.random.default_rng(0)
     raw = rng.normal(size=(2000, forest.n_outputs)) * 10 ** rng.uniform(-4, 1, (2000, 1))
     if isinstance(forest.response, Probability):
@@ -130,14 +132,14 @@ def _decides_otherwise(adapter: Adapter) -> bool:
 
 
 def _dusts(adapter: Adapter) -> bool:
-    """Return whether the library takes numbers that are nearly 0 for 0, as LightGBM does."""
+    """Return whether the library rounds values very close to 0 to 0, as LightGBM does."""
     probe = _plain_rows(adapter.forest)
     probe[probe == 1e30] = 1e-36
     return bool((adapter.rows(probe)[probe == 1e-36] == 0).any())
 
 
 def _labels(adapter: Adapter, target: int) -> NDArray[Any]:
-    """Return the labels of one target, in the order of their codes, of a type ONNX has."""
+    """Return the labels of one target in the order of their codes, as a type ONNX supports."""
     n_classes = adapter.forest.n_classes
     codes = np.zeros((n_classes[target], len(n_classes)), np.intp)
     codes[:, target] = np.arange(n_classes[target])

@@ -1,4 +1,4 @@
-"""An ONNX graph put together operator by operator; the only file here that imports onnx."""
+"""Build an ONNX graph operator by operator; the only module that imports onnx."""
 
 import json
 from collections.abc import Sequence
@@ -8,11 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 _OPSETS = {"": 18, "ai.onnx.ml": 5}
-_IR_VERSION = 10  # of onnx 1.16, the first with TreeEnsemble; newer ones are refused by older runtimes
+# The IR version of onnx 1.16, the first with TreeEnsemble. Older runtimes reject newer versions.
+_IR_VERSION = 10
 
 
 class Graph:
-    """Operators and constants in the order in which they were added; values go by name."""
+    """Collect operators and constants in the order in which they are added; values are referenced by name."""
 
     def __init__(self) -> None:
         try:
@@ -38,7 +39,7 @@ class Graph:
         return output
 
     def _attribute(self, name: str, value: Any) -> Any:
-        """Return an attribute; long lists of numbers without the look at each that onnx's own helper takes."""
+        """Return an attribute; long integer lists bypass onnx's helper, which checks every element."""
         if isinstance(value, np.ndarray):
             attribute = self._onnx.AttributeProto(name=name, type=self._onnx.AttributeProto.INTS)
             attribute.ints.extend(value.tolist())
@@ -48,7 +49,7 @@ class Graph:
         return self._onnx.helper.make_attribute(name, value)
 
     def tensor(self, array: "NDArray[Any] | np.generic", name: str = "") -> Any:
-        """Return an array as ONNX stores it."""
+        """Return an array as an ONNX tensor."""
         array = np.asarray(array)
         return self._onnx.numpy_helper.from_array(array.astype(object) if array.dtype.kind == "U" else array, name)
 
@@ -69,12 +70,12 @@ class Graph:
         return self._onnx.helper.make_tensor_value_info(name, kind, ["n_rows" if d is None else d for d in shape])
 
     def file(self, shape: Sequence[int | None], feature_names: Sequence[str] | None) -> bytes:
-        """Return the graph as a file; its input is X of this shape.
+        """Return the serialised graph; its input is X of this shape.
 
         Raises
         ------
         ValueError
-            If it is larger than ONNX allows.
+            If it exceeds ONNX's limit of 2 GB.
         """
         helper = self._onnx.helper
         X = self._value("X", shape, np.dtype(np.float64))

@@ -1,4 +1,4 @@
-"""Links as ONNX operators: sums to means and class codes."""
+"""Translate links to ONNX operators: raw predictions to means and class codes."""
 
 from collections.abc import Callable
 from typing import Any
@@ -25,7 +25,7 @@ from secateur.forest.links import (
 
 
 def add_link(graph: Graph, link: Link, n_classes: tuple[int, ...], sums: str) -> list[tuple[str, str]]:
-    """Add the link; return the names of means and class codes of each target."""
+    """Add the link; return the names of the mean and of the class codes of each target."""
     return LINKS[type(link)](graph, link, n_classes, sums)
 
 
@@ -42,7 +42,7 @@ def _log(graph: Graph, link: Any, n_classes: tuple[int, ...], sums: str) -> list
 
 
 def _softplus(graph: Graph, link: Any, n_classes: tuple[int, ...], sums: str) -> list[tuple[str, str]]:
-    """Add log(1 + u), u = exp(sum), as u · log(w) / (w - 1), w = 1 + u, which stays exact where u is tiny."""
+    """Add log(1 + u), u = exp(raw), as u · log(w) / (w - 1) with w = 1 + u, which is accurate for tiny u."""
     u = graph.add("Exp", sums)
     w = graph.add("Add", u, np.float64(1))
     ratio = graph.add("Div", graph.add("Log", w), graph.add("Sub", w, np.float64(1)))
@@ -87,7 +87,7 @@ def _softmax(graph: Graph, link: Any, n_classes: tuple[int, ...], sums: str) -> 
 
 
 def _vote(graph: Graph, link: Any, n_classes: tuple[int, ...], sums: str) -> list[tuple[str, str]]:
-    """Two classes share the difference of their votes: half of it each."""
+    """Add the softmax of the votes; two classes each get half the difference of their votes."""
     codes = _largest(graph, sums)
     if n_classes[0] == 2:
         rival = graph.add("Gather", sums, np.array([1, 0]), axis=1)
@@ -121,4 +121,4 @@ LINKS: dict[type[Link], Callable[[Graph, Any, tuple[int, ...], str], list[tuple[
     Softmax: _softmax,
     SoftmaxC: _softmax,
 }
-"""What adds each link to a graph; of a kind derived from one of these nothing is known."""
+"""The function that adds each link. Subclasses are not included, because they may define another function."""

@@ -1,9 +1,11 @@
-"""Trees as ONNX operators: rows to sums.
+"""Translate trees to ONNX operators: rows to raw predictions.
 
-What shaped the arrays of a TreeEnsemble, found in onnxruntime's own reader: a root whose two branches have the same
-number is taken for a leaf even if one is a node and the other a leaf, so leaves are numbered from 2, and a tree that is
-one leaf asks a question with the same answer on both sides; a split by categories is copied, with all below it, for
-every category, so categories become columns of zeros and ones before the trees see them.
+Two properties of onnxruntime's loader shape the arrays of the TreeEnsemble:
+
+* It takes a root whose two children have the same index for a leaf, even if one is a node and the other a leaf. So
+  leaves are numbered from 2, and a tree of one leaf becomes a split with that leaf on both sides.
+* It copies a categorical split, with its subtree, for every category. So categorical splits become columns of zeros
+  and ones that are computed before the trees.
 """
 
 from typing import Any
@@ -14,19 +16,23 @@ from numpy.typing import NDArray
 from secateur.export.onnx.graph import Graph
 from secateur.forest import Forest
 
-_ZERO = float(np.float32(1e-35))  # what LightGBM takes for 0, as `routing` has it
+# The largest absolute value LightGBM treats as 0, as in `routing`.
+_ZERO = float(np.float32(1e-35))
 _SPARE_LEAVES = 2
-_TERMS_AT_ONCE = 1024  # numbers a row has in memory while trees with a value for each output are added
-_BEYOND_CODES = 2.0**32  # categories are 32-bit numbers; what is larger is no category
+# Limit of values per row in memory while trees with a value for each output are summed.
+_TERMS_AT_ONCE = 1024
+# Category codes have 32 bits; larger values are no category.
+_BEYOND_CODES = 2.0**32
 
 
 def add_sums(graph: Graph, forest: Forest, *, dusted: bool = False) -> str:
-    """Add what gives (n_rows, n_outputs) sums, divided where the forest is a mean.
+    """Add operators that compute raw predictions (n_rows, n_outputs), divided if the forest is a mean.
 
-    With `dusted`, numbers nearer to 0 than LightGBM can see are 0.
+    With `dusted`, values that LightGBM cannot distinguish from 0 become 0.
     """
     base, tree_value = forest.base, forest.value * _per_node(forest, forest.tree_weight)[:, None]
-    if forest.aggregation == "mean" and not forest.divisor:  # as `raw_scores` has it
+    # The same special case as in `raw_scores`.
+    if forest.aggregation == "mean" and not forest.divisor:
         return _constant(graph, np.ones(forest.n_outputs))
     if not forest.is_split.any():
         for tree, root in enumerate(forest.root):
@@ -47,13 +53,16 @@ def _per_node(forest: Forest, per_tree: NDArray[Any]) -> NDArray[Any]:
 
 
 def _constant(graph: Graph, row: NDArray[np.float64]) -> str:
-    """Add the same row for every row there is."""
+    """Add a constant row, repeated for every row of X."""
     n_rows = graph.add("Gather", graph.add("Shape", "X"), np.array([0]))
     return graph.add("Expand", row[None], graph.add("Concat", n_rows, np.array([len(row)]), axis=0))
 
 
 def _narrow_sums(graph: Graph, forest: Forest, columns: "Columns", value: NDArray[np.float64]) -> str:
-    """Add trees that feed one output each; the first of an output starts from its base, which is the forest's order."""
+    """Add trees with one output each.
+
+    The first tree of an output includes the base, which gives the forest's order of addition.
+    """
     output = np.maximum(forest.tree_output, 0)
     fed, first = np.unique(output, return_index=True)
     start = np.zeros(forest.n_trees)
@@ -65,9 +74,10 @@ def _narrow_sums(graph: Graph, forest: Forest, columns: "Columns", value: NDArra
 
 
 def _wide_sums(graph: Graph, forest: Forest, columns: "Columns", value: NDArray[np.float64]) -> str:
-    """Add trees that feed all outputs: as a leaf of ONNX has one number, it is where its row of values is.
+    """Add trees that contribute to all outputs.
 
-    CumSum adds in the order of the trees; a plain sum does not.
+    A leaf in ONNX has one number, so it holds the index of its row in a table of values. CumSum adds in the order of
+    the trees; a plain sum does not.
     """
     trees, n_outputs = np.arange(forest.n_trees), forest.n_outputs
     leaf = ~forest.is_split
@@ -77,6 +87,7 @@ def _wide_sums(graph: Graph, forest: Forest, columns: "Columns", value: NDArray[
     table = graph.constant(value[leaf])
     sums = graph.add("Unsqueeze", _constant(graph, forest.base), np.array([1]))
     step = max(_TERMS_AT_ONCE // n_outputs, 1)
+    # Invariant: `sums` is the base plus the contributions of the trees before `first`, (n_rows, 1, n_outputs).
     for first in range(0, len(trees), step):
         some = graph.add("Gather", reached, trees[first : first + step], axis=1)
         terms = graph.add("Concat", sums, graph.add("Gather", table, some), axis=1)
@@ -92,8 +103,9 @@ def _trees(
     target: NDArray[Any],
     n_targets: int,
 ) -> str:
-    """Add the TreeEnsemble; `value` and `target` are what a leaf adds and where, (n_nodes,)."""
+    """Add the TreeEnsemble; `value` and `target` are a leaf's contribution and its output, (n_nodes,)."""
     split = forest.is_split
+    # A tree of one leaf becomes a split with two copies of that leaf.
     alone = np.zeros(forest.n_nodes, bool)
     alone[forest.root] = ~split[forest.root]
     tests = np.flatnonzero(split | alone)
@@ -128,11 +140,11 @@ def _trees(
 
 
 Columns = tuple[str, NDArray[np.int64]]
-"""The name of the columns the trees look at, and which of them each node looks at."""
+"""The name of the matrix of columns the trees use, and the column of each node."""
 
 
 def _columns(graph: Graph, forest: Forest, dusted: bool) -> Columns:
-    """Add the columns the trees look at, as they look at them."""
+    """Add the columns as the trees use them: cast, with zeros and categories encoded."""
     columns = "X"
     if forest.input_dtype == "float32":
         columns = graph.add("Cast", graph.add("Cast", columns, to=np.float32), to=np.float64)
@@ -159,12 +171,13 @@ def _columns(graph: Graph, forest: Forest, dusted: bool) -> Columns:
 
 
 def _sides(graph: Graph, forest: Forest, columns: str, column: int, lists: NDArray[np.int32]) -> str:
-    """Add for one column (n_rows, n_lists): 0 where its category goes left by a list, 1 where right, NaN if missing."""
+    """Add the sides of one column, (n_rows, n_lists): 0 if a list routes a row left, 1 if right, NaN if missing."""
     categories = forest.categories
     length = np.diff(categories.start)[lists]
     entry = np.concatenate([np.arange(categories.start[r], categories.start[r + 1]) for r in lists])
     known, place = np.unique(categories.code[entry], return_inverse=True)
-    goes_right = np.tile(~categories.other_left[lists], (len(known) + 1, 1))  # the last row: not listed
+    # The last row is for categories that are not listed.
+    goes_right = np.tile(~categories.other_left[lists], (len(known) + 1, 1))
     goes_right[place, np.repeat(np.arange(len(lists)), length)] = ~categories.left[entry]
     x = graph.add("Gather", columns, np.int64(column), axis=1)
     missing = graph.add("IsNaN", x)
@@ -172,7 +185,8 @@ def _sides(graph: Graph, forest: Forest, columns: str, column: int, lists: NDArr
     number = graph.add("Min", graph.add("Max", number, np.float64(-_BEYOND_CODES)), np.float64(_BEYOND_CODES))
     position = graph.add(
         "LabelEncoder",
-        graph.add("Cast", number, to=np.int64),  # towards zero
+        # The cast truncates towards zero.
+        graph.add("Cast", number, to=np.int64),
         domain="ai.onnx.ml",
         keys_int64s=known.astype(np.int64),
         values_int64s=np.arange(len(known)),

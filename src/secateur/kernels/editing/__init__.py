@@ -1,1 +1,1 @@
-"""Kernels of `secateur.editing`."""
+"""Compile the inner loops of `secateur.editing`."""

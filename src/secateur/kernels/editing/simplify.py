@@ -1,7 +1,8 @@
-"""Nodes no row can reach, and sibling leaves that say the same.
+"""Find the nodes that no row can reach, and merge sibling leaves with equal values.
 
-Numbers are ranks: integers that order as the floats of the forest's input type do, neighbours one apart. So the numbers
-that pass a split are a closed interval of ranks, and an interval that holds no float is empty.
+Numbers are represented by ranks: order-preserving integers of the floats of the forest's input dtype, neighbours one
+apart. So the numbers that a split routes to one side form a closed interval of ranks, and an interval that contains no
+float is empty.
 """
 
 import numpy as np
@@ -23,13 +24,14 @@ def reachable(
     n_features: int,
     max_depth: int,
 ) -> np.ndarray:
-    """Return which nodes some row can reach.
+    """Return the mask of the nodes that some row can reach, (n_nodes,).
 
-    `last_left` is the largest rank that goes left at a split; `limits` are the ranks of minus and plus infinity. A
-    split that is not `numeric` is taken to let every number pass on both sides. Missing values go by `default_left`.
+    `last_left` (n_nodes,) is the largest rank that a split routes left; `limits` are the ranks of minus and plus
+    infinity. A split that is not `numeric` is treated as routing every number to both sides. Missing values follow
+    `default_left`.
 
-    On the way down `low`, `high` and `missing` say what a row at the current node may hold, per feature; a step changes
-    one feature, and `path` and `saved` hold what it takes to undo the steps.
+    The traversal is depth-first and without recursion. It visits each reachable node once and skips unreachable
+    subtrees.
     """
     reached = np.zeros(right.shape[0], np.bool_)
     low = np.full(n_features, limits[0], np.int64)
@@ -39,6 +41,8 @@ def reachable(
     saved_low = np.empty(max_depth + 1, np.int64)
     saved_high = np.empty(max_depth + 1, np.int64)
     saved_missing = np.empty(max_depth + 1, np.bool_)
+    # Invariant: path[: depth + 1] are the nodes from the root to the current node. low[f], high[f] and missing[f] are
+    # the ranks and missing values of feature f that can reach it. saved_*[d] undo the step from path[d - 1] to path[d].
     for tree in range(tree_start.shape[0] - 1):
         depth = 0
         v = path[0] = tree_start[tree]
@@ -46,7 +50,8 @@ def reachable(
         v += 1
         while v < tree_start[tree + 1] or depth > 0:
             done = v >= tree_start[tree + 1]
-            if done or path[depth] != parent[v]:  # one step up
+            # Backtrack to the parent of v.
+            if done or path[depth] != parent[v]:
                 f = feature[path[depth - 1]]
                 low[f], high[f], missing[f] = saved_low[depth], saved_high[depth], saved_missing[depth]
                 depth -= 1
@@ -60,6 +65,7 @@ def reachable(
             elif numeric[u]:
                 new_low = max(new_low, last_left[u] + 1)
             new_missing = missing[f] and default_left[u] == goes_left
+            # No number and no missing value reaches v: skip its subtree.
             if new_low > new_high and not new_missing:
                 v = end[v]
                 continue
@@ -76,17 +82,18 @@ def reachable(
 def merge_leaves(
     right: np.ndarray, code: np.ndarray, tolerance: int, may_change: bool, keep: np.ndarray, source: np.ndarray
 ) -> None:
-    """Cut, bottom-up, below every split whose two sides are leaves of the same code, within `tolerance`.
+    """Prune, bottom-up, below every split whose two children are leaves with equal codes, within `tolerance`.
 
-    Changes `keep` (a valid mask, raised nodes included) and `source[v]`, the node whose value v takes. A split keeps
-    its own value if that has the same code; else it takes its left side's, or is left alone unless `may_change`.
-
-    Going backwards, when v is met all below it is settled: `top[v]` is what stands in the place of v, -1 for nothing,
-    and `leaf` says whether that has nothing below it.
+    Updates `keep` (a valid mask, in which a node may have replaced its parent) and `source[v]`, the node whose value v
+    takes. A merged split keeps its original value if that has the same code. Otherwise it takes the value of its left
+    child if `may_change`, and is not merged if not.
     """
     n = right.shape[0]
     top = np.empty(n, np.int64)
     leaf = np.ones(n, np.bool_)
+    # Invariant: reverse preorder visits descendants first. For all nodes after v, top is the kept node at the node's
+    # position (the node itself or the descendant that replaces it), -1 if there is none; leaf marks kept nodes without
+    # kept descendants.
     for v in range(n - 1, -1, -1):
         a, b = -1, -1
         if right[v] != -1:
@@ -111,7 +118,7 @@ def merge_leaves(
 @kernel
 def _same(code: np.ndarray, a: int, b: int, tolerance: int) -> bool:
     for k in range(code.shape[1]):
-        # Not abs(x - y), which overflows for ranks of numbers far apart.
+        # abs(x - y) would overflow for ranks of numbers far apart.
         if code[a, k] > code[b, k] + tolerance or code[b, k] > code[a, k] + tolerance:
             return False
     return True

@@ -1,4 +1,4 @@
-"""Which nodes can be worth keeping at a penalty: the upper part of every tree, its crown."""
+"""Screen the nodes of every tree: mark those that can reduce the objective at a penalty."""
 
 import numpy as np
 
@@ -21,12 +21,15 @@ def mark_crown(
     penalty: float,
     ridge: float,
 ) -> np.ndarray:
-    """Return which nodes are in question, (n_nodes,), for squared error.
+    """Return the active set for squared error, (n_nodes,) bool.
 
-    Whatever is below a node, it lowers the loss by at most (W E − S²) / (W + ridge) more than the node does as a leaf
-    with the best value, where W is the weight of the rows there and S and E are the sums of weight times what they want
-    from the tree, and of weight times its square. A split whose price is higher than that is a leaf, and what is below
-    it is out of the question. Splits that are kept now are in question whatever they are worth.
+    Let r be the residual of a row without this tree's contribution. Let W, S and E be the sums of weight, weight · r
+    and weight · r² over the rows of a node. Any subtree below the node reduces the loss by at most
+
+        (W E − S²) / (W + ridge)
+
+    more than the node does as a leaf with its optimal value. A split whose additional price exceeds this bound becomes
+    a leaf, and the nodes below it are not marked. The children of current splits are always marked.
     """
     width = contribution.shape[1]
     marked = np.zeros(right.shape[0], np.bool_)
@@ -43,12 +46,14 @@ def mark_crown(
                 wanted = neg_gradient[i, first + k] + weight[i] * contribution[start + v, k]
                 sums[v, k] += wanted
                 energy[v] += wanted * wanted / weight[i]
+        # Reverse preorder: both children are summed before their parent.
         for v in range(n - 1, -1, -1):
             if right[start + v] != -1:
                 other = right[start + v] - start
                 energy[v] = energy[v + 1] + energy[other]
                 for k in range(width):
                     sums[v, k] = sums[v + 1, k] + sums[other, k]
+        # Preorder: a node is marked before its children are considered.
         marked[start] = True
         for u in range(start, start + n):
             if marked[u] and right[u] != -1:

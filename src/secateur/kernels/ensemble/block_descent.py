@@ -1,10 +1,22 @@
-"""Descent over trees: one tree at a time gets the subtree, and the leaf values, that are best given all others.
+"""Sweep over the trees of an ensemble by block coordinate descent: one tree is optimised given all others.
 
-The state of an ensemble: `status` of each node (0 absent, 1 split, 2 leaf), `contribution`, what the tree adds for rows
-that end at or below a kept leaf, an intercept, and for each row `neg_gradient`, weight · (target − prediction). A tree
-sees the rows through sums over its leaves. Squared error needs nothing else; for logistic and softmax losses
-`probability` holds the probabilities, the loss is replaced by a parabola, and a step counts only if the true loss
-falls.
+The state of an ensemble is
+
+* `status` of each node: 0 absent, 1 split, 2 leaf;
+* `contribution`, (n_nodes, width): the contribution of each kept leaf, repeated at the nodes below it;
+* `factor`, (n_trees,): the weight of each tree;
+* `intercept`, (n_outputs,);
+* `neg_gradient`, (n_rows, n_outputs): weight · (target − prediction);
+* `probability`, (n_rows, n_outputs) for logistic and softmax losses, empty for squared error.
+
+An update uses the rows only through sums over the leaves of the tree. For logistic and softmax losses it minimises a
+quadratic approximation of the loss, and is accepted only if the true objective decreases.
+
+Invariant between updates: `neg_gradient` and `probability` are those of the current intercept and contributions.
+
+References
+----------
+Liu and Mazumder (2023), ForestPrune: compact depth-pruned tree ensembles, AISTATS. Section 3.1.
 """
 
 import numpy as np
@@ -41,11 +53,12 @@ def sweep_blocks(
     first: int,
     tolerance: float,
 ) -> tuple:
-    """Update every tree that may change once; return how many did change, and the gain.
+    """Update every tree with `may_change` once; return the number of trees changed, and the gain.
 
-    Changes `neg_gradient`, `probability`, `status`, `contribution` and `factor`, with layers also `intercept`. An
-    update must gain more than `tolerance`. `frozen` refits values without changing what is kept. The ridge draws fitted
-    values to `centre` times their own.
+    Updates `neg_gradient`, `probability`, `status`, `contribution` and `factor` in place, for layers also `intercept`.
+    The trees are visited cyclically, beginning with `first`. An update is accepted if it gains more than `tolerance`.
+    `frozen` refits values without changing the kept nodes. The ridge shrinks refitted values towards `centre` times the
+    original ones.
     """
     n_trees = leaves.shape[0]
     largest = (tree_start[1:] - tree_start[:-1]).max() if n_trees > 0 else 1
@@ -53,6 +66,7 @@ def sweep_blocks(
     numbers = np.empty((3, largest))
     state = np.empty(largest, np.int8)
     changed, total = 0, 0.0
+    # Loop invariant: the objective has decreased by `total` since the start of the sweep.
     for place in range(n_trees):
         tree = (first + place) % n_trees
         if may_change[tree]:
@@ -96,7 +110,11 @@ def sweep_blocks(
 def move_intercept(
     weight: np.ndarray, neg_gradient: np.ndarray, probability: np.ndarray, intercept: np.ndarray
 ) -> float:
-    """Move the intercept of every output to where the loss is least, or nearer; return the gain."""
+    """Update the intercept of every output; return the gain.
+
+    The update is exact for squared error. For log loss it is a Newton step, or if that does not decrease the loss, a
+    step with the upper bound ¼ on p(1 − p).
+    """
     gain = 0.0
     total = weight.sum()
     newton = probability.shape[0] > 0
@@ -129,13 +147,13 @@ def move_intercept(
 
 @kernel
 def _less_loss(weight: float, neg_gradient: float, probability: float, step: float) -> float:
-    """Return by how much a row's loss falls when its logit moves by `step`."""
+    """Return the decrease in a row's log loss when a logit of predicted `probability` moves by `step`."""
     return (neg_gradient + weight * probability) * step - weight * np.log1p(probability * np.expm1(step))
 
 
 @kernel
 def _shift(i: int, k: int, weight: float, step: float, neg_gradient: np.ndarray, probability: np.ndarray) -> None:
-    """Move logit k of row i by `step`; what it wins the other classes lose in proportion."""
+    """Move logit k of row i by `step`; update the probabilities of all classes and the gradient."""
     shrink = 1.0 / (1.0 + probability[i, k] * np.expm1(step))
     for other in range(probability.shape[1]):
         was = probability[i, other]
@@ -175,7 +193,11 @@ def update_tree(
     numbers: np.ndarray,
     state: np.ndarray,
 ) -> float:
-    """Give one tree its best subtree; return the gain, 0 if it stays as it is."""
+    """Replace one tree by its optimal subtree given all others; return the gain, 0 if the tree does not change.
+
+    Solves the block problem, ForestPrune's Problem (4) for layers of original values. For log loss the first attempt
+    uses the Hessian of the rows, the second its upper bound.
+    """
     if frozen and status[start] == 0:
         return 0.0
     n, width = stop - start, contribution.shape[1]
@@ -222,7 +244,8 @@ def update_tree(
                     contribution[start + v, k] = fresh[v, k]
             factor[tree] = times if state[0] != 0 else 0.0
             if layered and not newton and values <= REFIT:
-                move_intercept(weight, neg_gradient, probability, intercept)  # its gain is in the cost of the layer
+                # The cost of the layer already includes the gain of this step.
+                move_intercept(weight, neg_gradient, probability, intercept)
             return gain
     return 0.0
 
@@ -239,7 +262,11 @@ def sum_rows(
     pulled: np.ndarray,
     hessian: np.ndarray,
 ) -> None:
-    """Sum the gradient of the rows in each leaf of a tree, and their curvature."""
+    """Sum the negative gradient and the Hessian of the rows in each leaf of a tree.
+
+    Writes into `pulled`, (n, width), and `hessian`, (n,). For squared error the Hessian is left 0, as it is the row
+    weight of the leaf.
+    """
     for v in range(n):
         hessian[v] = 0.0
         for k in range(width):
@@ -271,7 +298,7 @@ def add_rows_gain(
     contribution: np.ndarray,
     fresh: np.ndarray,
 ) -> float:
-    """Return `gain` and by how much the loss of the rows falls, for losses of logits, when a tree adds `fresh`."""
+    """Return `gain` plus the decrease in log loss when a tree's contribution changes to `fresh`."""
     for i in range(leaf.shape[0]):
         step = fresh[leaf[i], 0] - contribution[start + leaf[i], 0]
         if step != 0.0:
@@ -291,7 +318,7 @@ def move_rows(
     contribution: np.ndarray,
     fresh: np.ndarray,
 ) -> None:
-    """Bring the rows up to date with what a tree now adds."""
+    """Update gradient and probabilities of the rows for a tree whose contribution changes to `fresh`."""
     newton = probability.shape[0] > 0
     for i in range(leaf.shape[0]):
         v = leaf[i]
@@ -315,7 +342,7 @@ def add_parts(
     contribution: np.ndarray,
     score: np.ndarray,
 ) -> None:
-    """Add to the sums of the rows what some trees add."""
+    """Add the contributions of some trees to the scores of the rows, (n_rows, n_outputs)."""
     for tree in trees:
         start, column, leaf = tree_start[tree], max(tree_output[tree], 0), leaves[tree]
         for i in range(leaf.shape[0]):
@@ -335,7 +362,7 @@ def sum_trees(
     pulled: np.ndarray,
     hessian: np.ndarray,
 ) -> None:
-    """Write the sums of `sum_rows` for some trees, one after the other."""
+    """Write the sums of `sum_rows` for some trees, concatenated."""
     first = 0
     for tree in trees:
         stop = first + tree_start[tree + 1] - tree_start[tree]
@@ -349,7 +376,7 @@ def sum_trees(
 def shift_rows(
     step: np.ndarray, weight: np.ndarray, neg_gradient: np.ndarray, probability: np.ndarray, column: int
 ) -> float:
-    """Move a logit of all rows by steps of their own; return by how much the loss falls."""
+    """Move one logit of every row by a step per row; return the decrease in log loss."""
     gain = 0.0
     for i in range(step.shape[0]):
         if step[i] != 0.0:
@@ -369,7 +396,7 @@ def add_overlaps(
     column: np.ndarray,
     total: np.ndarray,
 ) -> None:
-    """Add the weight of the rows that reach both of two leaves, for all leaves of some trees and of some others."""
+    """Add to `total` the weight of the rows in each pair of leaves, one of `trees` and one of `others`."""
     for a in trees:
         for b in others:
             for i in range(weight.shape[0]):

@@ -1,6 +1,15 @@
-"""The subtree, and the leaf values, that are best for a tree given all others: from sums over its leaves, without rows.
+"""Solve one block of the descent: find the optimal subtree and leaf values of a tree given all other trees.
 
-The arrays are those of `secateur.kernels.ensemble.block_descent`.
+The input is sums of gradient and Hessian over the leaves of the tree; the rows are not needed. At a node, let H be the
+sum of the Hessian, and S the sum of the negative gradient plus Hessian · current contribution, so that S does not
+depend on this tree for squared error. A leaf with a refitted value costs −S² / (H + ridge) + penalty · price (the first
+term halved for log loss). The optimal subtree is found by a dynamic program from the leaves to the root. The arrays are
+those of `secateur.kernels.ensemble.block_descent`.
+
+References
+----------
+Liu and Mazumder (2023), ForestPrune: compact depth-pruned tree ensembles, AISTATS. Problem (4), and with tree weights
+Problems (6) and (7).
 """
 
 import numpy as np
@@ -8,7 +17,8 @@ import numpy as np
 from secateur.kernels._jit import kernel
 
 KEEP, REFIT, SCALE, SCALE_SPARSE = 0, 1, 2, 3
-"""What a kept leaf adds: its own value, a value fitted with a ridge, its own value times a factor of the tree."""
+"""Contribution of a kept leaf: the original value, a value refitted with a ridge, or the original value times a weight
+of the tree (with a penalty on the squared weight, or on the presence of the tree)."""
 
 
 @kernel
@@ -38,19 +48,20 @@ def choose_subtree(
     numbers: np.ndarray,
     state: np.ndarray,
 ) -> tuple:
-    """Choose the best subtree of a tree; return the gain, for logits by a parabola, and the factor of its values.
+    """Find the optimal subtree of a tree; return the gain and the weight of the tree.
 
-    `scratch[0]` and `numbers[0]` hold the gradient and the curvature of the rows in each leaf; `bounded` takes for the
-    latter the most it can be. Writes the status of the nodes into `state` and what they add into `scratch[3]`, for
-    squared error only if the gain is more than `tolerance`.
+    For log loss the gain is that of the quadratic approximation. `scratch[0]` and `numbers[0]` hold the sums of
+    negative gradient and Hessian of the rows in each leaf; `bounded` replaces the latter by its upper bound, ¼ of the
+    row weight. Writes the status of the nodes into `state` and their contributions into `scratch[3]`; for squared error
+    only if the gain exceeds `tolerance`. O(nodes).
     """
     n, width = stop - start, contribution.shape[1]
     pulled, sums, fitted, fresh = scratch[0], scratch[1], scratch[2], scratch[3]
     hessian, flow, best = numbers[0], numbers[1], numbers[2]
     half = 0.5 if newton else 1.0
-    # From the back: sums of what rows want from this tree, `sums`, and of their curvature, `flow`; then the cost of
-    # every node as a leaf, relative to rows that get nothing, and of the best subtree there. `old` is the cost of
-    # the tree as it is, on the same scale.
+    # Reverse preorder. Invariant: for every node w > v, `sums[w]` and `flow[w]` are S and H of the module docstring,
+    # and `best[w]` is the cost of its optimal subtree (for layers: of a leaf), relative to a contribution of 0. `old`
+    # accumulates the cost of the current tree on the same scale.
     old = _cost_of_factor(status[start], factor[tree], ridge, values, half)
     for v in range(n - 1, -1, -1):
         u = start + v
@@ -93,7 +104,8 @@ def choose_subtree(
                 state[v] = 1
     new, times = best[0], 1.0
     if layered:
-        free = not newton and values <= REFIT and not frozen  # the intercept may move with the tree
+        # Whether the intercept is re-optimised together with the tree.
+        free = not newton and values <= REFIT and not frozen
         new, times = _best_layer(
             start,
             n,
@@ -139,20 +151,24 @@ def _best_layer(
     values: int,
     free: bool,
 ) -> tuple:
-    """Choose the depth below which a tree is cut; return its cost and the factor of its values.
+    """Find the optimal depth of a tree; return its cost and the weight of the tree.
 
-    `best` holds the costs of nodes as leaves, with the values `fitted`. `free` takes into account that the intercept
-    then moves to the mean of what is left, which lowers the loss by (Σ residuals)² / Σ weights; before, it is at the
-    mean. Writes the new status into `state`.
+    This enumerates the depths, as ForestPrune does for Problem (4), and with tree weights for Problem (6); the weight
+    at a fixed depth solves Problem (7) in closed form. `best` holds the costs of the nodes as leaves with the values
+    `fitted`. With `free` the cost includes the gain (Σ residuals)² / Σ weights of moving the intercept to the mean
+    residual afterwards; the intercept must be optimal before the update. Writes the new status into `state`.
     """
     deepest = 0
     for v in range(n):
         deepest = max(deepest, depth[start + v])
-    ends = np.zeros(deepest + 1)  # cost of the leaves when all below this depth is cut
-    price = np.zeros(deepest + 1)  # the part of it that is penalty
-    match = np.zeros(deepest + 1)  # ⟨gradient, own values⟩ and ⟨own values, own values⟩ over the rows
+    # For each depth d, with the tree cut below d:
+    # ends: cost of the tree; price: its penalty; match and norm: the inner products of the original values with the
+    # residual and with themselves; added: Σ weight · value over the rows.
+    ends = np.zeros(deepest + 1)
+    price = np.zeros(deepest + 1)
+    match = np.zeros(deepest + 1)
     norm = np.zeros(deepest + 1)
-    added = np.zeros((deepest + 1, original.shape[1]))  # Σ weight · value over the rows
+    added = np.zeros((deepest + 1, original.shape[1]))
     for v in range(n):
         u = start + v
         last = deepest if right[u] == -1 else depth[u]
@@ -202,7 +218,10 @@ def _best_layer(
 def _spread_values(
     start: int, n: int, right: np.ndarray, state: np.ndarray, fitted: np.ndarray, times: float, fresh: np.ndarray
 ) -> None:
-    """Clear the status of what is below kept leaves, and write what each node adds: its leaf's value, or nothing."""
+    """Clear the status of the nodes below kept leaves, and write the contribution of every node into `fresh`.
+
+    Nodes below a kept leaf get its contribution; splits and nodes of a dropped tree get 0.
+    """
     width = fitted.shape[1]
     for v in range(n):
         if v == 0 or state[v] == 2:
@@ -211,7 +230,8 @@ def _spread_values(
         elif state[v] == 1:
             for k in range(width):
                 fresh[v, k] = 0.0
-        if right[start + v] != -1 and state[v] != 1:  # children are not there, and say what their parent says
+        # Below a leaf or an absent node: the children are absent and inherit the contribution.
+        if right[start + v] != -1 and state[v] != 1:
             a, b = v + 1, right[start + v] - start
             state[a] = state[b] = 0
             for k in range(width):
@@ -220,7 +240,7 @@ def _spread_values(
 
 @kernel
 def _cost_of_factor(status: int, factor: float, ridge: float, values: int, half: float) -> float:
-    """Return what the factor of a tree costs, if it is there."""
+    """Return the penalty on the weight of a tree, 0 for a dropped tree."""
     if status != 0 and values == SCALE:
         return half * ridge * factor * factor
     if status != 0 and values == SCALE_SPARSE:
@@ -243,7 +263,7 @@ def price_gain(
     ridge: float,
     centre: float,
 ) -> float:
-    """Return by how much penalty and ridge together fall, for losses of logits with values refitted or kept."""
+    """Return the decrease in penalty plus ridge term, for log loss with refitted or original values."""
     gain = 0.0
     for v in range(n):
         u = start + v

@@ -1,9 +1,14 @@
-"""Descent over the depths of trees that sees the rows only through inner products of what the layers add.
+"""Sweep over the depths of trees by block coordinate descent on the Gram matrix of their layers.
 
-Column c is one layer of one tree: what cutting the tree below this layer, instead of above it, adds to every row. The
-columns of a tree follow each other from layer 1 down, so a tree cut at depth d is the sum of its first d columns. The
-state of an ensemble: `cut`, the depth of each tree, −1 for a dropped one, and for each column its `neg_gradient`, the
-inner product with what is left of the target.
+Column c is one layer of one tree: the change in every row's prediction from cutting the tree below this layer instead
+of above it. The columns of a tree are consecutive from layer 1 down, so a tree cut at depth d is the sum of its first d
+columns. The state of an ensemble is `cut`, the depth of each tree (−1 for a dropped one), and `neg_gradient`, the inner
+product of each column with the current residual.
+
+References
+----------
+Liu and Mazumder (2023), ForestPrune: compact depth-pruned tree ensembles, AISTATS. Problems (1) and (4); the columns
+are those of the depth-difference matrices of section 2.1, without the root.
 """
 
 import numpy as np
@@ -22,9 +27,9 @@ def layer_steps(
     original: np.ndarray,
     out: np.ndarray,
 ) -> None:
-    """Write to `out[i]` what every layer of every tree adds to row `first + i`; 0 below the leaf of the row.
+    """Write the columns of row `first + i` to `out[i]`: the differences along its paths, 0 below its leaves.
 
-    `original` (n_nodes,) is what a node adds as a leaf.
+    `original`, (n_nodes,), is the contribution of a node as a leaf.
     """
     out[:] = 0.0
     for tree in range(leaves.shape[0]):
@@ -48,14 +53,15 @@ def sweep_layers(
     first: int,
     tolerance: float,
 ) -> tuple:
-    """Give every tree that may change its best depth, once; return how many did change, and the gain.
+    """Update the depth of every tree with `may_change` once; return the number of trees changed, and the gain.
 
-    Changes `cut` and `neg_gradient`. `price[column_start[t] + t + d]` is what tree t costs when cut at depth d. An
-    update must gain more than `tolerance`; of equally good depths the smallest is taken. O(depth²) per update, and
-    O(columns) per layer that comes or goes.
+    Updates `cut` and `neg_gradient` in place. `price[column_start[t] + t + d]` is the price of tree t cut at depth d.
+    An update is accepted if it gains more than `tolerance`; ties go to the smallest depth. An update takes O(depth²),
+    and O(columns) per layer added or removed.
     """
     n_trees = cut.shape[0]
     changed, total = 0, 0.0
+    # Loop invariant: neg_gradient is the inner product of the columns with the residual of the current cuts.
     for place in range(n_trees):
         tree = (first + place) % n_trees
         if may_change[tree]:
@@ -77,12 +83,13 @@ def _best_depth(
     neg_gradient: np.ndarray,
     penalty: float,
 ) -> tuple:
-    """Return the depth at which a tree costs the least, −1 to drop it, and by how much less than now."""
+    """Return the optimal depth of a tree given all others (−1 to drop it), and the gain over the current depth."""
     start, deepest = column_start[tree], column_start[tree + 1] - column_start[tree]
     best, least, now, loss = -1, 0.0, 0.0, 0.0
     for d in range(deepest + 1):
         if d > 0:
-            # Layer d wants its gradient, with this tree taken out of the sum and the layers above put back in.
+            # The residual here is that of the other trees and of this tree's first d − 1 layers. Invariant: `loss` is
+            # the change in squared error from adding the first d layers of this tree to the other trees.
             c = start + d - 1
             wanted = neg_gradient[c]
             for j in range(d - 1, cut[tree]):
@@ -102,7 +109,7 @@ def _best_depth(
 def move_cut(
     tree: int, depth: int, gram: np.ndarray, column_start: np.ndarray, cut: np.ndarray, neg_gradient: np.ndarray
 ) -> None:
-    """Cut a tree at another depth, −1 to drop it."""
+    """Cut a tree at another depth, −1 to drop it; update `cut` and `neg_gradient`."""
     for j in range(max(cut[tree], 0), max(depth, 0)):
         neg_gradient -= gram[column_start[tree] + j]
     for j in range(max(depth, 0), max(cut[tree], 0)):

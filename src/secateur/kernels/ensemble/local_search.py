@@ -1,4 +1,4 @@
-"""Making the state of a block descent smaller: a tree dropped, the weakest splits collapsed.
+"""Shrink the state of a block descent: drop a tree, or collapse the weakest splits.
 
 The arrays are those of `secateur.kernels.ensemble.block_descent`.
 """
@@ -22,7 +22,7 @@ def drop_tree(
     status: np.ndarray,
     contribution: np.ndarray,
 ) -> None:
-    """Take one tree out of the state."""
+    """Drop one tree from the state."""
     nothing = np.zeros((stop - start, contribution.shape[1]))
     move_rows(leaf, weight, neg_gradient, probability, column, start, contribution.shape[1], contribution, nothing)
     status[start:stop] = 0
@@ -47,11 +47,20 @@ def weakest_collapses(
     ridge: float,
     values: int,
 ) -> tuple:
-    """Return for each tree the split above two kept leaves whose collapse costs the least loss per price saved.
+    """Return for each tree the split above two kept leaves whose collapse increases the loss least per price saved.
 
-    The node is -1 where there is none; collapsing a root drops the tree. Also the cost per price, and the new value: a
-    fitted one is the best for rows whose leaves have theirs. What else the rows would ask for is not heeded, as they
-    ask it of all trees at once, and were it given by many there would be no end to it.
+    Collapsing a root drops the tree. A refitted value is optimal under the assumption that the two leaves have
+    their optimal values now. The remaining gradient of the rows is ignored: it is the same for all trees, and collapses
+    in many trees would correct for it many times.
+
+    Returns
+    -------
+    node : (n_trees,)
+        The split to collapse, -1 if there is none.
+    rate : (n_trees,)
+        Increase in loss, including the ridge term, per price saved.
+    value : (n_trees, width)
+        The contribution of the new leaf.
     """
     n_trees, width = leaves.shape[0], contribution.shape[1]
     largest = (tree_start[1:] - tree_start[:-1]).max() if n_trees > 0 else 1
@@ -100,14 +109,16 @@ def weakest_collapse(
     flow: np.ndarray,
     value: np.ndarray,
 ) -> tuple:
-    """Return what `weakest_collapses` does for one tree, from the gradient and the curvature of the rows in its leaves.
+    """Return node and rate of `weakest_collapses` for one tree, from sums of gradient and Hessian in its leaves.
 
-    Writes sums over the rows of other nodes into `sums` and `flow`, and the new value into `value`.
+    Extends `sums` and `flow` to the inner nodes in place, and writes the new contribution into `value`.
     """
     width = contribution.shape[1]
     node, rate = -1, np.inf
     half = 0.5 if newton else 1.0
     fitted = np.empty(width)
+    # Reverse preorder. Invariant: `sums` and `flow` hold gradient and Hessian of all nodes after v, and `node` is the
+    # split after v with the smallest rate.
     for v in range(n - 1, -1, -1):
         u = start + v
         if right[u] == -1:
@@ -157,7 +168,10 @@ def collapse(
     status: np.ndarray,
     contribution: np.ndarray,
 ) -> None:
-    """Make a split a leaf with a value; a root goes altogether."""
+    """Turn a split into a leaf with the given contribution; collapsing a root drops the tree.
+
+    `end` is one past the last node below `node`.
+    """
     fresh = contribution[start:stop].copy()
     fresh[node - start : end - start] = value
     move_rows(leaf, weight, neg_gradient, probability, column, start, contribution.shape[1], contribution, fresh)

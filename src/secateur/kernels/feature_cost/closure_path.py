@@ -1,10 +1,11 @@
-"""The best closures of splits and items at every penalty, as one critical penalty per split.
+"""Compute the maximum closures of splits and items at every penalty: one critical penalty per split.
 
-At a penalty L a closure is worth its profits less L times its prices. The smallest best closures are nested: they
-shrink as L grows. So one starts from a segment, what lies between two best closures (everything and nothing at first),
-and asks for the best closure at the L where the whole segment is worth nothing. If none is worth more, the segment
-leaves as a whole at this L. Otherwise what is in the best closure leaves later and the rest earlier: two smaller
-segments, of which neither needs to know of the other. 2 B − 1 closures for B critical penalties, exact in integers.
+At a penalty L the value of a closure is its profit less L times its price. The smallest maximum closures are nested:
+they shrink as L grows. The path is found by divide and conquer. A segment is the difference of two nested maximum
+closures; the first is the difference of everything and nothing. Solve the segment at the L where its total value is 0.
+If no closure has a positive value, L is the critical penalty of all its nodes. Otherwise the nodes of the maximum
+closure have larger critical penalties and the rest smaller ones: two smaller, independent segments. B critical
+penalties take 2 B − 1 closures. All arithmetic is in integers, so the result is exact.
 """
 
 import numpy as np
@@ -15,11 +16,12 @@ from secateur.kernels.feature_cost.preflow import Network, Preflow, empty_networ
 
 @kernel
 def worthwhile(parent: np.ndarray, profit: np.ndarray) -> np.ndarray:
-    """Return which splits are in the smallest best closure if nothing costs anything, (n_splits,).
+    """Return which splits are in the smallest maximum closure at penalty 0, (n_splits,).
 
     `parent` numbers splits, parents before children.
     """
     value = profit.copy()
+    # When h is visited, value[h] is the value of the best closure of the subtree at h that contains h.
     for h in range(len(parent) - 1, -1, -1):
         if parent[h] != -1 and value[h] > 0:
             value[parent[h]] += value[h]
@@ -31,14 +33,16 @@ def worthwhile(parent: np.ndarray, profit: np.ndarray) -> np.ndarray:
 
 @kernel
 def inseparable(parent: np.ndarray, profit: np.ndarray, n_needs: np.ndarray) -> np.ndarray:
-    """Return for each split the highest split with which it always stays or leaves, (n_splits,).
+    """Return for each split the highest split together with which it is always kept or removed, (n_splits,).
 
-    A split that needs nothing and brings profit stays with its parent. One that brings none stays with its only child.
+    A split that needs no items and has positive profit is kept whenever its parent is. A split without positive
+    profit is kept only if its only child is.
     """
     n = len(parent)
     head = np.arange(n)
     total = profit.copy()
     n_children = np.zeros(n, np.int64)
+    # First pass: merge free profitable splits into their parents.
     for h in range(n):
         if parent[h] != -1:
             above = head[parent[h]]
@@ -47,6 +51,7 @@ def inseparable(parent: np.ndarray, profit: np.ndarray, n_needs: np.ndarray) -> 
                 total[above] += profit[h]
             else:
                 n_children[above] += 1
+    # Second pass: merge an only child into a parent without profit. Invariant: head[g] is final for all g < h.
     for h in range(n):
         if parent[h] == -1:
             continue
@@ -68,21 +73,22 @@ def closure_path(
     start: np.ndarray,
     need: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return for each node the fraction (over, under) from which on it is not in the smallest best closure, and counts.
+    """Return the critical penalty of each node as a fraction (over, under), and counts.
 
-    Nodes that need nothing are never left out, which is 1 over 0. The counts are: closures made, segments that left
-    as a whole, edges of all networks together.
+    From its critical penalty on, a node is not in the smallest maximum closure. Nodes that need nothing are never
+    removed; their critical penalty is 1 over 0. The counts are the number of closures computed, of segments that
+    leave as a whole, and of edges in all networks.
 
     Parameters
     ----------
     parent : (n,)
         Parents come before children.
     profit : (n,) int64
-        All nodes together are a best closure at penalty 0.
+        All nodes together are a maximum closure at penalty 0.
     price : (m,) int64
         Positive. Σ |profit| · Σ price must be below 2⁶².
     start, need : (n + 1,), (n_edges,)
-        The items that node h needs are `need[start[h] : start[h + 1]]`.
+        Node h needs the items `need[start[h] : start[h + 1]]`.
     """
     n, m, n_edges = len(parent), len(price), len(need)
     over, under = np.ones(n, np.int64), np.zeros(n, np.int64)
@@ -91,9 +97,12 @@ def closure_path(
     degree = np.diff(start).astype(np.int32)
     local_node, local_item = np.full(n, -1, np.int32), np.full(m, -1, np.int32)
     net, pre = empty_network(n, m, n_edges), empty_preflow(n, m, n_edges)
-    stack = np.empty((n + 2, 6), np.int64)  # segments to do: where their nodes, items and edges begin and end
+    # Pending segments: the ranges of their nodes, items and edges.
+    stack = np.empty((n + 2, 6), np.int64)
     stack[0] = (0, n, 0, m, 0, n_edges)
     n_left = 1 if n > 0 else 0
+    # Invariant: the segments on the stack are disjoint. Each is the difference of two nested maximum closures, stored
+    # as a range of `nodes`, `items` and `edges`. Nodes in no segment have their critical penalty.
     while n_left > 0:
         n_left -= 1
         n0, n1, i0, i1, e0, e1 = stack[n_left]
@@ -105,6 +114,7 @@ def closure_path(
         if cost == 0:
             counts[1] += 1
             continue
+        # Solve at L = gain / cost, scaled by cost / gcd so that all values are integers.
         shared = _greatest_divisor(gain, cost)
         here = network_of(net, nodes[n0:n1], items[i0:i1], edges[e0:e1], degree[n0:n1], parent, local_node, local_item)
         flows = _preflow_of(pre, n1 - n0, i1 - i0, e1 - e0)
@@ -131,6 +141,7 @@ def closure_path(
 
 @kernel
 def _greatest_divisor(a: int, b: int) -> int:
+    """Return the greatest common divisor."""
     while b:
         a, b = b, a % b
     return a
@@ -147,7 +158,10 @@ def network_of(
     local_node: np.ndarray,
     local_item: np.ndarray,
 ) -> Network:
-    """Return the network of a segment, in the memory of `net`; parents that are not in it are already taken."""
+    """Return the network of a segment, in the buffers of `net`.
+
+    Parents outside the segment are already in the closure, so their arcs are dropped.
+    """
     n, m, n_edges = len(nodes), len(items), len(edges)
     here = Network(
         net.parent[:n],
@@ -181,7 +195,8 @@ def network_of(
             here.item_start[item + 1] += 1
     for q in range(m):
         here.item_start[q + 1] += here.item_start[q]
-    for e in range(n_edges - 1, -1, -1):  # counting sort; each start ends up where the one before it was
+    # Counting sort of the edges by item. Afterwards entry q + 1 has the start of item q, so starts are shifted by one.
+    for e in range(n_edges - 1, -1, -1):
         item = here.edge_item[e]
         here.item_start[item + 1] -= 1
         here.item_edge[here.item_start[item + 1]] = e
@@ -195,7 +210,7 @@ def network_of(
 
 @kernel
 def _preflow_of(pre: Preflow, n: int, m: int, n_edges: int) -> Preflow:
-    """Return an empty preflow for a segment, in the memory of `pre`."""
+    """Return an empty preflow for a segment, in the buffers of `pre`."""
     here = Preflow(
         pre.excess[: n + m],
         pre.up[:n],
@@ -221,9 +236,10 @@ def _part(
     edges: np.ndarray,
     degree: np.ndarray,
 ) -> tuple[int, int, int, int]:
-    """Move the best closure of a segment to its front; return how many nodes, items and edges that has, and all edges.
+    """Move the maximum closure of a segment to its front.
 
-    What the rest needs of the closure's items is paid for by the closure, so these edges are dropped.
+    Return the numbers of nodes, items and edges of the closure, and the number of all remaining edges. The closure
+    pays for its items, so edges from the rest to these items are dropped.
     """
     n, m = len(nodes), len(items)
     old_nodes, old_items, old_edges = nodes.copy(), items.copy(), edges.copy()

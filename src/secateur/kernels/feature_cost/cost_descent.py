@@ -1,9 +1,10 @@
-"""Descent over trees where splits buy features for rows: a tree pays only for what no other tree has bought.
+"""Price, count and collapse the splits of trees in a descent where trees share the features bought for a row.
 
-`counts` (n_rows, n_resources) says in how many trees a row needs a resource; `ladder[j]` is what a row pays, as a share
-of the price, for a resource that j other trees need: 1, 0, 0, … is the truth, slower decay makes trees leave a feature
-together. The rows that need a resource first at a split are listed once: those of slot s of node v begin at `begin[2 v
-+ s]`. The rest of the state is that of `secateur.kernels.ensemble.block_descent`.
+`counts` (n_rows, n_resources) is the number of trees in which a row needs a resource. `ladder[j]` is the fraction of
+the price that a tree pays for a resource that j other trees need: 1, 0, 0, … is the true cost, and a slower decay
+lets trees drop a feature together. The rows that first need a resource at a split are listed once: those of slot s of
+node v begin at `begin[2 v + s]` of `listed`. The rest of the state is that of
+`secateur.kernels.ensemble.block_descent`.
 """
 
 import numpy as np
@@ -22,13 +23,15 @@ def list_rows(
     resources: np.ndarray,
     n_resources: int,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return where the rows of each node and slot begin, and the rows that need its resource there first."""
+    """Return where the rows of each node and slot begin, and the rows that first need its resource there."""
     n_nodes = parent.shape[0]
     begin = np.zeros(2 * n_nodes + 1, np.int64)
     listed = np.empty(0, np.int32)
     every = np.zeros(n_nodes, np.int8)
     at = np.empty(n_resources, np.int64)
     found = np.empty(n_resources, np.int64)
+    # The first pass counts the rows of each slot, the second writes them. During the second, begin[slot] is the next
+    # free position of the slot.
     for filling in range(2):
         seen = np.full(n_resources, -1, np.int64)
         for tree in range(leaves.shape[0]):
@@ -47,6 +50,7 @@ def list_rows(
             for slot in range(2 * n_nodes):
                 begin[slot + 1] += begin[slot]
             listed = np.empty(begin[-1], np.int32)
+    # After filling, begin[slot] is the end of the slot: shift by one to get the starts back.
     for slot in range(2 * n_nodes, 0, -1):
         begin[slot] = begin[slot - 1]
     begin[0] = 0
@@ -67,7 +71,7 @@ def count_tree(
     status: np.ndarray,
     counts: np.ndarray,
 ) -> float:
-    """Add `step`, 1 or −1, to the counts for what a tree needs; return by how much the price of all rows rises."""
+    """Add `step`, 1 or −1, to the counts for the needs of a tree; return the increase of the price over all rows."""
     paid = 0.0
     own_price = prices.shape[0] > 1
     for v in range(start, stop):
@@ -102,7 +106,10 @@ def price_tree(
     ladder: np.ndarray,
     as_split: np.ndarray,
 ) -> None:
-    """Write what each split of a tree, whose own needs are not counted, costs."""
+    """Write the costs of the splits of a tree to `as_split`; the tree's needs must not be in the counts.
+
+    Splits on banned features cost infinity.
+    """
     own_price = prices.shape[0] > 1
     for v in range(start, stop):
         if right[v] == -1:
@@ -148,7 +155,10 @@ def collapse_features(
     listed: np.ndarray,
     counts: np.ndarray,
 ) -> float:
-    """Make every split by a banned feature a leaf with the `mean` of what is below; return how the price changes."""
+    """Collapse every split on a banned feature to a leaf; return the change of the price.
+
+    The new leaf has the `mean` of the leaves below. A tree whose root is collapsed is dropped: its contribution is 0.
+    """
     width = contribution.shape[1]
     largest = (tree_start[1:] - tree_start[:-1]).max() if leaves.shape[0] > 0 else 1
     fresh = np.empty((largest, width))
@@ -164,6 +174,7 @@ def collapse_features(
             continue
         paid += count_tree(start, stop, -1, feature, resources, prices, reach, begin, listed, status, counts)
         fresh[: stop - start] = contribution[start:stop]
+        # Invariant: nodes before v are final. After a collapse the whole subtree is skipped.
         v = start
         while v < stop:
             if status[v] == 1 and banned[feature[v]]:
@@ -205,9 +216,10 @@ def shifts_without(
     n_outputs: int,
     n_asked: int,
 ) -> np.ndarray:
-    """Return how the sums of rows move when all splits by a feature collapse to their means.
+    """Return the change of the raw predictions when all splits on a feature collapse, (n_asked, n_rows, n_outputs).
 
-    (n_asked, n_rows, n_outputs); `asked` (n_features,) numbers the features in question, −1 for others.
+    `asked` (n_features,) numbers the features to collapse, −1 for others; features with the same number collapse
+    together.
     """
     n_rows, width = leaves.shape[1], contribution.shape[1]
     shift = np.zeros((n_asked, n_rows, n_outputs))
@@ -221,6 +233,7 @@ def shifts_without(
         column = max(tree_output[tree], 0)
         for i in range(n_rows):
             leaf = start + leaves[tree, i]
+            # Walk up to the root; at[k] ends as the topmost split on feature k, where the row stops after the collapse.
             v, n_found = parent[leaf], 0
             while v != -1:
                 if status[v] == 1:

@@ -1,6 +1,6 @@
-"""One best closure of splits and items, and what nested closures pay: what a part of the rows is asked again and again.
+"""Compute one maximum closure of splits and items, and the cost of nested closures, on one partition of the rows.
 
-The structure is that of `closure_path`; profits may have been moved between parts, so they may have any sign.
+The structure is that of `closure_path`. Profits may have been moved between partitions, so they can have any sign.
 """
 
 import numpy as np
@@ -14,18 +14,18 @@ from secateur.kernels.feature_cost.preflow import empty_network, empty_preflow, 
 def best_closure(
     parent: np.ndarray, profit: np.ndarray, price: np.ndarray, start: np.ndarray, need: np.ndarray
 ) -> tuple[int, np.ndarray]:
-    """Return the most that a closure is worth, and which nodes are in the smallest that is worth so much, (n,).
+    """Return the value of a maximum closure, and which nodes are in the smallest one, (n,).
 
     Parameters
     ----------
     parent : (n,)
         Parents come before children.
     profit : (n,) int64
-        Of any sign; those above 0 must add up to less than 2⁶³.
+        Of any sign; the positive ones must sum to less than 2⁶³.
     price : (m,) int64
-        Not negative.
+        Nonnegative.
     start, need : (n + 1,), (n_edges,)
-        The items that node h needs are `need[start[h] : start[h + 1]]`.
+        Node h needs the items `need[start[h] : start[h + 1]]`.
     """
     n, m, n_edges = len(parent), len(price), len(need)
     memory, pre = empty_network(n, m, n_edges), empty_preflow(n, m, n_edges)
@@ -46,19 +46,21 @@ def best_closure(
 def cost_of_levels(
     level: np.ndarray, price: np.ndarray, start: np.ndarray, need: np.ndarray, n_levels: int
 ) -> np.ndarray:
-    """Return what the nodes above each level pay for the items they need, each bought once, (n_levels,).
+    """Return the price of the items that the nodes above each level need, each bought once, (n_levels,).
 
-    Node h is above the levels 0 to `level[h]` − 1, so what is above a level is above those before it.
+    Node h is above the levels 0 to `level[h]` − 1, so the sets are nested: they shrink as the level rises.
     """
     highest = np.zeros(len(price), np.int64)
     for h in range(len(level)):
         for e in range(start[h], start[h + 1]):
             highest[need[e]] = max(highest[need[e]], level[h])
-    paid = np.zeros(n_levels + 1)  # paid[k]: what is bought above all levels before k, and not above k
+    # paid[k] is the price of the items bought at levels 0 to k − 1 but not at level k or above.
+    paid = np.zeros(n_levels + 1)
     for item in range(len(price)):
         paid[highest[item]] += price[item]
     total = np.zeros(n_levels)
     running = 0.0
+    # After step k, running is the price of the items bought at level k.
     for k in range(n_levels - 1, -1, -1):
         running += paid[k + 1]
         total[k] = running
@@ -67,7 +69,10 @@ def cost_of_levels(
 
 @kernel
 def no_more_than_parent(values: np.ndarray, parent: np.ndarray) -> np.ndarray:
-    """Return values lowered to the lowest above them, (n,), so that the nodes above any level are a closure."""
+    """Return values lowered to the minimum over their ancestors, (n,).
+
+    The nodes above any level then form a closure.
+    """
     lowered = values.copy()
     for h in range(len(parent)):
         if parent[h] != -1:

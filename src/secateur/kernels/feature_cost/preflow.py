@@ -1,11 +1,17 @@
-"""A maximum closure of splits and the items they need, by one preflow (Goldberg and Tarjan 1988).
+"""Compute a maximum closure of splits and items by the push-relabel algorithm of Goldberg and Tarjan (1988).
 
-Each node may be taken with its parent and all items it needs; it brings a profit, an item costs a price. Profits flow
-from nodes to needed items and to parents, which can always take more, and leave the network where a price or a negative
-profit takes them. Profit that cannot leave is what the best closure is worth, and where it could still flow is the
-smallest best closure. All numbers are integers, so this is exact.
+A node can be taken only together with its parent and all items it needs; it has a profit, an item has a price. Profit
+flows from nodes to the items they need and to their parents, over arcs of infinite capacity. It leaves the network to
+the sink through items, up to their price, and through nodes of negative profit. The excess that cannot reach the sink
+is the value of the maximum closure. The vertices that this excess reaches in the residual network are the smallest
+maximum closure. All numbers are integers, so the result is exact.
 
-FIFO push-relabel with labels set anew by breadth-first search; only the first phase, which is all a cut needs.
+The variant is FIFO push-relabel with global relabelling by breadth-first search. Only the first phase is run, which
+suffices for a minimum cut.
+
+References
+----------
+Goldberg, Tarjan (1988): A New Approach to the Maximum-Flow Problem. Journal of the ACM 35(4).
 """
 
 from typing import NamedTuple
@@ -15,11 +21,23 @@ import numpy as np
 from secateur.kernels._jit import kernel
 
 UNREACHABLE = 2_000_000_000
-"""The label of what cannot reach the exit."""
+"""The label of vertices that cannot reach the sink."""
 
 
 class Network(NamedTuple):
-    """Nodes 0 to n − 1, parents before children, and items n to n + m − 1; edge e says that a node needs an item."""
+    """A closure network: nodes 0 to n − 1, parents before children, and items n to n + m − 1.
+
+    Attributes
+    ----------
+    parent, first_child, next_child : (n,)
+        The forest of nodes, −1 for none.
+    edge_start, edge_item : (n + 1,), (n_edges,)
+        Node v needs the items `edge_item[edge_start[v] : edge_start[v + 1]]`, counted from 0.
+    edge_node : (n_edges,)
+        The node of each edge.
+    item_start, item_edge : (m + 1,), (n_edges,)
+        The edges of item i are `item_edge[item_start[i] : item_start[i + 1]]`.
+    """
 
     parent: np.ndarray
     first_child: np.ndarray
@@ -32,7 +50,25 @@ class Network(NamedTuple):
 
 
 class Preflow(NamedTuple):
-    """What flows: from each node to its parent (up) and to items (flow), what still can leave (room), what waits."""
+    """A preflow in a network, and the buffers of the algorithm.
+
+    Attributes
+    ----------
+    excess : (n + m,)
+        Inflow less outflow.
+    up : (n,)
+        The flow from each node to its parent.
+    flow : (n_edges,)
+        The flow from nodes to items.
+    capacity : (n + m,)
+        The residual capacity to the sink.
+    label : (n + m,)
+        A lower bound on the distance to the sink in the residual network.
+    current : (n + m,)
+        The number of edges that need no longer be scanned at this label.
+    queue, queued : (n + m,)
+        The FIFO queue of active vertices, and whether each is in it.
+    """
 
     excess: np.ndarray
     up: np.ndarray
@@ -46,7 +82,7 @@ class Preflow(NamedTuple):
 
 @kernel
 def empty_network(n: int, m: int, n_edges: int) -> Network:
-    """Return the memory of a network of n nodes and m items."""
+    """Allocate the buffers of a network of n nodes and m items."""
     return Network(
         np.empty(n, np.int32),
         np.empty(n, np.int32),
@@ -61,7 +97,7 @@ def empty_network(n: int, m: int, n_edges: int) -> Network:
 
 @kernel
 def empty_preflow(n: int, m: int, n_edges: int) -> Preflow:
-    """Return the memory of a preflow in such a network."""
+    """Allocate the buffers of a preflow in such a network."""
     return Preflow(
         np.empty(n + m, np.int64),
         np.empty(n, np.int64),
@@ -76,13 +112,15 @@ def empty_preflow(n: int, m: int, n_edges: int) -> Preflow:
 
 @kernel
 def saturate(net: Network, pre: Preflow) -> int:
-    """Let flow out what can; return how much is left.
+    """Compute a maximum preflow; return the excess that cannot reach the sink, the value of the maximum closure.
 
-    `excess` of nodes and `capacity` of all must be set, everything else 0. Afterwards `queued` marks the smallest best
-    closure.
+    On entry `excess` of the nodes and `capacity` of all vertices are set, and all flows are 0. On return `queued`
+    marks the smallest maximum closure.
     """
     n_vertices = len(pre.excess)
     fill(net, pre)
+    # Invariant: excess ≥ 0 everywhere, and labels are lower bounds on the distance to the sink. The loop ends when no
+    # vertex with excess can reach the sink.
     while True:
         relabel_all(net, pre)
         waiting = 0
@@ -100,7 +138,7 @@ def saturate(net: Network, pre: Preflow) -> int:
 
 @kernel
 def _mark_closure(net: Network, pre: Preflow) -> int:
-    """Mark what can be reached from where something is left, and return how much that is."""
+    """Mark the vertices reachable from remaining excess in the residual network; return the total excess."""
     n = len(net.parent)
     marked, queue = pre.queued, pre.queue
     left, end = 0, 0
@@ -134,7 +172,7 @@ def _mark_closure(net: Network, pre: Preflow) -> int:
 
 @kernel
 def _mark(v: int, marked: np.ndarray, queue: np.ndarray, end: int) -> int:
-    """Mark v and put it into the queue, unless it was there; return where the queue ends."""
+    """Mark v and append it to the queue unless it is marked; return the end of the queue."""
     if marked[v]:
         return end
     marked[v] = True
@@ -144,8 +182,9 @@ def _mark(v: int, marked: np.ndarray, queue: np.ndarray, end: int) -> int:
 
 @kernel
 def fill(net: Network, pre: Preflow) -> None:
-    """From the leaves up, let each node fill what room its items have, and hand the rest to its parent."""
+    """Initialise the flow bottom-up: each node saturates its own items and sends the rest to its parent."""
     n = len(net.parent)
+    # Children come after parents: when v is visited, its excess includes the flow from all its children.
     for v in range(n - 1, -1, -1):
         rest = pre.excess[v]
         if rest == 0:
@@ -170,7 +209,7 @@ def fill(net: Network, pre: Preflow) -> None:
 
 @kernel
 def relabel_all(net: Network, pre: Preflow) -> None:
-    """Set all labels to the number of steps to the exit, by breadth-first search from there."""
+    """Set all labels to exact distances to the sink, by breadth-first search in the reverse residual network."""
     n = len(net.parent)
     label, queue = pre.label, pre.queue
     end = 0
@@ -215,10 +254,11 @@ def relabel_all(net: Network, pre: Preflow) -> None:
 
 @kernel
 def discharge(net: Network, pre: Preflow, waiting: int) -> None:
-    """Push what waits towards the exit until nothing does, or it has taken as long as setting all labels anew."""
+    """Push excess towards the sink until no vertex is active, or the work equals that of a global relabelling."""
     n, n_vertices = len(net.parent), len(pre.excess)
     begin, end = 0, waiting % n_vertices
     work, enough = 0, len(net.edge_item) + 4 * n_vertices
+    # Invariant: the queue is a ring buffer with all active vertices, `waiting` of them from position `begin` on.
     while waiting > 0 and work < enough:
         v = pre.queue[begin]
         begin = (begin + 1) % n_vertices
@@ -243,9 +283,10 @@ def discharge(net: Network, pre: Preflow, waiting: int) -> None:
 
 @kernel
 def _push_node(net: Network, pre: Preflow, v: int) -> tuple[int, int]:
-    """Push along the next edge of a node that leads closer to the exit; return the work and where to, −1 for nowhere.
+    """Push along the next admissible arc of a node; return the work and the target, −1 for none.
 
-    Edges come in the order items, parent, children; `current` says how many of the items are done with.
+    Arcs are scanned in the order items, parent, children; `current` is the number of items already scanned. The
+    target is the node itself if its excess went to the sink through items.
     """
     n = len(net.parent)
     label, excess = pre.label, pre.excess
@@ -259,10 +300,12 @@ def _push_node(net: Network, pre: Preflow, v: int) -> tuple[int, int]:
         if label[item] != closer:
             continue
         if closer == 1:
-            if pre.capacity[item] == 0:  # it was filled since labels were set
+            # The item was saturated after its label was set.
+            if pre.capacity[item] == 0:
                 _relabel_item(net, pre, item)
                 continue
-            out = min(pre.capacity[item], excess[v])  # straight out, without a stop at the item
+            # Push through the item to the sink at once.
+            out = min(pre.capacity[item], excess[v])
             pre.flow[e] += out
             pre.capacity[item] -= out
             excess[v] -= out
@@ -296,7 +339,7 @@ def _push_node(net: Network, pre: Preflow, v: int) -> tuple[int, int]:
 
 @kernel
 def _push_item(net: Network, pre: Preflow, v: int) -> tuple[int, int]:
-    """Push back along the next edge of an item that leads closer to the exit; return the work and where to."""
+    """Push back along the next admissible arc of an item; return the work and the target, −1 for none."""
     item = v - len(net.parent)
     closer = pre.label[v] - 1
     first = net.item_start[item]
@@ -317,7 +360,7 @@ def _push_item(net: Network, pre: Preflow, v: int) -> tuple[int, int]:
 
 @kernel
 def _relabel_node(net: Network, pre: Preflow, v: int) -> int:
-    """Set the label of a node to one more than the lowest it can push to; return the work."""
+    """Set the label of a node to one more than the lowest label it can push to; return the work."""
     n, label = len(net.parent), pre.label
     lowest = 0 if pre.capacity[v] > 0 else UNREACHABLE
     for e in range(net.edge_start[v], net.edge_start[v + 1]):
@@ -335,7 +378,7 @@ def _relabel_node(net: Network, pre: Preflow, v: int) -> int:
 
 @kernel
 def _relabel_item(net: Network, pre: Preflow, v: int) -> int:
-    """Set the label of an item to one more than the lowest it can push back to; return the work."""
+    """Set the label of an item to one more than the lowest label it can push back to; return the work."""
     item = v - len(net.parent)
     lowest = 0 if pre.capacity[v] > 0 else UNREACHABLE
     for q in range(net.item_start[item], net.item_start[item + 1]):
@@ -348,6 +391,9 @@ def _relabel_item(net: Network, pre: Preflow, v: int) -> int:
 
 @kernel
 def _set_label(pre: Preflow, v: int, lowest: int) -> None:
-    """Label a vertex above the lowest it can push to; no way to the exit is as long as there are vertices."""
+    """Set a label to `lowest` + 1 and restart the arc scan.
+
+    A distance to the sink cannot exceed the number of vertices; beyond it the vertex cannot reach the sink.
+    """
     pre.current[v] = 0
     pre.label[v] = lowest + 1 if lowest < len(pre.label) else UNREACHABLE

@@ -1,9 +1,16 @@
-"""The dual of feature cost: what each tree pays for an item, moved until no tree wants anything else.
+"""Maximise the Lagrangian dual of pruning under feature cost by projected subgradient steps on price shares.
 
-Trees share items (a resource bought for a row). If every tree pays a share of each item it may need, and the shares of
-an item add up to its price, trees know nothing of each other: each takes its own best pruning, in one pass from the
-leaves up. What they gain together is no less than what any pruning of all trees gains, and shares exist for which it is
-no more. Sub-gradient steps lead there: trees that use an item pay more of it, those that do not pay less.
+Trees share items (a resource bought for a row). If each tree pays a share of every item it may need, and the shares of
+an item sum to its price, the problem separates: one bottom-up pass finds the best pruning of each tree. The trees'
+total gain is an upper bound on the gain of every joint pruning, and some shares attain it. A subgradient step moves
+shares towards the trees that use an item and away from those that do not. The shares are the dual variables β of
+eq. (10) of Dercksen (2017).
+
+References
+----------
+Nan, Wang, Saligrama (2016): Pruning Random Forests for Prediction on a Budget. arXiv:1606.05060.
+Dercksen (2017): Exploring the Impact of BudgetPrune on Apache Spark Random Forest Performance. BSc thesis, Radboud
+University Nijmegen.
 """
 
 from typing import NamedTuple
@@ -13,12 +20,14 @@ import numpy as np
 from secateur.kernels._jit import kernel
 
 _EPS = 2.220446049250313e-16
-_PATIENCE = 20  # steps without a better bound after which they are halved
-_MEMORY = 0.05  # the weight of the latest sets of nodes in their running average, at least
+_PATIENCE = 20
+"""Steps without a better bound after which the step length is halved."""
+_MEMORY = 0.05
+"""Minimum weight of the latest prunings in their running average."""
 
 
 class Shares(NamedTuple):
-    """Nodes with profits, parents before children, and what they pay for the items they need.
+    """Nodes with profits, parents before children, and their shares of the prices of the items they need.
 
     Attributes
     ----------
@@ -27,7 +36,7 @@ class Shares(NamedTuple):
     start, node : (m + 1,), (n_edges,)
         Item i is needed by the nodes `node[start[i] : start[i + 1]]`.
     share : (n_edges,) float64
-        What each of them pays for it.
+        The part of the price that each of them pays.
     """
 
     parent: np.ndarray
@@ -42,10 +51,11 @@ class Shares(NamedTuple):
 def share_prices(
     shares: Shares, root_errors: float, tolerance: float, max_iterations: int
 ) -> tuple[np.ndarray, float, int]:
-    """Return a set of nodes, an upper bound on what any set gains, and how many steps it took; shares are changed.
+    """Return the best set of nodes found, an upper bound on the gain of any set, and the number of steps.
 
-    It ends when the bound is above the gain by at most `tolerance` times the objective, `root_errors` less the gain.
-    Steps are Polyak's: as long as they would have to be if the best gain found so far were the best there is.
+    Shares are updated in place. The loop stops when the bound exceeds the gain by at most `tolerance` times the
+    objective, which is `root_errors` less the gain. The step length is Polyak's, with the best gain found as the
+    target value.
     """
     n = len(shares.parent)
     for i in range(len(shares.price)):
@@ -53,8 +63,10 @@ def share_prices(
     rounding = _EPS * (n + 8) * np.abs(shares.profit).sum()
     inside, best = np.zeros(n, np.bool_), np.zeros(n, np.bool_)
     average = np.zeros(n)
-    gain, bound = 0.0, np.inf  # nothing inside gains nothing
+    # The empty set has gain 0.
+    gain, bound = 0.0, np.inf
     length, since = 1.0, 0
+    # Invariant: gain = gain_of(best) ≤ optimum ≤ bound, and the shares of each item sum to its price.
     for iteration in range(1, max_iterations + 1):
         value = best_apart(shares.parent, left_over(shares), inside) + rounding
         since += 1
@@ -79,12 +91,14 @@ def share_prices(
 
 @kernel
 def best_apart(parent: np.ndarray, profit: np.ndarray, inside: np.ndarray) -> float:
-    """Return the most that nodes gain if each needs its parent and nothing else; `inside` gets the smallest such set.
+    """Return the largest gain if each node requires only its parent.
 
-    This is the least-cost pruning of every tree, and the shortest path through its network.
+    `inside` receives the smallest set that attains it. This is the least-cost pruning of every tree, and the shortest
+    path through its network.
     """
     value = profit.copy()
     total = 0.0
+    # When h is visited, value[h] is the gain of the best subtree at h that contains h: children come after parents.
     for h in range(len(parent) - 1, -1, -1):
         if value[h] > 0:
             if parent[h] == -1:
@@ -107,7 +121,7 @@ def left_over(shares: Shares) -> np.ndarray:
 
 @kernel
 def gain_of(shares: Shares, inside: np.ndarray) -> float:
-    """Return what a set of nodes gains, each of its items bought once."""
+    """Return the gain of a set of nodes, with each of its items bought once."""
     total = 0.0
     for h in range(len(shares.parent)):
         if inside[h]:
@@ -122,18 +136,20 @@ def gain_of(shares: Shares, inside: np.ndarray) -> float:
 
 @kernel
 def best_level(shares: Shares, average: np.ndarray) -> np.ndarray:
-    """Return the nodes above the level of `average` above which nodes gain most.
+    """Return the set of nodes above a threshold on `average` that has the largest gain.
 
-    A node's average is no larger than its parent's, so what is above a level is a pruning; the average gains no more
-    than the best of them.
+    The average of a node is at most that of its parent, so every threshold gives a pruning. The gain of `average` is at
+    most that of the best threshold.
     """
     n = len(average)
     order = np.argsort(-average)
-    level = np.zeros(n, np.int64)  # the first place in the order that has the same average
+    # level[h] is the first position in the order with the same average as h.
+    level = np.zeros(n, np.int64)
     for k in range(1, n):
         same = average[order[k]] == average[order[k - 1]]
         level[order[k]] = level[order[k - 1]] if same else k
-    change = np.zeros(n + 1)  # what is gained when nodes of a level come in
+    # change[k] is the gain of adding the nodes of level k to those of the levels before.
+    change = np.zeros(n + 1)
     for h in range(n):
         change[level[h]] += shares.profit[h]
     for i in range(len(shares.price)):
@@ -152,7 +168,7 @@ def best_level(shares: Shares, average: np.ndarray) -> np.ndarray:
 
 @kernel
 def squared_slope(shares: Shares, inside: np.ndarray) -> float:
-    """Return the squared length of the sub-gradient, in the directions in which shares can move."""
+    """Return the squared norm of the subgradient, restricted to the directions in which shares can move."""
     total = 0.0
     for i in range(len(shares.price)):
         users, payers = 0, 0
@@ -168,7 +184,7 @@ def squared_slope(shares: Shares, inside: np.ndarray) -> float:
 
 @kernel
 def move_shares(shares: Shares, inside: np.ndarray, step: float) -> None:
-    """Let nodes inside pay `step` more, then go to the nearest shares that add up to the prices."""
+    """Raise the shares of the nodes inside by `step`, then project the shares of each item onto its simplex."""
     for i in range(len(shares.price)):
         a, b = shares.start[i], shares.start[i + 1]
         users = 0
@@ -183,10 +199,10 @@ def move_shares(shares: Shares, inside: np.ndarray, step: float) -> None:
 
 @kernel
 def project_simplex(x: np.ndarray, total: float) -> None:
-    """Move x, whose sum is at least `total`, to the nearest point with this sum and no entry below 0.
+    """Project x, whose sum is at least `total`, onto the nonnegative vectors with sum `total`.
 
-    All entries above 0 fall by the same. Those that would fall below it are left out and it is asked again by how much:
-    there are fewer of them each time.
+    All positive entries fall by the same amount. Entries that would become negative are set to 0, and the amount is
+    computed again from the rest. The number of positive entries decreases in every round, so the loop ends.
     """
     n_left, fall = len(x) + 1, 0.0
     for _ in range(len(x)):
@@ -206,7 +222,7 @@ def project_simplex(x: np.ndarray, total: float) -> None:
 
 @kernel
 def _scale(x: np.ndarray, total: float) -> None:
-    """Make x add up to `total`, but for the rounding of the last digit; equal parts if all of it is 0."""
+    """Rescale x to the sum `total`, up to rounding; equal entries if x is 0."""
     present = x.sum()
     for e in range(len(x)):
         x[e] = x[e] * (total / present) if present > 0 else total / len(x)

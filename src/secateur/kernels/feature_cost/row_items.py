@@ -1,14 +1,15 @@
-"""Which rows need what: the resources to be bought for a row, and the splits that ask for them.
+"""Find the resources that rows need, and the splits at which each is first needed.
 
-A *resource* is a feature with a price of its own, or what features of a group share; `resources` (n_features, 2) lists
-what a feature needs, −1 for nothing. A row buys a resource once, at the first split of any tree that asks for it.
+A *resource* is a feature with its own price, or the shared price of a group of features. `resources` (n_features, 2)
+lists what a feature needs, −1 for nothing. A row buys a resource once, at the first split of any tree that tests it.
 """
 
 import numpy as np
 
 from secateur.kernels._jit import kernel
 
-_BLOCK = 64  # rows looked at together, so that a tree's leaves are read in their order
+_BLOCK = 64
+"""Rows processed together, so that the leaves of a tree are read contiguously."""
 
 
 @kernel
@@ -23,14 +24,15 @@ def cost_of_points(
     weight: np.ndarray,
     n_points: int,
 ) -> np.ndarray:
-    """Return what all rows together pay at each point, (n_points,).
+    """Return the total price that all rows pay at each point of a path, (n_points,).
 
-    `until` (n_nodes,) is the first point at which a node is no split, 0 for one that never is. `prices` has a row for
-    each row, or one for all, and a column for each resource.
+    `until` (n_nodes,) is the first point at which a node is not a split, 0 for one that never is. `prices` has one
+    row per row, or one for all, and a column per resource.
     """
     n_trees, n_rows = leaves.shape
     n_resources = prices.shape[1]
-    paid = np.zeros(n_points + 1)  # paid[p]: what is bought at all points before p, and not from p on
+    # paid[p] is the price of what is bought at all points before p and at none from p on.
+    paid = np.zeros(n_points + 1)
     last = np.zeros((_BLOCK, n_resources), np.int32)
     for first in range(0, n_rows, _BLOCK):
         n_here = min(_BLOCK, n_rows - first)
@@ -46,6 +48,7 @@ def cost_of_points(
                 last[j, resource] = 0
     total = np.zeros(n_points)
     running = 0.0
+    # After each step, running is the price of what is bought at `point`.
     for point in range(n_points - 1, -1, -1):
         running += paid[point + 1]
         total[point] = running
@@ -62,7 +65,10 @@ def needed_until(
     resources: np.ndarray,
     n_resources: int,
 ) -> np.ndarray:
-    """Return the first point at which each row needs each resource no more, (n_rows, n_resources); `until` as above."""
+    """Return the first point at which each row no longer needs each resource, (n_rows, n_resources).
+
+    `until` is as in `cost_of_points`.
+    """
     n_trees, n_rows = leaves.shape
     last = np.zeros((n_rows, n_resources), np.int32)
     for tree in range(n_trees):
@@ -75,7 +81,7 @@ def needed_until(
 def _note_needs(
     leaf: int, parent: np.ndarray, feature: np.ndarray, until: np.ndarray, resources: np.ndarray, last: np.ndarray
 ) -> None:
-    """Raise `last` (n_resources,) to the points until which the splits above a leaf ask for resources."""
+    """Raise `last` (n_resources,) to the points until which the ancestors of a leaf need each resource."""
     v = parent[leaf]
     while v != -1:
         for k in range(2):
@@ -96,10 +102,11 @@ def price_needs(
     prices: np.ndarray,
     n_nodes: int,
 ) -> np.ndarray:
-    """Return what the rows at each node buy there first, if no other tree did, (n_nodes,) int64.
+    """Return the price of the resources that rows first need at each node, counted per tree, (n_nodes,) int64.
 
-    `place` (n_nodes of the forest,) numbers the splits that are looked at, −1 for others; what is above one is looked
-    at, too. `prices` are whole numbers, with a row for each row, or one for all; with prices of 1 these are counts.
+    `place` (n_nodes of the forest,) numbers the splits considered, −1 for others; ancestors of such a split are
+    considered too. `prices` are integers, with one row per row or one for all. With prices of 1 the results are
+    counts.
     """
     price = np.zeros(n_nodes, np.int64)
     n_resources = prices.shape[1]
@@ -126,10 +133,10 @@ def list_needs(
     n_resources: int,
     start: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return what the rows at each node buy there first, as numbers of items, and what the items are.
+    """Return the items that rows first need at each node, and the key of each item.
 
-    An item is a resource bought for a row, numbered row · n_resources + resource in the second result. The needs of
-    node h begin at `start[h]`, which adds up the counts of `price_needs`.
+    An item is a resource bought for a row; its key is row · n_resources + resource. The needs of node h begin at
+    `start[h]`, the cumulated counts of `price_needs`.
     """
     n_rows = leaves.shape[1]
     need = np.empty(start[-1], np.int32)
@@ -168,11 +175,13 @@ def first_needs(
     at: np.ndarray,
     found: np.ndarray,
 ) -> int:
-    """Return how many resources the way from the root to v needs; `found` has them, `at` the first split of each.
+    """Return the number of resources needed on the path from the root to v.
 
-    Going up, a split found later is an earlier one.
+    `found` receives the resources and `at` the first split of each. `stamp` must differ between calls: `seen` holds the
+    stamp of the last call that found a resource, so it needs no reset.
     """
     n_found = 0
+    # The walk goes up, so the last split written to at[resource] is the one closest to the root.
     while v != -1:
         if place[v] != -1:
             for k in range(2):
@@ -190,17 +199,20 @@ def first_needs(
 
 @kernel
 def equal_items(n_items: int, start: np.ndarray, need: np.ndarray) -> tuple[np.ndarray, int]:
-    """Return a class for each item, equal for items that the same nodes need, and how many classes there are.
+    """Return a class for each item, equal for items that the same nodes need, and the number of classes.
 
-    By refinement: every node splits the classes of its items into those it needs and the rest. Exact, O(needs).
+    By partition refinement: every node splits the classes of its items into those it needs and the rest. Exact,
+    O(needs).
     """
     of = np.zeros(n_items, np.int32)
     size = np.zeros(n_items + 1, np.int32)
     size[0] = n_items
     split_by = np.full(n_items + 1, -1, np.int64)
     new = np.zeros(n_items + 1, np.int32)
-    free = np.empty(n_items + 1, np.int32)  # numbers of classes that have lost all their items
+    # Numbers of classes that have lost all their items, for reuse.
+    free = np.empty(n_items + 1, np.int32)
     n_free, n_used = 0, 1
+    # Invariant: two items are in the same class if and only if the same nodes before h need them.
     for h in range(start.shape[0] - 1):
         for e in range(start[h], start[h + 1]):
             item = need[e]
@@ -221,7 +233,8 @@ def equal_items(n_items: int, start: np.ndarray, need: np.ndarray) -> tuple[np.n
                 split_by[old] = -1
                 free[n_free] = old
                 n_free += 1
-    number = np.full(n_items + 1, -1, np.int32)  # without gaps, in the order of the items
+    # Renumber the classes without gaps, in the order of the items.
+    number = np.full(n_items + 1, -1, np.int32)
     n_classes = 0
     for item in range(n_items):
         if number[of[item]] == -1:

@@ -1,4 +1,4 @@
-"""The least-cost pruning of each tree when what its splits need has prices of its own: one pass up, one pass down."""
+"""Find the least-cost pruning of each tree at given prices of its needs, by dynamic programming."""
 
 import numpy as np
 
@@ -17,15 +17,16 @@ def cheapest_trees(
     price: np.ndarray,
     split: np.ndarray,
 ) -> np.ndarray:
-    """Return what the cheapest pruning of each of the trees `first` to `stop` − 1 costs, and mark its splits.
+    """Return the cost of the cheapest pruning of each of the trees `first` to `stop` − 1, and mark its splits.
 
-    A leaf v costs `as_leaf[v]`, a split the sum of `price[start[v] : start[v + 1]]`, all at least 0; infinite prices
-    forbid a split. Of equally cheap prunings the smallest is marked in `split` (n_nodes,), where differences that
-    rounding alone can make count as none.
+    A leaf v costs `as_leaf[v]`, a split the sum of `price[start[v] : start[v + 1]]`, all nonnegative; an infinite
+    price forbids a split. Among equally cheap prunings the smallest is marked in `split` (n_nodes,); differences
+    within rounding error count as ties.
     """
     begin, end = tree_start[first], tree_start[stop]
     worth = np.empty(end - begin)
-    for v in range(end - 1, begin - 1, -1):  # worth of all nodes after v is known: children come later
+    # Bottom-up. Invariant: `worth` has the optimal cost of the subtree at u for all u > v; children come after parents.
+    for v in range(end - 1, begin - 1, -1):
         worth[v - begin] = as_leaf[v]
         split[v] = False
         if right[v] != -1:
@@ -34,6 +35,7 @@ def cheapest_trees(
                 below += price[e]
             split[v] = as_leaf[v] > below + 1e-14 * below
             worth[v - begin] = min(as_leaf[v], below)
+    # Top-down: unmark the splits below a leaf.
     for v in range(begin, end):
         if parent[v] != -1 and not split[parent[v]]:
             split[v] = False

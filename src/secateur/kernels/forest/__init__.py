@@ -1,1 +1,1 @@
-"""Kernels of `secateur.forest`."""
+"""Compile the inner loops of `secateur.forest`."""

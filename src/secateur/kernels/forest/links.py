@@ -1,4 +1,4 @@
-"""Exponentials by the C library, as C++ libraries take them, so that predictions agree to the last bit."""
+"""Compute exponential links with the C library's functions, so that predictions match C++ libraries bit for bit."""
 
 import math
 
@@ -9,7 +9,7 @@ from secateur.kernels._jit import kernel
 
 @kernel
 def exp_all(raw: np.ndarray, out: np.ndarray) -> None:
-    """Write exp(raw) to `out`, both (n_rows, n_outputs), in their own precision."""
+    """Write exp(raw) to `out`, both (n_rows, n_outputs), in the precision of the arrays."""
     for i in range(raw.shape[0]):
         for k in range(raw.shape[1]):
             out[i, k] = math.exp(raw[i, k])
@@ -25,7 +25,7 @@ def softplus_all(raw: np.ndarray, out: np.ndarray) -> None:
 
 @kernel
 def softmax_rows(raw: np.ndarray, out: np.ndarray) -> None:
-    """Write exp(raw) over its sum in each row to `out`; exponentials in their own precision, the sum in double."""
+    """Write the softmax of each row to `out`; exponentials in the precision of the arrays, their sum in double."""
     n_rows, n_outputs = raw.shape
     for i in range(n_rows):
         largest = raw[i, 0]

@@ -1,4 +1,4 @@
-"""Sums over the rows that reach each node."""
+"""Sum weights, targets and class counts over the rows that reach each node."""
 
 import numpy as np
 
@@ -43,7 +43,8 @@ def count_classes(
 
 @kernel
 def roll_up(right: np.ndarray, sums: np.ndarray) -> None:
-    """Turn sums at leaves into sums at every node: a split gets the total of its children."""
+    """Propagate sums from the leaves to the splits, in place: a split gets the total of its children."""
+    # Invariant: sums[u] is final for every node u after v, which includes the children of v.
     for v in range(right.shape[0] - 1, -1, -1):
         if right[v] != -1:
             for k in range(sums.shape[1]):
@@ -52,13 +53,15 @@ def roll_up(right: np.ndarray, sums: np.ndarray) -> None:
 
 @kernel
 def cover_mean(right: np.ndarray, value: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """Return for every node the mean of the leaves below it, weighted by their cover, (n_nodes, width).
+    """Return the mean of the leaf values below every node, weighted by cover, (n_nodes, width).
 
-    Where the leaves have no cover, all count the same.
+    If all leaves below a node have zero cover, their mean is unweighted.
     """
     n, width = value.shape
-    mean = np.empty((n, width))  # sums first: of cover times value where there is cover, else of values
+    # Holds sums until the last loop: Σ cover · value if the subtree has cover, otherwise Σ value.
+    mean = np.empty((n, width))
     cover, n_leaves = np.zeros(n), np.ones(n, np.int32)
+    # Invariant: the sums, `cover` and `n_leaves` of all nodes after v are final.
     for v in range(n - 1, -1, -1):
         if right[v] == -1:
             cover[v] = max(weight[v], 0.0)

@@ -1,7 +1,7 @@
-"""The shape of binary trees: preorder, subtree ends, parents and depths.
+"""Compute the preorder, subtree ends, parents and depths of binary trees.
 
-All but `preorder` work on a preorder forest, where the left child of a split `v` is `v + 1` and its right child
-is `right[v]`; `right[v] == -1` marks a leaf.
+All functions but `preorder` and `complete_trees` take a forest in preorder: the left child of a split `v` is `v + 1`,
+its right child is `right[v]`, and `right[v] == -1` marks a leaf.
 """
 
 import numpy as np
@@ -13,15 +13,18 @@ from secateur.kernels._jit import kernel
 def preorder(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     """Return the nodes reachable from node 0 in preorder, left before right.
 
-    `left` and `right` are int64 node ids of any layout, -1 at a leaf. A node that would be visited twice, or a
-    child out of range, gives an empty array: the arrays are not a tree.
+    `left` and `right` are int64 node ids in any layout, -1 at a leaf. If a node would be visited twice or a child is
+    out of range, the arrays are not a tree and the result is empty.
     """
     n = left.shape[0]
     order = np.empty(n, np.int64)
-    stack = np.empty(n + 2, np.int64)  # one node leaves and two enter per node visited, each at most once
+    # Each visit removes one node and adds at most two, and a node is expanded at most once.
+    stack = np.empty(n + 2, np.int64)
     seen = np.zeros(n, np.bool_)
     top, count = 0, 0
     stack[0] = 0
+    # Invariant: order[:count] is the preorder of the visited nodes, and stack[:top + 1] holds their unvisited children,
+    # the next one on top.
     while top >= 0:
         v = stack[top]
         top -= 1
@@ -39,9 +42,10 @@ def preorder(left: np.ndarray, right: np.ndarray) -> np.ndarray:
 
 @kernel
 def subtree_end(tree_start: np.ndarray, right: np.ndarray, end: np.ndarray) -> int:
-    """Fill `end[v]`, one past the last node below `v`; return -1, or a node where the preorder is broken."""
+    """Fill `end[v]`, one past the last node below `v`; return -1, or a node that violates the preorder."""
     for tree in range(tree_start.shape[0] - 1):
         first, stop = tree_start[tree], tree_start[tree + 1]
+        # Invariant: end[u] is final for all nodes u after v in this tree.
         for v in range(stop - 1, first - 1, -1):
             if right[v] == -1:
                 end[v] = v + 1
@@ -71,6 +75,7 @@ def tree_parent(tree_start: np.ndarray, right: np.ndarray) -> np.ndarray:
 def tree_depth(parent: np.ndarray) -> np.ndarray:
     """Return the depth of every node, 0 at a root."""
     depth = np.zeros(parent.shape[0], np.int32)
+    # Invariant: depth[u] is final for all nodes u before v, which includes the parent of v.
     for v in range(parent.shape[0]):
         if parent[v] != -1:
             depth[v] = depth[parent[v]] + 1
@@ -79,11 +84,12 @@ def tree_depth(parent: np.ndarray) -> np.ndarray:
 
 @kernel
 def replacements(right: np.ndarray, keep: np.ndarray, replacement: np.ndarray) -> int:
-    """Fill `replacement[v]`, the kept node at the top of what stays of the subtree at v, -1 if nothing stays.
+    """Fill `replacement[v]`, the root of the kept part of the subtree at v, -1 if nothing is kept.
 
-    A dropped node of which one side stays is replaced by that side. Return -1, or a node where the mask is broken: a
-    kept node that loses just one side, or a dropped one that would keep both.
+    A dropped node with one kept child subtree is replaced by that subtree. Return -1, or a node at which the mask is
+    invalid: a kept node with exactly one kept child subtree, or a dropped node with two.
     """
+    # Invariant: `replacement` is final for all nodes after v.
     for v in range(right.shape[0] - 1, -1, -1):
         left_stays, right_stays = -1, -1
         if right[v] != -1:
@@ -101,8 +107,9 @@ def replacements(right: np.ndarray, keep: np.ndarray, replacement: np.ndarray) -
 
 @kernel
 def sum_down(parent: np.ndarray, w: np.ndarray) -> np.ndarray:
-    """Return for every node the sum of `w` over it and all nodes above it, (n_nodes,)."""
+    """Return the sum of `w` over each node and all its ancestors, (n_nodes,)."""
     sums = np.empty(w.shape[0])
+    # Invariant: sums[u] is final for all nodes u before v, which includes the parent of v.
     for v in range(w.shape[0]):
         sums[v] = w[v] + (sums[parent[v]] if parent[v] != -1 else 0.0)
     return sums
@@ -110,8 +117,9 @@ def sum_down(parent: np.ndarray, w: np.ndarray) -> np.ndarray:
 
 @kernel
 def keeps_levels(tree_start: np.ndarray, depth: np.ndarray, keep: np.ndarray) -> bool:
-    """Return whether every level of every tree stays or goes as a whole."""
-    first = np.empty(depth.shape[0] + 1, np.int64)  # the first node of each level of the tree
+    """Return whether `keep` keeps or drops every level of every tree as a whole."""
+    # The first node of each level of the current tree; in preorder a level is met before any deeper one.
+    first = np.empty(depth.shape[0] + 1, np.int64)
     for tree in range(tree_start.shape[0] - 1):
         n_levels = 0
         for v in range(tree_start[tree], tree_start[tree + 1]):
@@ -125,15 +133,17 @@ def keeps_levels(tree_start: np.ndarray, depth: np.ndarray, keep: np.ndarray) ->
 
 @kernel
 def complete_trees(depth: np.ndarray, right: np.ndarray, question: np.ndarray, leaf: np.ndarray) -> None:
-    """Fill in complete trees of some depths, one behind the other in preorder.
+    """Fill in complete trees of the given depths, one after the other in preorder.
 
-    `question` gets the place of a split's level among the levels of all trees, -1 at a leaf. `leaf` gets the place of a
-    leaf among the leaves of all trees, where bit i says whether it lies right at level i; -1 at a split.
+    `question` is set to the index of a split's level among the levels of all trees, -1 at a leaf. `leaf` is set to the
+    index of a leaf among the leaves of all trees, -1 at a split. Bit i of the index within a tree is 1 if the leaf is
+    in the right branch at level i.
     """
     root, first_level, first_leaf = 0, 0, 0
     for d in depth:
         end = root + 2 ** (d + 1) - 1
         question[root], leaf[root] = first_level, first_leaf
+        # Invariant: question[v] and leaf[v] hold the level of v and the path from the root when v is visited.
         for v in range(root, end):
             level = question[v] - first_level
             if level == d:

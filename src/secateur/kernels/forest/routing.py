@@ -1,4 +1,4 @@
-"""Rows to leaves, and leaves to sums of values."""
+"""Route rows to leaves and sum leaf values over trees."""
 
 import numpy as np
 
@@ -17,10 +17,10 @@ def route_numeric(
     default_left: np.ndarray,
     leaves: np.ndarray,
 ) -> None:
-    """Write to `leaves[t, i]` the node, counted from the root of tree t, in which row i ends.
+    """Write to `leaves[t, i]` the leaf that row i reaches in tree t, counted from the root of the tree.
 
-    Eight rows go down together: their loads do not wait for each other, and a row that has arrived stays where it is,
-    so there is no jump the processor would have to guess. Unsigned indices spare a test for negative ones.
+    Eight rows descend together, so that their memory loads overlap. A row that has reached its leaf stays there, which
+    avoids unpredictable branches. Unsigned indices avoid the check for negative ones.
     """
     n_rows, one = X.shape[0], np.uint64(1)
     at = np.empty(_LANES, np.uint64)
@@ -30,9 +30,11 @@ def route_numeric(
         for first in range(0, n_rows, _LANES):
             for lane in range(_LANES):
                 at[lane] = root
-                row[lane] = np.uint64(min(first + lane, n_rows - 1))  # the last lanes may repeat the last row
+                # The last lanes may repeat the last row.
+                row[lane] = np.uint64(min(first + lane, n_rows - 1))
             moving = True
-            while moving:  # after k rounds at[lane] is the node at depth k, or the leaf above it
+            # Invariant: after k rounds at[lane] is the node at depth k on the row's path, or the leaf above it.
+            while moving:
                 moving = False
                 for lane in range(_LANES):
                     v = at[lane]
@@ -61,9 +63,9 @@ def route_categorical(
     other_left: np.ndarray,
     leaves: np.ndarray,
 ) -> None:
-    """Do what `route_numeric` does where some splits look for a category in a sorted list, row by row.
+    """Route rows like `route_numeric` in forests with categorical splits, one row at a time.
 
-    `category_row` gives per node the row of the category lists, or -1.
+    `category_row` is the index of a node's list of categories, -1 for numeric splits and leaves. The lists are sorted.
     """
     for tree in range(tree_start.shape[0] - 1):
         root = tree_start[tree]
@@ -91,10 +93,11 @@ def category_goes_left(
     category_left: np.ndarray,
     other_left: np.ndarray,
 ) -> bool:
-    """Return whether a value goes left by the list of categories numbered `row`."""
+    """Return whether the list of categories with index `row` routes the value x to the left."""
     category = np.trunc(x)
     low, high = category_start[row], category_start[row + 1]
-    while low < high:  # the code, if it is listed, is in [low, high)
+    # Invariant of the bisection: codes before `low` are smaller than the category, codes from `high` on are not.
+    while low < high:
         middle = (low + high) // 2
         if category_code[middle] < category:
             low = middle + 1
@@ -107,8 +110,9 @@ def category_goes_left(
 
 @kernel
 def lift(parent: np.ndarray, keep: np.ndarray) -> np.ndarray:
-    """Return for every node its nearest kept ancestor or itself, -1 in a dropped tree."""
+    """Return the nearest kept node at or above every node, -1 in a dropped tree, (n_nodes,)."""
     to = np.empty(parent.shape[0], np.int32)
+    # Invariant: to[u] is final for all nodes u before v, which includes the parent of v.
     for v in range(parent.shape[0]):
         if keep[v]:
             to[v] = v
@@ -128,11 +132,11 @@ def add_trees(
     voters: np.ndarray,
     out: np.ndarray,
 ) -> None:
-    """Add to `out[i]` the weighted value of the node each tree sends row i to, trees in order.
+    """Add to `out[i]` the weighted value of the node that row i reaches in each tree, in the order of the trees.
 
-    `lifted` names the node that speaks for a leaf; `voters[t, i]` says whether tree t may speak for row i, and is empty
-    if all may. The order of the additions is the libraries' own and every term is rounded to the type of `out` first,
-    so that the sums agree with theirs to the last bit.
+    `lifted` maps each leaf to the kept node at or above it. `voters[t, i]` is whether tree t contributes to row i; an
+    empty array means that all trees do. The order of the additions is that of the model's library, and every term is
+    rounded to the type of `out` first, so that the sums match the library's bit for bit.
     """
     n_trees, n_rows = leaves.shape
     rounded = out.dtype.type
@@ -160,10 +164,10 @@ def add_trees_by_fours(
     tree_weight: np.ndarray,
     out: np.ndarray,
 ) -> None:
-    """Do what `add_trees` does for one output in the order of Java's `ddot`.
+    """Sum trees like `add_trees` for one output, in the order of Java's `ddot`.
 
-    Four sums take turns, each product added without being rounded first; then they are added, and after them the one to
-    three trees that are left.
+    Four interleaved partial sums accumulate the products by fused multiply-add. Then the partial sums are added, and
+    after them the products of the remaining one to three trees.
     """
     standing = [tree for tree in range(leaves.shape[0]) if lifted[tree_start[tree]] != -1]
     n_trees = len(standing)

@@ -1,9 +1,18 @@
-"""Weights of nodes that never grow on the way down: the projection onto such weights, and descent with it.
+"""Fit node weights under a max-heap constraint by proximal gradient descent.
 
-The projection is isotonic regression on a tree: blocks of nodes that share a value, pooled from the bottom up. The
-descent is GIST (Gong et al. 2013): a gradient step with Barzilai-Borwein length, the projection, and a line search
-that compares with the worst of the last few objectives; before it, a step with inertia is tried. Distances count a
-node by its share of the rows, the diagonal of the Hessian: deep nodes, which few rows reach, would be slow otherwise.
+The proximal map is isotonic regression on a tree, solved by pooling adjacent violators from the leaves to the root. The
+descent is GIST (Gong et al. 2013): a gradient step with Barzilai-Borwein step size, the proximal map, and a
+non-monotone line search that compares with the worst of the last few objectives. Before it, an accelerated step with
+momentum is tried. The metric is the diagonal of the Hessian, the row weight of each node; otherwise deep nodes, which
+few rows reach, would converge slowly.
+
+References
+----------
+Nie, Lin, Huang, Ramakrishnan, Fan and Ye (2017), Pruning decision trees via max-heap projection, SIAM International
+Conference on Data Mining. Problems (3.7) and (3.8).
+
+Gong, Zhang, Lu, Huang and Ye (2013), A general iterative shrinkage and thresholding algorithm for non-convex
+regularized optimization problems, ICML.
 """
 
 import numpy as np
@@ -13,9 +22,9 @@ from secateur.kernels._jit import kernel
 
 @kernel
 def project_max_heap(u: np.ndarray, parent: np.ndarray) -> np.ndarray:
-    """Return the w nearest to `u` with w >= 0 and w[parent[v]] >= w[v], (n_nodes,).
+    """Return the Euclidean projection of `u` on {w >= 0, w[parent[v]] >= w[v]}, (n_nodes,).
 
-    `parent[v] < v`, or -1 at a root; any number of children and of roots. O(n log n).
+    `parent[v] < v`, or -1 at a root. There may be any number of children and of roots. O(n log n).
     """
     n = u.shape[0]
     w = np.empty(n)
@@ -25,18 +34,18 @@ def project_max_heap(u: np.ndarray, parent: np.ndarray) -> np.ndarray:
 
 @kernel
 def _project(parent: np.ndarray, total: np.ndarray, count: np.ndarray, w: np.ndarray, links: np.ndarray) -> None:
-    """Write into `w` the projection of total / count, in which node v counts `count[v]` times.
+    """Write into `w` the weighted projection of total / count, with weight `count[v]` for node v.
 
-    Changes `total` and `count`; `links` is room to work in.
+    Overwrites `total` and `count`; `links` is scratch space.
     """
     left, right, below = links[0], links[1], links[2]
     n = total.shape[0]
     for v in range(n):
         left[v] = right[v] = below[v] = -1
-    # When v is reached, below[v] is a skew heap, largest mean first, of the blocks that hang below v's own, all with
-    # positive mean: a block whose mean is not positive ends at 0 whatever is above it, and no block above a 0 needs to
-    # know of it. A block is named by its topmost node, and w there is its mean; w[v] < 0 codes that v was pooled into
-    # block -w[v] - 1.
+    # Loop invariant: below[v] is a skew heap, largest mean first, of the blocks directly below v's own, all of positive
+    # mean. A block of non-positive mean gets the value 0 whatever is above it, so no block above it needs to know it. A
+    # block is identified by its topmost node, where w is its mean; w[v] < 0 encodes that v was pooled into block
+    # -w[v] - 1.
     for v in range(n - 1, -1, -1):
         h = below[v]
         mean = total[v] / count[v]
@@ -59,7 +68,8 @@ def _project(parent: np.ndarray, total: np.ndarray, count: np.ndarray, w: np.nda
     for v in range(n):
         if w[v] < 0.0:
             w[v] = w[int(-1.0 - w[v])]
-        elif parent[v] != -1 and w[v] > w[parent[v]]:  # by rounding
+        elif parent[v] != -1 and w[v] > w[parent[v]]:
+            # A violation by rounding only.
             w[v] = w[parent[v]]
 
 
@@ -69,7 +79,9 @@ def _merge(a: int, b: int, mean: np.ndarray, left: np.ndarray, right: np.ndarray
     if mean[a] < mean[b]:
         a, b = b, a
     top = a
-    while True:  # b goes to the right of a, and a's sides change places
+    # Loop invariant: mean[a] >= mean[b], and b is still to be merged with a's right subheap. The merged heap becomes
+    # a's left subheap, and the former left one its right.
+    while True:
         c = right[a]
         right[a] = left[a]
         if c == -1:
@@ -96,12 +108,13 @@ def fit_max_heap(
 ) -> tuple:
     """Return weights w, intercept b, criticality and the objectives of all iterations of a descent.
 
-    It seeks a minimum of
+    It seeks a critical point of
 
         ½ Σ_i weight[i] (b + Σ_{v above a leaf of i} w[v] − target[i])² + penalty Σ |w|,   |w[parent[v]]| ≥ |w[v]|.
 
-    `leaves`, (n_trees, n_rows), are nodes; `weight` adds up to 1. The intercept is always the best for the weights. The
-    criticality is how far a proximal step (3.7) of length 1 moves a weight, relative to the spread of the target.
+    `leaves`, (n_trees, n_rows), are node indices; `weight` sums to 1. The intercept is always optimal for the weights.
+    The criticality is the largest change of a weight in a proximal step (3.7) with t = 1, relative to the standard
+    deviation of the target.
     """
     n = parent.shape[0]
     node_weight, one = _node_weights(parent, leaves, weight), np.ones(n)
@@ -112,8 +125,11 @@ def fit_max_heap(
     scale = max(np.sqrt((weight * (target - mean) ** 2).sum()), 1e-300)
     history = np.empty(max_iterations + 1)
     history[0], b = _objective(parent, leaves, weight, target, penalty, w, g, scratch[0], fit)
-    steepest = _longest_way(parent, leaves)  # in our distance the gradient changes at most this fast
+    # Upper bound on the Lipschitz constant of the gradient in the metric of the node weights.
+    steepest = _longest_way(parent, leaves)
     t, steep, age, done, moved = 1.0, 1.0, 0.0, 0, 0.0
+    # Loop invariant: g is the gradient at w, b its optimal intercept, history[done] its objective; `before` and
+    # `before_g` are the previous iterate and gradient.
     while True:
         if moved <= tolerance * scale or done == max_iterations:
             _step(w, g, 1.0, one, penalty, parent, new, scratch, links)
@@ -121,7 +137,8 @@ def fit_max_heap(
             if criticality <= tolerance or done == max_iterations:
                 return w, b, criticality, history[: done + 1].copy()
         accepted = False
-        if age > 0.0:  # a step from further along the way, where the gradient is known, as it is linear
+        if age > 0.0:
+            # Accelerated step from an extrapolated point. The loss is quadratic, so its gradient is extrapolated, too.
             push = age / (age + 3.0)
             for v in range(n):
                 far[v] = w[v] + push * (w[v] - before[v])
@@ -131,6 +148,7 @@ def fit_max_heap(
             moved, square, bent = _change(w, g, new, new_g, node_weight)
             accepted = objective <= history[done] - 0.5e-5 * steep * square
         age = age + 1.0 if accepted else 1.0
+        # Non-monotone line search: t grows until the objective is below the worst of the last `memory` ones.
         worst = history[max(0, done + 1 - memory) : done + 1].max()
         while not accepted:
             _step(w, g, t, node_weight, penalty, parent, new, scratch, links)
@@ -138,6 +156,7 @@ def fit_max_heap(
             moved, square, bent = _change(w, g, new, new_g, node_weight)
             accepted = objective <= worst - 0.5e-5 * t * square or t > steepest
             t *= growth
+        # Barzilai-Borwein initial step size of the next line search.
         t = min(max(bent / square, 1e-3), steepest) if square > 0.0 else 1.0
         steep = max(steep, t)
         before, w, new = w, new, before
@@ -148,7 +167,7 @@ def fit_max_heap(
 
 @kernel
 def _change(w: np.ndarray, g: np.ndarray, new: np.ndarray, new_g: np.ndarray, node_weight: np.ndarray) -> tuple:
-    """Return the largest change of a weight, the squared distance, and the change of the gradient along it."""
+    """Return the largest change of a weight, the squared distance in the metric, and ⟨change of w, change of g⟩."""
     moved, square, bent = 0.0, 0.0, 0.0
     for v in range(w.shape[0]):
         change = new[v] - w[v]
@@ -160,7 +179,7 @@ def _change(w: np.ndarray, g: np.ndarray, new: np.ndarray, new_g: np.ndarray, no
 
 @kernel
 def _longest_way(parent: np.ndarray, leaves: np.ndarray) -> float:
-    """Return the largest number of nodes on the ways of one row through all trees."""
+    """Return the largest number of nodes on the paths of one row through all trees."""
     length = np.empty(parent.shape[0])
     for v in range(parent.shape[0]):
         length[v] = 1.0 + (length[parent[v]] if parent[v] != -1 else 0.0)
@@ -175,7 +194,7 @@ def _longest_way(parent: np.ndarray, leaves: np.ndarray) -> float:
 
 @kernel
 def _node_weights(parent: np.ndarray, leaves: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """Return the share of the rows that reaches each node, never quite 0, (n_nodes,)."""
+    """Return the row weight of each node, kept positive by a tiny constant, (n_nodes,)."""
     node_weight = np.full(parent.shape[0], 1e-300)
     for tree in range(leaves.shape[0]):
         for i in range(weight.shape[0]):
@@ -198,7 +217,10 @@ def _step(
     scratch: np.ndarray,
     links: np.ndarray,
 ) -> None:
-    """Write into `new` where a proximal step leads: signs of u = w − g / (t · share), sizes by projection (3.8)."""
+    """Write the proximal step (3.7) from `w` into `new`.
+
+    The signs are those of u = w − g / (t · node_weight), by Lemma 1; the absolute values solve (3.8) by projection.
+    """
     total, count, u = scratch[0], scratch[1], scratch[2]
     for v in range(w.shape[0]):
         u[v] = node_weight[v] * w[v] - g[v] / t
@@ -222,7 +244,7 @@ def _objective(
     sums: np.ndarray,
     fit: np.ndarray,
 ) -> tuple:
-    """Return the objective at `w` and its best intercept; write the gradient into `g`."""
+    """Return the objective at `w` and its optimal intercept; write the gradient of the loss into `g`."""
     absolute = 0.0
     for v in range(w.shape[0]):
         g[v] = 0.0
@@ -248,7 +270,7 @@ def _objective(
 
 @kernel
 def node_gradient(parent: np.ndarray, leaves: np.ndarray, weight: np.ndarray, target: np.ndarray) -> np.ndarray:
-    """Return the gradient of ½ Σ_i weight[i] (fit − target[i])² by node weights where all are 0, (n_nodes,)."""
+    """Return the gradient of ½ Σ_i weight[i] (fit − target[i])² with respect to node weights at 0, (n_nodes,)."""
     n = parent.shape[0]
     g = np.empty(n)
     _objective(parent, leaves, weight, target, 0.0, np.zeros(n), g, np.empty(n), np.empty(target.shape[0]))

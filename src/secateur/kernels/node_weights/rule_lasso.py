@@ -1,8 +1,15 @@
-"""The lasso over all nodes of trees, RuleFit's selection step (Friedman and Popescu 2008), by block coordinate descent.
+"""Solve the lasso over all nodes of trees by block coordinate descent, the selection step of RuleFit.
 
-A block is a tree. While the others rest, it is total variation on a tree, which has an exact solution without
-iterations: derivatives, monotone and piecewise linear, are passed from the leaves to the root (Kolmogorov, Pock and
-Rolínek 2016). Most sweeps see only the nodes that have a weight, and go a step beyond, as Nesterov's method does.
+A block is a tree. Given the other trees, its problem is total variation on a tree, which has an exact solution without
+iterations: monotone piecewise linear derivatives are passed as messages from the leaves to the root (Kolmogorov, Pock
+and Rolínek 2016). Most sweeps visit only the active set, the nodes of non-zero weight and their ancestors, and are
+accelerated by Nesterov extrapolation.
+
+References
+----------
+Friedman and Popescu (2008), Predictive learning via rule ensembles, Annals of Applied Statistics.
+
+Kolmogorov, Pock and Rolínek (2016), Total variation on a tree, SIAM Journal on Imaging Sciences.
 """
 
 import numpy as np
@@ -11,9 +18,9 @@ from secateur.kernels._jit import kernel
 from secateur.kernels.forest.preorder import sum_down
 from secateur.kernels.forest.routing import lift
 
-# A piece of a derivative is slope · m − offset + clips · penalty, m the sum of the weights down to a node; a knot is a
-# place and what is added to the piece there. `LIVE` counts the nodes whose rows are in the slope: where it is 0 the
-# piece is flat, which a sum of rounded slopes would not show.
+# A piece of a derivative is slope · m − offset + clips · penalty, with m the sum of the weights from the root to a
+# node. A knot has a place and the increments of the piece there. `LIVE` counts the nodes whose rows are in the slope:
+# where it is 0 the piece is exactly flat, which a sum of rounded slopes would not show.
 PLACE, SLOPE, OFFSET, CLIPS, LIVE = range(5)
 
 
@@ -30,21 +37,22 @@ def fit_rule_lasso(
 ) -> tuple:
     """Return weights w, intercept b, violation and the number of sweeps of a descent from the weights `start`.
 
-    It seeks the minimum of
+    It minimises
 
         ½ Σ_i weight[i] (b + Σ_{v above a leaf of i} w[v] − target[i])² + penalty Σ |w|,   penalty > 0.
 
-    `leaves`, (n_trees, n_rows), are nodes; `weight` adds up to 1; trees are binary, in preorder. The violation is by
-    how much the gradient misses the conditions of a minimum, at the node where it misses most: at most `tolerance`,
-    unless there were `max_sweeps`. A root has no weight, as the intercept does the same for nothing. O(rows · trees +
-    nodes · depth) per sweep.
+    `leaves`, (n_trees, n_rows), are node indices; `weight` sums to 1; trees are binary and in preorder. The violation
+    is the largest violation of the optimality conditions over all nodes. It is at most `tolerance`, unless `max_sweeps`
+    was reached. Roots have weight 0, as the unpenalised intercept takes their place. A sweep takes
+    O(rows · trees + nodes · depth).
     """
     roots = np.append(np.flatnonzero(parent == -1), parent.shape[0])
     node_weight = _node_weights(parent.shape[0], leaves, weight)
     w, intercept, rest = start.copy(), np.empty(1), np.empty(target.shape[0])
     sweeps = 0
     while True:
-        intercept[0] = _start(parent, leaves, weight, target, w, rest)  # afresh, as many sweeps add up rounding errors
+        # Recompute the residual, as rounding errors accumulate over sweeps.
+        intercept[0] = _start(parent, leaves, weight, target, w, rest)
         _sweep(parent, roots, leaves, weight, node_weight, penalty, w, intercept, rest)
         sweeps += 1
         violation = _violation(parent, roots, leaves, weight, penalty, w, rest)
@@ -56,7 +64,7 @@ def fit_rule_lasso(
 
 @kernel
 def _node_weights(n: int, leaves: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """Return the share of the rows whose way ends at each node, (n_nodes,)."""
+    """Return the weight of the rows whose path ends at each node, (n_nodes,)."""
     node_weight = np.zeros(n)
     for tree in range(leaves.shape[0]):
         for i in range(weight.shape[0]):
@@ -68,7 +76,7 @@ def _node_weights(n: int, leaves: np.ndarray, weight: np.ndarray) -> np.ndarray:
 def _start(
     parent: np.ndarray, leaves: np.ndarray, weight: np.ndarray, target: np.ndarray, w: np.ndarray, rest: np.ndarray
 ) -> float:
-    """Write into `rest` the target less what weights and the best intercept predict; return that intercept."""
+    """Write the residual of the weights and the optimal intercept into `rest`; return that intercept."""
     sums = sum_down(parent, w)
     rest[:] = target
     for tree in range(leaves.shape[0]):
@@ -92,21 +100,25 @@ def _solve_active_set(
     intercept: np.ndarray,
     rest: np.ndarray,
 ) -> int:
-    """Sweep over nodes with a weight and those above them until no violation is above `goal`; return how often.
+    """Sweep over the active set until no violation exceeds `goal`; return the number of sweeps.
 
-    Changes `w`, `intercept` and `rest`.
+    The active set is the nodes of non-zero weight and their ancestors. Sweeps are extrapolated, with a restart when the
+    objective increases. Updates `w`, `intercept` and `rest`.
     """
     nodes, parent, roots, leaves = _active(parent, roots, leaves, w)
     n = nodes.shape[0]
     node_weight = _node_weights(n, leaves, weight)
-    state = np.concatenate((w[nodes], intercept, rest))  # all that a step beyond moves, being linear in the weights
+    # The residual is linear in the weights, so extrapolation applies to weights, intercept and residual alike.
+    state = np.concatenate((w[nodes], intercept, rest))
     small_w, small_intercept, small_rest = state[:n], state[n : n + 1], state[n + 1 :]
+    # Loop invariant: `before` is the result of the last accepted sweep, `least` its objective.
     before, least, age, sweeps = state.copy(), np.inf, 0.0, 0
     while sweeps < max_sweeps and n > 0:
         worst = _sweep(parent, roots, leaves, weight, node_weight, penalty, small_w, small_intercept, small_rest)
         sweeps += 1
         objective = 0.5 * (weight * small_rest**2).sum() + penalty * np.abs(small_w).sum()
-        if age > 0.0 and objective > least:  # the step beyond did harm: back to before it
+        if age > 0.0 and objective > least:
+            # The extrapolation increased the objective: restart without momentum.
             state[:] = before
             age = 0.0
             continue
@@ -125,7 +137,7 @@ def _solve_active_set(
 
 @kernel
 def _active(parent: np.ndarray, roots: np.ndarray, leaves: np.ndarray, w: np.ndarray) -> tuple:
-    """Return the nodes that have a weight or are above one, and parents, roots and leaves of trees of only these."""
+    """Return the active nodes (non-zero weights and ancestors), and parents, roots and leaves of the reduced trees."""
     keep = w != 0.0
     for v in range(parent.shape[0] - 1, -1, -1):
         if keep[v] and parent[v] != -1:
@@ -158,9 +170,9 @@ def _sweep(
     intercept: np.ndarray,
     rest: np.ndarray,
 ) -> float:
-    """Make one tree after the other optimal, given the others; return the worst violation one had before its turn.
+    """Optimise each tree in turn given the others; return the largest violation of a tree before its update.
 
-    Changes `w`, `intercept` and `rest`.
+    Updates `w`, `intercept` and `rest`. Loop invariant: `rest` is the residual of `w` and `intercept`.
     """
     worst = 0.0
     for tree in range(leaves.shape[0]):
@@ -192,7 +204,7 @@ def _violation(
     w: np.ndarray,
     rest: np.ndarray,
 ) -> float:
-    """Return by how much the gradient misses the conditions of a minimum, at the node where it misses most."""
+    """Return the largest violation of the optimality conditions over all nodes."""
     worst = 0.0
     for tree in range(leaves.shape[0]):
         a, b = roots[tree], roots[tree + 1]
@@ -202,7 +214,7 @@ def _violation(
 
 @kernel
 def _pull(ends: np.ndarray, first: int, n: int, weight: np.ndarray, rest: np.ndarray) -> np.ndarray:
-    """Return the sums of what is left of the rows that end at each node of one tree, (n,)."""
+    """Return the weighted residual sums of the rows whose path ends at each node of one tree, (n,)."""
     neg_gradient = np.zeros(n)
     for i in range(rest.shape[0]):
         neg_gradient[ends[i] - first] += weight[i] * rest[i]
@@ -211,7 +223,7 @@ def _pull(ends: np.ndarray, first: int, n: int, weight: np.ndarray, rest: np.nda
 
 @kernel
 def _miss(parent: np.ndarray, first: int, penalty: float, w: np.ndarray, neg_gradient: np.ndarray) -> float:
-    """Return the worst violation in one tree; adds up `neg_gradient` towards the root."""
+    """Return the largest violation in one tree; accumulates `neg_gradient` towards the root in place."""
     worst = 0.0
     for v in range(w.shape[0] - 1, 0, -1):
         miss = abs(neg_gradient[v]) - penalty if w[v] == 0.0 else abs(neg_gradient[v] - np.sign(w[v]) * penalty)
@@ -222,19 +234,20 @@ def _miss(parent: np.ndarray, first: int, penalty: float, w: np.ndarray, neg_gra
 
 @kernel
 def _fit_tree(parent: np.ndarray, first: int, node_weight: np.ndarray, goal: np.ndarray, penalty: float) -> np.ndarray:
-    """Return the best sums m of the intercept and the weights down to each node of one tree, (n_nodes,).
+    """Return the optimal sums m of intercept and weights from the root to each node of one tree, (n_nodes,).
 
-    They are the minimum of Σ_v (½ share[v] m[v]² − goal[v] m[v]) + penalty Σ_v |m[v] − m[parent[v]]|.
+    They minimise Σ_v (½ node_weight[v] m[v]² − goal[v] m[v]) + penalty Σ_v |m[v] − m[parent[v]]|, total variation on a
+    tree.
     """
     n = parent.shape[0]
     knots, line = np.empty((2 * n, 5)), np.zeros(5)
     knots[0::2, PLACE], knots[1::2, PLACE] = -np.inf, np.inf
     stack, edge, top, order = np.empty(2 * n, np.int64), np.zeros(n + 1, np.int64), 0, np.empty(2 * n + 2, np.int64)
     children, live = np.zeros(n, np.int64), np.zeros(n, np.int64)
-    # When v is reached, the top of the stack has a list of knots, by place, for each child, the left one's last: the
-    # derivative of what its subtree costs at best, by m[v]. With v's own rows they add up to the derivative by m[v] of
-    # all that hangs on it; clipped at ±penalty, in the knots 2v and 2v + 1, this is v's own list, as between these
-    # m[v] = m[parent[v]] is best, and beyond them to stay there.
+    # Loop invariant: the top of the stack holds one list of knots per child of v, sorted by place, the left child's
+    # last. A list is the derivative, with respect to m[v], of the minimal cost of the child's subtree. The sum of the
+    # lists and of v's own rows is the derivative of the cost of v's subtree. Clipped at ±penalty, at the knots 2v and
+    # 2v + 1, it is v's own list: between these knots m[v] = m[parent[v]] is optimal, outside m[v] stays at the knot.
     for v in range(n - 1, -1, -1):
         begin, end = 1, 1 + _merge(knots, stack, edge, top, children[v], order)
         top -= children[v]
@@ -265,7 +278,7 @@ def _fit_tree(parent: np.ndarray, first: int, node_weight: np.ndarray, goal: np.
 
 @kernel
 def _merge(knots: np.ndarray, stack: np.ndarray, edge: np.ndarray, top: int, lists: int, order: np.ndarray) -> int:
-    """Write into `order`, from 1 on, the last `lists` (0, 1 or 2) of the stack as one list; return its length."""
+    """Merge the last `lists` (0, 1 or 2) sorted lists of the stack into `order`, from 1 on; return the length."""
     i, middle, stop = edge[top - lists], edge[top - 1 if lists == 2 else top], edge[top]
     j, n = middle, stop - i
     for k in range(1, n + 1):
@@ -280,7 +293,7 @@ def _merge(knots: np.ndarray, stack: np.ndarray, edge: np.ndarray, top: int, lis
 
 @kernel
 def _set_line(line: np.ndarray, node_weight: float, goal: float, clips: int) -> None:
-    """Write into `line` the outermost piece of the derivative at a node, to which its own rows add a slope if any."""
+    """Write into `line` the outermost piece of the derivative at a node, with the slope of its own rows."""
     line[SLOPE], line[OFFSET], line[CLIPS] = node_weight, goal, clips
     line[LIVE] = 1.0 if node_weight > 0.0 else 0.0
 
@@ -289,10 +302,10 @@ def _set_line(line: np.ndarray, node_weight: float, goal: float, clips: int) -> 
 def _cross(
     knots: np.ndarray, order: np.ndarray, i: int, stop: int, step: int, level: float, penalty: float, line: np.ndarray
 ) -> int:
-    """Return where in `order`, going by `step` from i, the piece ends in which the derivative is level · penalty.
+    """Find the piece in which the derivative crosses level · penalty; return the index in `order` of its end.
 
-    `line` is the piece before i, and becomes the one found, its place where it reaches the level; of a flat piece that
-    is its beginning. `stop` is not looked at.
+    The search goes from i in direction `step`, up to but excluding `stop`. `line` is the piece before i on entry, and
+    the piece found on return, with its place where it reaches the level; for a flat piece that is its beginning.
     """
     begin = i
     while i != stop:
@@ -319,7 +332,10 @@ def _cross(
 def _add_knot(
     knots: np.ndarray, knot: int, order: np.ndarray, i: int, step: int, level: float, line: np.ndarray
 ) -> int:
-    """Put between level · penalty and `line` a knot, before i as seen by `step`; return where the list now begins."""
+    """Insert a knot between the constant level · penalty and `line`; return the new beginning of the list.
+
+    The knot precedes i in direction `step`. A piece at infinity gets no knot.
+    """
     if np.isinf(line[PLACE]):
         return i
     line[CLIPS] -= level

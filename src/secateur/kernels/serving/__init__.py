@@ -1,1 +1,1 @@
-"""Kernels of `secateur.serving`."""
+"""Compile the inner loops of `secateur.serving`."""

@@ -1,9 +1,12 @@
-"""Rows on their way down all trees at once, each tree as far as the features bought so far allow.
+"""Route rows down all trees as far as the acquired columns allow, and choose the next column to buy.
 
-A *column* is what can be bought; `asks[v]` is the column split v needs, −1 at a leaf. For row i, `state[i, c]` is 0 if
-column c has not been asked for, `THERE` if its value is in X, `ASKED` if it is on its way; `at[i, t]` is the node the
-row stands at in tree t, `waits[i, t]` the column asked for there, `gain[i, c]` how much is left open by the trees that
-wait for column c, and `least[i]`, `most[i]` are bounds of the sums.
+A *column* is the unit of purchase. `asks[v]` is the column that split v needs, −1 at a leaf. The state of row i is:
+
+* `state[i, c]`: 0 if column c was not requested, `ASKED` if it was requested, `THERE` if its value is in X.
+* `at[i, t]`: the node reached in tree t.
+* `waits[i, t]`: the column needed at that node, −1 at a leaf.
+* `gain[i, c]`: the sum of `width[at[i, t]]`, the range of contributions still possible, over the trees that wait for c.
+* `least[i]`, `most[i]`: bounds of the scores.
 """
 
 import numpy as np
@@ -13,19 +16,25 @@ from secateur.kernels.forest.routing import category_goes_left
 
 THERE, ASKED = 1, 2
 NOTHING, TOO_DEAR, WAITING = -1, -2, -3
-"""What `next_column` says instead of a column: no tree is stuck, none that is can be paid for, or all wait."""
+"""Codes that `next_column` writes instead of a column.
+
+NOTHING: all trees are at leaves. TOO_DEAR: trees need columns, but none is affordable. WAITING: no other column can be
+bought until a requested one arrives.
+"""
 
 
 @kernel
 def leaves_below(
     right: np.ndarray, term: np.ndarray, bits: np.ndarray, low: np.ndarray, high: np.ndarray, settled: np.ndarray
 ) -> None:
-    """Write the least and the largest term of the leaves below each node, and where a tree may go without looking.
+    """Compute the range of the leaf contributions below each node, and the subtrees with identical leaf values.
 
-    `term` (n_nodes, width) is what a node adds, `bits` the same as integers. `settled[v]` is a leaf below v if all
-    leaves below it add the same to the last bit, and v itself otherwise.
+    `term` (n_nodes, width) is the contribution of a node, `bits` (n_nodes, width) the bit pattern of its value.
+    `settled[v]` is a leaf below v if all leaves below v have bit-identical values, and v itself otherwise.
     """
-    for v in range(right.shape[0] - 1, -1, -1):  # children come before their parents
+    # Invariant: reverse preorder visits children before their parents, so low, high and settled are final for all
+    # nodes after v.
+    for v in range(right.shape[0] - 1, -1, -1):
         settled[v] = v
         if right[v] == -1:
             low[v], high[v] = term[v], term[v]
@@ -66,7 +75,12 @@ def walk(
     width: np.ndarray,
     tree_output: np.ndarray,
 ) -> None:
-    """Move each tree of each of the rows down to a leaf, or to a split whose column is not there."""
+    """Advance each of the rows in each tree to a leaf, or to a split whose column has not arrived.
+
+    Missing values follow `default_left`. `at`, `waits`, `gain`, `least` and `most` are updated in place.
+    """
+    # Invariant: before and after each tree, gain[i], least[i] and most[i] are the sums over all trees of the
+    # quantities at the nodes at[i]; moving a tree from `first` to v changes them by the difference of these two nodes.
     categorical = category_row.shape[0] > 0
     for i in rows:
         for tree in range(at.shape[1]):
@@ -112,13 +126,17 @@ def next_column(
 ) -> None:
     """Write to `wanted[j]` the column to buy next for row `rows[j]`.
 
-    It is the one that leaves open the most per price, free ones first, and of equal ones the first. `resources`,
-    `prices` and `owned` are those of a `PriceTable`.
+    It is the affordable column with the largest gain per price. Free columns come first, and ties go to the column with
+    the lowest number. `resources` and `prices` are those of a `PriceTable`; `owned` (n_rows, n_resources) marks the
+    resources already paid for. The cost is O(n_trees) per row.
     """
     n_columns = state.shape[1]
+    # met[c] == j if column c was already considered for row j.
     met = np.full(n_columns, -1, np.int64)
     for j in range(rows.shape[0]):
         i = rows[j]
+        # Invariant: best is the best affordable column among those considered, TOO_DEAR if none was affordable, NOTHING
+        # if none was considered; waiting tells whether a requested column has not arrived.
         best, best_rate, best_free, waiting = NOTHING, -np.inf, False, False
         for tree in range(waits.shape[1]):
             column = waits[i, tree]
@@ -143,7 +161,7 @@ def next_column(
 
 @kernel
 def _price(resources: np.ndarray, prices: np.ndarray, owned: np.ndarray) -> float:
-    """Return what must be paid for what is not owned yet."""
+    """Return the total price of the resources not owned yet."""
     total = 0.0
     for resource in resources:
         if resource != -1 and not owned[resource]:

@@ -1,1 +1,1 @@
-"""Kernels of `secateur.solvers.single_tree`."""
+"""Compile the inner loops of `secateur.solvers.single_tree`."""

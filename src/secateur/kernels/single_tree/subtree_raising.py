@@ -1,4 +1,7 @@
-"""Pruning one tree bottom-up when either side of a split may take its place, until nothing changes."""
+"""Prune one tree bottom-up with subtree raising, in sweeps until nothing changes.
+
+In subtree raising, a child replaces its parent split and all rows of the split are routed through that child.
+"""
 
 import numpy as np
 
@@ -25,22 +28,27 @@ def raise_tree(
 ) -> np.ndarray:
     """Return which nodes of one tree are kept, (n_nodes,).
 
-    `leaf_loss[v]` is the loss of all rows at node v when it is a leaf, `leaf[i]` where row i ends. The loss of row i in
-    node v is `table[v, label[i]]`, or, where `label` is empty, the mean squared difference of `value[v]` and
-    `target[i]`. Of equally good choices a leaf comes before a raised side before the split.
+    `leaf_loss[v]` is the loss of all rows at node v if v is a leaf, and `leaf[i]` is the leaf that row i reaches. The
+    loss of row i at node v is `table[v, label[i]]` or, if `label` is empty, the mean squared difference of `value[v]`
+    and `target[i]`. Ties prefer a leaf to a raised child, and a raised child to the split.
 
-    Sweep after sweep the nodes that are there are judged bottom-up, then rows are sent through what is left. A node is
-    judged again only where rows are new to it or something below it has changed: all else would be judged as before.
+    Each sweep chooses the best option at every present node bottom-up, then routes the rows through the result. A node
+    is revisited only if it has received new rows or a descendant has changed; otherwise its choice would not change.
     """
     n = right.shape[0]
     leaf_loss, leaf = leaf_loss.copy(), leaf.copy()
-    worth = leaf_loss.copy()  # the loss of what stands at v
-    replacement = np.arange(n)  # the node that stands at v
+    # Loss of the current subtree in the position of v.
+    worth = leaf_loss.copy()
+    # Root of the current subtree in the position of v.
+    replacement = np.arange(n)
     is_leaf = right == -1
     present, new_rows, changed = np.ones(n, np.bool_), np.ones(n, np.bool_), np.zeros(n, np.bool_)
+    # Invariant: for present nodes, `leaf_loss` sums over all rows that have passed the node, and `leaf` is the current
+    # routing. The loop ends when a sweep routes no row to a node it had not passed before.
     while new_rows.any():
         order, first = _rows_by_leaf(leaf, n)
         changed[:] = False
+        # Invariant: `worth` and `replacement` of all present nodes after v are final for this sweep.
         for v in range(n - 1, -1, -1):
             if not present[v]:
                 continue
@@ -50,15 +58,17 @@ def raise_tree(
             a, b = v + 1, right[v]
             below = False
             for side in (a, b):
-                before = side if present[side] else replacement[side]  # what stood there when the sweep began
+                # Root of the child's subtree at the beginning of the sweep.
+                before = side if present[side] else replacement[side]
                 below |= changed[before]
                 worth[side], replacement[side] = worth[before], replacement[before]
             if not new_rows[v] and not below:
                 continue
             split, through_a, through_b = worth[a] + worth[b], worth[a], worth[b]
-            if leaf_loss[v] > 0.0:  # nothing beats a leaf without loss
-                # A side that is raised keeps its own rows, whose loss is known; those of the other side are new to it.
-                # Once it is worse than leaf or split it need not be known how much worse.
+            # A leaf without loss is optimal, so the other options are evaluated only if it has a loss.
+            if leaf_loss[v] > 0.0:
+                # The loss of a raised child's own rows is known; only the sibling's rows have to be routed through it.
+                # The sum stops as soon as it exceeds the loss of the leaf or of the split.
                 limit = min(leaf_loss[v], split) + 1e-9 * leaf_loss[v]
                 for k in range(first[b], first[end[b]]):
                     u = _descend(a, order[k], X, right, feature, threshold, default_left, replacement, is_leaf)
@@ -87,7 +97,8 @@ def raise_tree(
         for i in range(leaf.shape[0]):
             u = replacement[0] if home[leaf[i]] == -1 else home[leaf[i]]
             while True:
-                if not u <= leaf[i] < end[u]:  # it was not below u
+                # The old leaf is outside the subtree of u, so row i is new to u.
+                if not u <= leaf[i] < end[u]:
                     new_rows[u] = True
                     leaf_loss[u] += weight[i] * _loss(u, i, label, target, table, value)
                 if is_leaf[u]:
@@ -99,9 +110,9 @@ def raise_tree(
 
 @kernel
 def _rows_by_leaf(leaf: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the rows in the order of their leaves, and where those of each leaf start, (n + 1,).
+    """Return the rows sorted by leaf, and the offset of each leaf's rows, (n + 1,).
 
-    The rows below node v are `order[first[v]:first[end[v]]]`, as nodes are in preorder and no row leaves a subtree.
+    The rows below node v are `order[first[v]:first[end[v]]]`, because a subtree is a slice of the preorder.
     """
     first = np.zeros(n + 2, np.int64)
     for i in range(leaf.shape[0]):
@@ -116,7 +127,7 @@ def _rows_by_leaf(leaf: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
 
 @kernel
 def _leaf_above(present: np.ndarray, is_leaf: np.ndarray, end: np.ndarray) -> np.ndarray:
-    """Return the leaf that has taken in each node, -1 for nodes that are splits or gone: rows there need a new way."""
+    """Return the present leaf at or above each node, -1 if there is none; rows at such nodes must be rerouted."""
     home = np.full(present.shape[0], -1)
     for v in range(present.shape[0]):
         if present[v] and is_leaf[v]:
@@ -146,7 +157,7 @@ def _descend(
     replacement: np.ndarray,
     is_leaf: np.ndarray,
 ) -> int:
-    """Return the node in which a row ends when it starts at what stands at `top`."""
+    """Return the leaf a row reaches when it is routed from the current subtree in the position of `top`."""
     v = replacement[top]
     while not is_leaf[v]:
         v = _next(v, row, X, right, feature, threshold, default_left, replacement)
@@ -164,7 +175,7 @@ def _next(
     default_left: np.ndarray,
     replacement: np.ndarray,
 ) -> int:
-    """Return the node to which a split sends a row."""
+    """Return the node to which the split v routes a row."""
     x = X[row, feature[v]]
     left = (x <= threshold[v]) | (default_left[v] & (x != x))
     return replacement[v + 1] if left else replacement[right[v]]
@@ -172,9 +183,10 @@ def _next(
 
 @kernel
 def _present(right: np.ndarray, replacement: np.ndarray, is_leaf: np.ndarray) -> np.ndarray:
-    """Return which nodes are there, walking down from what stands at the root; children come after parents."""
+    """Return which nodes are present in the current tree, (n_nodes,)."""
     keep = np.zeros(right.shape[0], np.bool_)
     keep[replacement[0]] = True
+    # Invariant: keep[v] is final when v is visited, because the preorder lists parents before children.
     for v in range(right.shape[0]):
         if keep[v] and not is_leaf[v]:
             keep[replacement[v + 1]] = True

@@ -1,11 +1,16 @@
-"""The whole cost-complexity path of a forest, O(nodes log nodes) whatever the depth.
+"""Compute the critical penalty of every split on the cost-complexity path, O(nodes log nodes) for any depth.
 
-Let F_v(a) be the least `risk + a * price` of any pruning of the subtree at v. It is concave and piecewise linear
-in the penalty a; each of its breakpoints is a split below v that is cut there. Going down from a = infinity every
-child of v is a leaf, and each breakpoint passed gives some risk back for some price. The split v itself is cut at
-the penalty g (negative if the subtree does harm) where collapsing it starts to win; breakpoints above g never happen,
-because v is gone by then. So one max-heap of breakpoints per subtree, merged bottom-up, is enough: each node enters
-once and leaves at most once.
+Let F_v(a) be the minimum of `risk + a * price` over all prunings of the subtree at v. It is concave and piecewise
+linear in the penalty a, and each breakpoint is the critical penalty of a split below v. At a = infinity every child of
+v is a leaf. As a decreases, each breakpoint restores a split, which lowers the risk and raises the price. The split v
+itself becomes a leaf at the penalty g at which collapsing it is no worse; g is negative if the subtree increases the
+risk. Breakpoints above g are irrelevant, because v is a leaf there. One max-heap of breakpoints per subtree, merged
+bottom-up, is therefore enough: each node enters a heap once and leaves it at most once.
+
+References
+----------
+L. Breiman, J. H. Friedman, R. A. Olshen and C. J. Stone (1984). Classification and Regression Trees, chapter 3.
+Wadsworth.
 """
 
 import numpy as np
@@ -23,21 +28,25 @@ def weakest_link(
     leaf_price: np.ndarray,
     split_price: np.ndarray,
 ) -> np.ndarray:
-    """Return for every split the penalty from which on it is cut or gone, +inf at leaves and uncuttable splits.
+    """Return the smallest penalty at which each split is absent, +inf at leaves and splits that are never cut.
 
-    `risk[v]` is what v adds to the risk as a leaf; `leaf_price[v]` and `split_price[v]` are what it adds to the
-    price as a leaf and as a split.
+    `risk[v]` is the contribution of v to the risk as a leaf. `leaf_price[v]` and `split_price[v]` are its contributions
+    to the price as a leaf and as a split.
     """
     n = right.shape[0]
     critical = np.full(n, np.inf)
-    gained = np.zeros(n)  # risk that breakpoint v adds on the way up
-    saved = np.zeros(n)  # price that breakpoint v saves on the way up
-    heap = np.full(n, -1, np.int64)  # heap[v]: the top of the breakpoints below v
+    # Increase in risk and decrease in price when the penalty rises past the breakpoint of v.
+    gained = np.zeros(n)
+    saved = np.zeros(n)
+    # heap[v] is the top of the heap of breakpoints at or below v.
+    heap = np.full(n, -1, np.int64)
     child_a = np.full(n, -1, np.int64)
     child_b = np.full(n, -1, np.int64)
     rank = np.zeros(n, np.int64)
-    spine = np.empty(128, np.int64)  # the right spines of a leftist heap are at most log2(n) long
+    # The right spine of a leftist heap has at most log2(n) nodes, so two of them fit.
+    spine = np.empty(128, np.int64)
 
+    # Invariant: the heaps of all nodes after v are final. heap[u] holds the breakpoints of F_u.
     for v in range(n - 1, -1, -1):
         if right[v] == -1:
             continue
@@ -45,6 +54,8 @@ def weakest_link(
         top = _merge(heap[a], heap[b], critical, child_a, child_b, rank, spine)
         below_risk = risk[a] + risk[b]
         below_price = leaf_price[a] + leaf_price[b] + split_price[v]
+        # Invariant: `below_risk` and `below_price` belong to the optimal pruning of the children just above the
+        # penalty critical[top].
         while True:
             g = _crossing(risk[v], below_risk, below_price - leaf_price[v])
             if top == -1 or g >= critical[top]:
@@ -58,7 +69,8 @@ def weakest_link(
         child_a[v], child_b[v], rank[v] = -1, -1, 1
         heap[v] = _merge(v, top, critical, child_a, child_b, rank, spine)
 
-    for v in range(n):  # a split is gone as soon as an ancestor is cut
+    # A split is absent as soon as one of its ancestors is cut.
+    for v in range(n):
         if right[v] != -1 and parent[v] != -1:
             critical[v] = min(critical[v], critical[parent[v]])
     return critical
@@ -66,9 +78,9 @@ def weakest_link(
 
 @kernel
 def _crossing(risk: float, below_risk: float, saved_price: float) -> float:
-    """Return the penalty at which the risk a collapse adds is worth the price it saves; negative if it adds none.
+    """Return the penalty at which a collapse breaks even: added risk over saved price; negative if the risk falls.
 
-    A difference that rounding alone can make is none, so that collapses without loss meet at 0.
+    Differences within rounding error count as zero, so that all collapses without loss have the critical penalty 0.
     """
     more = risk - below_risk
     if abs(more) <= _ROUNDING * risk:
@@ -90,8 +102,8 @@ def _merge(
 ) -> int:
     """Merge two leftist max-heaps and return the new top.
 
-    Walking down takes the larger top each time; walking back hangs the rest below it and restores
-    rank[child_a] >= rank[child_b].
+    The first loop walks down the right spines and takes the larger top each time. The second loop walks back, attaches
+    the merged rest, and restores rank[child_a] >= rank[child_b].
     """
     length = 0
     while a != -1 and b != -1:

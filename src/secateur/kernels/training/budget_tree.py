@@ -1,12 +1,16 @@
-"""A tree grown to be cheap: at each node the split with the least price of progress (Nan, Wang, Saligrama 2015).
+"""Grow a decision tree greedily by the least price of progress (Nan, Wang, Saligrama 2015).
 
-The impurity of class counts n is `F(n) = Σ_{i≠j} [[n_i − α]₊ [n_j − α]₊ − α²]₊`, and a split of a node S by a feature
-of price c costs `max over both sides of c / (F(S) − F(side))`. Only terms with class i change when a row of class i
-moves from the right side to the left, so both impurities are kept up to date in O(classes) per row.
+The impurity of class counts n is `F(n) = Σ_{i≠j} [[n_i − α]₊ [n_j − α]₊ − α²]₊` (threshold-Pairs). A split of a node S
+by a feature of price c has the price of progress `max over both sides of c / (F(S) − F(side))`. When a row of class i
+moves from the right side to the left, only terms with class i change, so both impurities are updated in O(classes).
 
-Every column is sorted once, before all trees; a split parts all columns stably, so that each node finds its rows in
-order: `order[k, start:end]` are the rows of a node by feature k, rows where it is missing last, and
-`values[k, start:end]` what it says of them.
+Every column is sorted once, before all trees. A split partitions all columns stably, so the rows of a node stay sorted:
+`order[k, start:end]` are the rows of a node sorted by feature k, missing values last, and `values[k, start:end]` their
+values.
+
+References
+----------
+Nan, Wang, Saligrama (2015): Feature-Budgeted Random Forest. ICML, pp. 1983-1991.
 """
 
 import numpy as np
@@ -18,7 +22,7 @@ _ROUNDING = 1e-12
 
 @kernel
 def threshold_pairs(counts: np.ndarray, alpha: float) -> float:
-    """Return F of class counts."""
+    """Return the threshold-Pairs impurity F of class counts."""
     total = 0.0
     for i in range(len(counts)):
         a = max(counts[i] - alpha, 0.0)
@@ -29,7 +33,7 @@ def threshold_pairs(counts: np.ndarray, alpha: float) -> float:
 
 @kernel
 def drawn_in_order(columns: np.ndarray, order: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the rows of positive weight of each sorted column, and their values, both (n_features, n_drawn)."""
+    """Return the rows of positive weight in each sorted column, and their values, both (n_features, n_drawn)."""
     n_drawn = np.count_nonzero(weight > 0.0)
     rows = np.empty((len(order), n_drawn), np.int32)
     values = np.empty((len(order), n_drawn), np.float32)
@@ -58,7 +62,7 @@ def grow_budget_tree(
     n_candidates: int,
     seed: int,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Grow a tree in preorder; `values` and `order` are used up.
+    """Grow a tree in preorder; `values` and `order` are overwritten.
 
     Parameters
     ----------
@@ -66,11 +70,11 @@ def grow_budget_tree(
         The rows to grow on, sorted by each feature, missing values last.
     label, weight : (n_rows,) int32 and float64
     resources, prices : (n_features, 2) int32 and (n_resources,)
-        What a feature needs, −1 for nothing, and the price of each resource.
+        The resources a feature needs, −1 for none, and the price of each resource.
     reuse : float
-        The share of its price that a resource has below the split that bought it.
+        The fraction of its price that a resource costs below the split that bought it.
     n_candidates : int
-        How many features that are not constant to draw at a node; more are drawn until one makes progress.
+        The number of non-constant features to draw at a node; more are drawn until one makes progress.
 
     Returns
     -------
@@ -90,7 +94,7 @@ def grow_budget_tree(
     n_rows = np.empty(capacity, np.int64)
     counts = np.empty((capacity, n_classes))
 
-    # A pending node: where its rows begin and end, its depth, its parent, whether it is a right child.
+    # A pending node: the range of its rows, its depth, its parent, and whether it is a right child.
     pending = np.empty((n_drawn + 1, 5), np.int64)
     pending_counts = np.empty((n_drawn + 1, n_classes))
     _set(pending[0], 0, n_drawn, 0, -1, 0)
@@ -103,6 +107,8 @@ def grow_budget_tree(
     bought = np.zeros(len(prices), np.bool_)
     candidates = np.arange(n_features)
     random = np.array([2 * seed + 1], np.uint64)
+    # Invariant: the pending nodes have disjoint ranges of rows. Within the range of a node that may be split, rows are
+    # sorted by every feature. The left child is on top of the stack, so nodes are numbered in preorder.
     while n_pending:
         n_pending -= 1
         start, end, depth, above, is_right = pending[n_pending]
@@ -135,6 +141,7 @@ def grow_budget_tree(
         _set(pending[n_pending], start + n_left, end, depth + 1, node, 1)
         _set(pending[n_pending + 1], start, start + n_left, depth + 1, node, 0)
         n_pending += 2
+        # The columns need not be partitioned if both children are leaves.
         if not (
             _is_final(left, n_left, depth + 1, alpha, max_depth, min_leaf)
             and _is_final(right_, n - n_left, depth + 1, alpha, max_depth, min_leaf)
@@ -168,10 +175,11 @@ def best_split(
     random: np.ndarray,
     left: np.ndarray,
 ) -> tuple[int, int, bool]:
-    """Return the feature with the least price of progress, how many present rows go left, and whether missing ones do.
+    """Return the split with the least price of progress: its feature, its cut, and whether missing values go left.
 
-    The feature is −1 if no split makes progress on both sides. Ties go to the greater progress (so do splits that
-    cost nothing), then to the lower feature, missing values on the right, the lower threshold.
+    The cut is the number of present rows that go left. The feature is −1 if no split makes progress on both sides.
+    Ties go to the larger progress (and so do splits that cost nothing), then to the lower feature, to missing values
+    on the right, and to the lower threshold.
     """
     n_features, n = len(order), end - start
     impurity = threshold_pairs(counts, alpha)
@@ -221,9 +229,9 @@ def _scan(
     impurity: float,
     left: np.ndarray,
 ) -> tuple[int, float]:
-    """Return after how many present rows to split, 0 for nowhere, and the impurity of the worse side there.
+    """Return the number of present rows before the best cut, 0 for none, and the impurity of the worse side there.
 
-    `left` is room for the counts on the left; those on the right are what is missing to `counts`.
+    `left` is a buffer for the class counts on the left; those on the right are `counts` − `left`.
     """
     left[:] = 0.0
     left_impurity, right_impurity, n_before = 0.0, impurity, 0
@@ -271,7 +279,10 @@ def _scan_two(
     alpha: float,
     min_leaf: int,
 ) -> tuple[int, float]:
-    """Do what `_scan` does, for two classes: F is one product, and nothing has to be kept but the counts."""
+    """Return the same as `_scan` for two classes.
+
+    F is a single product there, so only the counts need updating.
+    """
     first, second, n_before = 0.0, 0.0, 0
     if nan_left:
         n_before = len(rows) - n_present
@@ -280,6 +291,7 @@ def _scan_two(
             second += weight[row] * label[row]
     cut, best = 0, np.inf
     for i in range(_last_cut(len(rows), n_present, n_before, min_leaf)):
+        # Invariant: first and second are the class counts on the left of the cut before row i.
         w, c = weight[rows[i]], label[rows[i]]
         first += w * (1 - c)
         second += w * c
@@ -295,18 +307,20 @@ def _scan_two(
 
 @kernel
 def _last_cut(n: int, n_present: int, n_before: int, min_leaf: int) -> int:
-    """Return how many present rows can go left; all of them only if missing ones are on the right."""
+    """Return the largest number of present rows that may go left; all of them only if missing ones go right."""
     last = n_present if n_present < n and n_before == 0 else n_present - 1
     return min(last, n - min_leaf - n_before)
 
 
 @kernel
 def _is_final(counts: np.ndarray, n: int, depth: int, alpha: float, max_depth: int, min_leaf: int) -> bool:
+    """Return whether a node must be a leaf: too few rows, maximum depth, or zero impurity."""
     return n < 2 * min_leaf or depth >= max_depth or threshold_pairs(counts, alpha) <= 0.0
 
 
 @kernel
 def _price(k: int, resources: np.ndarray, prices: np.ndarray, bought: np.ndarray, reuse: float) -> float:
+    """Return the price of feature k, with resources bought by an ancestor at the fraction `reuse`."""
     price = 0.0
     for resource in resources[k]:
         if resource != -1:
@@ -318,7 +332,7 @@ def _price(k: int, resources: np.ndarray, prices: np.ndarray, bought: np.ndarray
 def _mark_bought(
     node: int, parent: np.ndarray, feature: np.ndarray, resources: np.ndarray, bought: np.ndarray, mark: bool
 ) -> None:
-    """Mark, or unmark, what the splits above a node have paid for."""
+    """Mark, or unmark, the resources bought by the ancestors of a node."""
     above = parent[node]
     while above != -1:
         for resource in resources[feature[above]]:
@@ -329,7 +343,7 @@ def _mark_bought(
 
 @kernel
 def _n_present(values: np.ndarray) -> int:
-    """Return how many rows have a value; the others are last."""
+    """Return the number of rows with a value, by bisection; missing values are last."""
     if not np.isnan(values[-1]):
         return len(values)
     low, high = 0, len(values) - 1
@@ -344,7 +358,7 @@ def _n_present(values: np.ndarray) -> int:
 
 @kernel
 def _between(values: np.ndarray, cut: int, n_present: int) -> float:
-    """Return the middle of two float32 values, exact in float64; above all values it is infinite."""
+    """Return the midpoint of two float32 values, exact in float64, or infinity for a cut above all values."""
     if cut == n_present:
         return np.inf
     return np.float64(values[cut - 1]) / 2.0 + np.float64(values[cut]) / 2.0
@@ -352,6 +366,7 @@ def _between(values: np.ndarray, cut: int, n_present: int) -> float:
 
 @kernel
 def _set(node: np.ndarray, start: int, end: int, depth: int, parent: int, is_right: int) -> None:
+    """Write a pending node."""
     node[0], node[1], node[2], node[3], node[4] = start, end, depth, parent, is_right
 
 
@@ -364,6 +379,7 @@ def _count_sides(
     left: np.ndarray,
     right: np.ndarray,
 ) -> None:
+    """Write the class counts of the rows that go left and of those that go right."""
     left[:] = 0.0
     right[:] = 0.0
     for row in rows:
@@ -377,12 +393,13 @@ def _count_sides(
 def _part(
     rows: np.ndarray, values: np.ndarray, goes_left: np.ndarray, spare_row: np.ndarray, spare_value: np.ndarray
 ) -> None:
-    """Move the rows that go left to the front of a column, keeping their order on both sides."""
+    """Partition a column stably: move the rows that go left to the front, in order on both sides."""
     n_left, n_right = 0, 0
     for i in range(len(rows)):
         row, value = rows[i], values[i]
         side = int(goes_left[row])
-        rows[n_left], values[n_left] = row, value  # never ahead of i
+        # Invariant: n_left ≤ i, so nothing unread is overwritten. Both writes are unconditional; `side` advances one.
+        rows[n_left], values[n_left] = row, value
         spare_row[n_right], spare_value[n_right] = row, value
         n_left += side
         n_right += 1 - side
@@ -392,7 +409,7 @@ def _part(
 
 @kernel
 def _next(random: np.ndarray) -> int:
-    """Return the next whole number of an xorshift generator, below 2^31."""
+    """Return the next integer of an xorshift generator, below 2^31."""
     x = random[0]
     x ^= x << np.uint64(13)
     x ^= x >> np.uint64(7)

@@ -1,7 +1,11 @@
-"""Lasso on whole trees (Friedman and Popescu 2003), on the Gram matrix of what the trees predict.
+"""Solve the lasso over tree weights by coordinate descent and active-set steps on the Gram matrix of the trees.
 
-Trees of a forest are so much alike that coordinate descent alone takes thousands of sweeps; here it only finds out
-which trees have a weight and of which sign, and the weights are then solved for.
+The trees of a forest are so correlated that coordinate descent alone takes thousands of sweeps. Here coordinate descent
+only finds the support and the signs of the weights; a linear solve then finds the weights.
+
+References
+----------
+Friedman and Popescu (2003), Importance sampled learning ensembles.
 """
 
 import numpy as np
@@ -21,11 +25,13 @@ def fit_tree_lasso(
 ) -> tuple:
     """Return the β that minimises square − 2β'm + β'Gβ + penalty Σ|β|, its duality gap and the number of sweeps.
 
-    `square` is the squared error of β = 0. The descent starts from `start` and ends when the gap, by how much the
-    objective may be above the minimum, is at most `tolerance`, or after `max_sweeps`. Every step lowers the objective.
+    `square` is the squared error of β = 0. The descent starts from `start`. It stops when the duality gap, an upper
+    bound on the distance of the objective to its minimum, is at most `tolerance`, or after `max_sweeps`. No step
+    increases the objective.
     """
     beta = start.copy()
-    neg_gradient = match - gram @ beta  # stays match − gram @ beta
+    # Loop invariant: neg_gradient = match − gram @ beta, half the negative gradient of the loss.
+    neg_gradient = match - gram @ beta
     gap = np.inf
     for sweep in range(max_sweeps):
         for j in range(beta.shape[0]):
@@ -35,6 +41,7 @@ def fit_tree_lasso(
                 if new != beta[j]:
                     neg_gradient -= gram[j] * (new - beta[j])
                     beta[j] = new
+        # Each step that returns True sets a weight to 0, so the loop ends.
         while _step_within_signs(gram, penalty, beta, neg_gradient):
             neg_gradient[:] = match - gram @ beta
         neg_gradient[:] = match - gram @ beta
@@ -46,7 +53,7 @@ def fit_tree_lasso(
 
 @kernel
 def _step_within_signs(gram: np.ndarray, penalty: float, beta: np.ndarray, neg_gradient: np.ndarray) -> bool:
-    """Move the weights that are not 0 towards their minimum for these signs; return whether one got 0 on the way.
+    """Move the non-zero weights towards the minimum for their current signs; return whether one was set to 0.
 
     With g half the negative gradient and p = (G + εI)⁻¹ g, a step of length t ≤ 1 lowers the objective by
     2t g'p − t² p'Gp ≥ t g'p ≥ 0.
@@ -79,9 +86,14 @@ def _step_within_signs(gram: np.ndarray, penalty: float, beta: np.ndarray, neg_g
 
 @kernel
 def _duality_gap(match: np.ndarray, square: float, penalty: float, beta: np.ndarray, neg_gradient: np.ndarray) -> float:
-    """Return objective − dual: the dual is 2 s r'y − s² r'r for the residual r, with s |neg_gradient| ≤ penalty / 2."""
-    along = square - (beta * match).sum()  # r'y
-    loss = max(along - (beta * neg_gradient).sum(), 0.0)  # r'r
+    """Return the duality gap, objective − dual.
+
+    The dual objective is 2 s r'y − s² r'r, with r the residual and s the best scale for which
+    s |neg_gradient| ≤ penalty / 2.
+    """
+    # along is r'y, loss is r'r.
+    along = square - (beta * match).sum()
+    loss = max(along - (beta * neg_gradient).sum(), 0.0)
     steepest = np.abs(neg_gradient).max() if neg_gradient.shape[0] else 0.0
     scale = along / loss if loss > 0.0 else 1.0
     if scale * steepest > penalty / 2:

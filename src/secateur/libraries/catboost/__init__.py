@@ -1,4 +1,4 @@
-"""CatBoost: models in memory, and files ending in .cbm or .json."""
+"""Read and write CatBoost models, in memory and in .cbm and .json files."""
 
 import errno
 import json
@@ -26,9 +26,9 @@ def adapt(model: Any) -> CatBoostAdapter:
     Raises
     ------
     TypeError
-        If it is no model.
+        If it is not a model.
     ValueError
-        If it is not fitted, or reads texts.
+        If the model is not fitted, or has text features.
     """
     if not isinstance(model, CatBoost):
         raise TypeError(
@@ -49,12 +49,12 @@ def adapt(model: Any) -> CatBoostAdapter:
 
 
 def load(file: Path) -> CatBoost:
-    """Return the model of a .cbm or .json file, of the class its loss asks for.
+    """Return the model of a .cbm or .json file, as the class that fits its loss.
 
     Raises
     ------
     ValueError
-        If the file is damaged. What CatBoost's own reader would follow blindly is checked before it gets to see it.
+        If the file is damaged. Everything CatBoost's reader does not validate is checked before CatBoost loads it.
     """
     blob = file.read_bytes()
     if file.suffix.lower() == ".json":
@@ -82,16 +82,18 @@ def load(file: Path) -> CatBoost:
                 model.get_all_params()
             _predict_one_row(model, native)
             kept = dict(model.get_metadata())
-        except Exception as error:  # of whatever type: it depends on which of CatBoost's own checks meets the damage
+        except Exception as error:
+            # The type of the exception depends on which of CatBoost's checks fails.
             raise damaged(f"CatBoost does not read it ({str(error).partition(chr(10))[0]})") from error
-    check_info(kept)  # CatBoost leaves out parameters it does not understand
+    # CatBoost silently drops parameters it does not understand.
+    check_info(kept)
     if loss_named(kept) != loss:
         raise damaged(f"CatBoost does not take {loss.name} for the loss it was trained for")
     return model
 
 
 def _predict_one_row(model: CatBoost, native: NativeModel) -> None:
-    """Let CatBoost predict: some of what it reads it takes seriously only then."""
+    """Predict one row, because CatBoost validates some parts of a model only when it predicts."""
     questions = native.questions
     categories = sorted(set(range(questions.n_columns)) - set(questions.numeric))
     row: list[Any] = [0.0] * questions.n_columns
@@ -101,7 +103,7 @@ def _predict_one_row(model: CatBoost, native: NativeModel) -> None:
 
 
 def dump(model: CatBoost, suffix: str) -> bytes:
-    """Return the bytes of a .cbm or .json file."""
+    """Return the contents of a .cbm or .json file of the model."""
     if suffix == ".cbm":
         blob: bytes = model._serialize_model()
         return blob

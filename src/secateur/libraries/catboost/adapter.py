@@ -1,4 +1,4 @@
-"""CatBoost models: read from and written to the bytes CatBoost itself pickles."""
+"""Adapt CatBoost models: read and write the bytes that CatBoost itself pickles."""
 
 import copy
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ from secateur.libraries.catboost.trees import Preorder, in_preorder, pruned_tree
 
 
 class CatBoostAdapter(Adapter):
-    """CatBoost, CatBoostClassifier, CatBoostRegressor and CatBoostRanker."""
+    """Adapt CatBoost, CatBoostClassifier, CatBoostRegressor and CatBoostRanker."""
 
     library = "catboost"
 
@@ -43,17 +43,17 @@ class CatBoostAdapter(Adapter):
 
     @cached_property
     def loss(self) -> CatBoostObjective:
-        """What the model was trained for."""
+        """The training objective: link, loss and kind of target."""
         return loss_named(self.native.info)
 
     @cached_property
     def classes(self) -> NDArray[Any] | None:
-        """The labels the trees are for, for classifiers: a model may name classes that never occurred in training."""
+        """The labels the trees predict, None unless a classifier; the model may name classes absent from training."""
         return np.array(self.model.classes_)[self._places] if self.loss.classes else None
 
     @cached_property
     def _places(self) -> list[int]:
-        """The place of each of these labels among all the model names."""
+        """The index of each label of `classes` among all classes the model names."""
         return class_places(self.native.info, self.native.trees.leaf_value.shape[1])
 
     def read(self) -> Forest:
@@ -64,7 +64,7 @@ class CatBoostAdapter(Adapter):
         forest = Forest(
             tree_start=order.tree_start,
             right=order.right,
-            # A leaf asks question -1, which is the one put at the end.
+            # A leaf has split condition -1, which indexes the entry appended at the end.
             feature=np.append(questions.column, np.int32(-1))[order.question],
             threshold=np.append(questions.threshold, 0.0)[order.question],
             default_left=np.append(questions.missing_no, False)[order.question],
@@ -90,16 +90,18 @@ class CatBoostAdapter(Adapter):
         trees = pruned_trees(self.native.trees, self.order, self.forest, decision)
         whole = bool(decision.keep.all()) and decision.value is None
         model = type(self.model)()
-        # What CatBoost found out about the unpruned model, or on rows that are not here, does not hold any more, so of
-        # what it pickles only the parameters are passed on.
+        # Pass on only the parameters of CatBoost's pickled state. The rest describes the unpruned model, or was
+        # computed on rows that are not available here.
         model.__setstate__(
             {**copy.deepcopy(self.model._init_params), "__model": write_cbm(self.native, trees, decision.base)}
         )
         if trees.symmetric and self.native.plain and not whole and trees.size.sum() >= len(trees.size):
-            # Keeps all trees, and drops borders and statistics they do not need. Some models with embeddings cannot
-            # predict after it, and it takes the number of splits for a limit on that of trees.
+            # shrink keeps all trees and drops the borders and statistics they do not use. It is skipped for models
+            # with embeddings, some of which cannot predict afterwards. It is also skipped if there are fewer splits
+            # than trees, because it takes the number of splits as a limit for the number of trees.
             model.shrink(len(trees.size))
-        model._n_features_in = self.model._n_features_in  # CatBoost's own copies forget it
+        # CatBoost does not copy this attribute.
+        model._n_features_in = self.model._n_features_in
         change = getattr(self.model, "_prediction_values_change", None)
         if whole and change is not None:
             model._prediction_values_change = np.array(change)
@@ -108,16 +110,17 @@ class CatBoostAdapter(Adapter):
         return model
 
     def why_immutable(self, what: str) -> str | None:
-        """Return a reason for tree weights."""
+        """Return a reason for tree weights; values and the base can change."""
         if what != "tree_weight":
             return None
         return "CatBoost has no place for weights of trees. Fold them into the leaf values."
 
     def rows(self, X: Any) -> NDArray[np.floating]:
-        """Return the numbers of X, and behind them what the trees see of everything else."""
+        """Return the numeric columns of X, followed by one count per hidden feature (see `split_features`)."""
         questions = self.native.questions
         n_columns, hidden = questions.n_columns, questions.hidden
-        if len(hidden) and hasattr(X, "to_pandas"):  # Arrow, polars, whose categories CatBoost cannot always read
+        # CatBoost cannot read the categories of every Arrow or polars table.
+        if len(hidden) and hasattr(X, "to_pandas"):
             X = X.to_pandas()
         if isinstance(X, Pool):
             matrix = self._pool_matrix(X)
@@ -133,12 +136,12 @@ class CatBoostAdapter(Adapter):
 
     @cached_property
     def _probe(self) -> CatBoost:
-        """A model that answers the questions which are not about numbers, one tree each."""
+        """A model with one tree of depth 1 for each split condition that is not numeric."""
         return CatBoost().load_model(blob=probe_cbm(self.native, self.native.questions.hidden))
 
     @property
     def _named(self) -> bool:
-        """Whether the model was trained with names, and not with numbers in their place."""
+        """Whether the model was trained with column names other than the column indices."""
         names = self.native.questions.names[: self.native.questions.n_columns]
         return names != tuple(str(i) for i in range(len(names)))
 
@@ -157,7 +160,8 @@ class CatBoostAdapter(Adapter):
             return as_real_target(y)
         labels = y[:, 0]
         if self.classes.dtype.kind in "OU" and labels.dtype.kind in "bif":
-            labels = labels.astype(str)  # CatBoost before 1.2.1 keeps labels such as True as texts
+            # CatBoost before 1.2.1 stores labels such as True as strings.
+            labels = labels.astype(str)
         return class_codes(labels, self.classes)[:, None]
 
     def decode(self, label: NDArray[np.generic]) -> NDArray[np.generic]:
@@ -167,7 +171,7 @@ class CatBoostAdapter(Adapter):
         return label[:, 0] if label.shape[1] == 1 else label
 
     def predict(self, raw: NDArray[np.floating]) -> NDArray[np.generic]:
-        """Return labels for a classifier; means where the regressor gives them, else the sums."""
+        """Return labels for a classifier, else transformed or raw values, as the model's `predict` does."""
         if isinstance(self.model, CatBoostClassifier) and self.classes is not None:
             if raw.shape[1] == 1:
                 return self.classes.take((raw[:, 0] > self._border).astype(np.intp))
@@ -180,7 +184,7 @@ class CatBoostAdapter(Adapter):
         return raw[:, 0] if raw.shape[1] == 1 else raw
 
     def probabilities(self, raw: NDArray[np.floating]) -> Any:
-        """Return the probabilities of all classes the model names."""
+        """Return the probabilities of all classes the model names; 0 for classes absent from training."""
         n_named = len(self.model.classes_) if self.loss.classes else 0
         if self.loss.name == "MultiClass":
             return answers(raw, "Probability", self.loss.name, tuple(self._places), n_named)
@@ -193,34 +197,34 @@ class CatBoostAdapter(Adapter):
 
     @property
     def _border(self) -> float:
-        """The sum above which a row is of the second class, 0 unless a threshold of the probability was set."""
+        """The decision threshold on raw predictions: the logit of the probability threshold, 0 by default."""
         text = self.native.info.get("binclass_probability_threshold")
         return float(-np.log(1 / float(text) - 1)) if text else 0.0
 
     @property
     def objective(self) -> str | None:
-        """The loss the model was trained for, where its link does not say it."""
+        """The name of the training loss, or None for the default loss of the link."""
         return self.loss.objective
 
     def n_bytes(self, model: Any) -> int:
-        """Return the size of the .cbm file."""
+        """Return the size in bytes of the .cbm file."""
         return len(model._serialize_model())
 
     def samples_per_node(self) -> NDArray[np.int64] | None:
-        """Return how many training rows reached each node, unless rows were weighted."""
+        """Return the number of training rows at each node, (n_nodes,); None if rows were weighted."""
         weight = self.forest.weight
         whole = len(self.native.trees.leaf_weight) and (weight == np.floor(weight)).all()
         return weight.astype(np.int64) if whole else None
 
     def in_bag(self, n_rows: int) -> NDArray[np.uint8] | None:
-        """Return 1 for every row: CatBoost sets the leaves of each tree by all rows."""
+        """Return 1 for every row: CatBoost fits the leaf values of each tree on all rows."""
         samples = self.samples_per_node()
         if samples is None or not (samples[self.forest.root] == n_rows).all():
             return None
         return np.ones((self.forest.n_trees, n_rows), np.uint8)
 
     def grown_on(self, leaves: Leaves) -> bool:
-        """Return whether the rows fill the leaves exactly as the training rows did."""
+        """Return whether the rows give exactly the leaf counts of training."""
         forest, samples = self.forest, self.samples_per_node()
         if samples is None or self.in_bag(leaves.shape[1]) is None or not forest.is_split.any():
             return False
@@ -229,7 +233,7 @@ class CatBoostAdapter(Adapter):
         return np.array_equal(counts, np.where(forest.is_split, 0, samples))
 
     def refit(self, X: Any, y: Any, sample_weight: Any) -> Any:
-        """Return a model of the same parameters fitted on other rows."""
+        """Return a model with the same parameters, fitted on other rows."""
         if not self.can_refit:
             return super().refit(X, y, sample_weight)
         params = {**self.model.get_params(), "allow_writing_files": False}
@@ -248,7 +252,7 @@ class CatBoostAdapter(Adapter):
 
 
 def _numbers(X: Any, n_columns: int, numeric: Sequence[int]) -> NDArray[np.float32]:
-    """Return the numeric columns of X in their places, 0 in all others."""
+    """Return X as a matrix with its numeric columns, and 0 in all other columns."""
     if hasattr(X, "toarray"):
         X = X.toarray()
     shape = np.shape(X)

@@ -1,9 +1,9 @@
-"""A .cbm file as arrays, and back: what CatBoost saves, pickles and loads, with every number to the last bit.
+"""Read and write .cbm files, the format in which CatBoost saves and pickles models without rounding.
 
-A file is "CBM1", the size of a flatbuffer, the flatbuffer, and the tables of categorical statistics, which are passed
-on as they are. A tree asks *questions*: all of them are listed once, and a split is a place in that list. First come
-the borders of numeric features, then those of features made from texts and embeddings, then single categories
-(one-hot), then the borders of categorical statistics (CTR).
+A file is "CBM1", the size of a flatbuffer, the flatbuffer, and tables of categorical statistics, which are copied
+unchanged. All split conditions ("questions") of the model are listed once, and a split is an index into that list.
+The list has the borders of numeric features, then those of features computed from texts and embeddings, then single
+categories (one-hot), then the borders of categorical statistics (CTR).
 """
 
 import struct
@@ -18,12 +18,13 @@ from secateur.libraries.catboost.split_features import Questions, read_questions
 
 MAGIC = b"CBM1"
 CTR_PART = "static_provider_v1"
-"""What CatBoost calls the statistics of categories in the list of what follows the trees."""
+"""CatBoost's name of the categorical statistics in the list of parts that follow the trees."""
 NO_LEAF = 2**32 - 1
 MAX_DEPTH = 16
-_LONG = 2**32 - 1  # in place of a size that needs 8 bytes, which then follow
+# Marks a size of 8 bytes, which follows.
+_LONG = 2**32 - 1
 
-# Fields of the table of trees, counted from 0.
+# Field numbers in the table of trees, counted from 0.
 _DIMENSION, _SPLITS, _SIZES, _STARTS = 0, 1, 2, 3
 _LEAF_VALUES, _LEAF_WEIGHTS, _STEPS, _LEAF_IDS = 8, 9, 10, 11
 _SCALE, _BIAS, _BIASES, _REPACKED = 14, 15, 16, 17
@@ -31,21 +32,21 @@ _SCALE, _BIAS, _BIASES, _REPACKED = 14, 15, 16, 17
 
 @dataclass(frozen=True, eq=False)
 class NativeTrees:
-    """The trees of a model as CatBoost stores them.
+    """Hold the trees of a model as CatBoost stores them.
 
     Attributes
     ----------
     size : (n_trees,)
-        Levels of each symmetric tree; nodes of each other tree.
+        Depth of each symmetric tree; number of nodes of each other tree.
     split : (n_splits,)
-        The question of each level, or node: a place in the list of questions.
+        The split condition of each level, or node: an index into the list of questions.
     leaf_value : (n_leaves, dimension)
-    leaf_weight : (n_leaves,), or (0,) if the model does not tell
+    leaf_weight : (n_leaves,), or (0,) if the model does not record it
     step : (n_nodes, 2), or (0, 2) for symmetric trees
-        How far the children of a node are behind it, left and right; 0 says that this side is a leaf, whose value is
-        the node's own. Both are 0 at a node that is nothing but a leaf.
+        Offsets from a node to its left and right child. An offset of 0 makes that side a leaf, whose value is stored
+        at the node. A node with two offsets of 0 is only a leaf.
     leaf_id : (n_nodes,)
-        Where a node's own value starts in the list of numbers, `NO_LEAF` if it has none.
+        Index of a node's first leaf value in the flat list of values, `NO_LEAF` if it has none.
     """
 
     size: NDArray[np.int32]
@@ -57,18 +58,18 @@ class NativeTrees:
 
     @property
     def symmetric(self) -> bool:
-        """Whether all splits of a level ask the same question."""
+        """Whether all splits of a level have the same condition."""
         return not len(self.step)
 
     @property
     def asks(self) -> bool:
-        """Whether some tree is more than a leaf."""
+        """Whether some tree has a split."""
         return bool(len(self.split)) if self.symmetric else bool(self.step.any())
 
 
 @dataclass(frozen=True, eq=False)
 class NativeModel:
-    """All that a .cbm file says that we need; `core` and `tail` are its bytes, `parts` says what the tail is."""
+    """Hold the contents of a .cbm file; `core` and `tail` are its bytes, and `parts` names the parts of the tail."""
 
     core: bytes
     tail: bytes
@@ -81,17 +82,17 @@ class NativeModel:
 
     @property
     def plain(self) -> bool:
-        """Whether there are only numbers and categories, no texts or embeddings."""
+        """Whether all features are numeric or categorical, without texts and embeddings."""
         return self.parts in ((), (CTR_PART,))
 
 
 def read_cbm(blob: bytes) -> NativeModel:
-    """Return what the bytes of a .cbm file say.
+    """Return the model in the bytes of a .cbm file.
 
     Raises
     ------
     ValueError
-        If they are damaged in a way that can be seen.
+        If the bytes are detectably damaged.
     """
     core, tail = _parts(blob)
     table = root(core)
@@ -120,7 +121,7 @@ def read_cbm(blob: bytes) -> NativeModel:
 
 
 def write_cbm(model: NativeModel, trees: NativeTrees, bias: NDArray[np.float64] | None = None) -> bytes:
-    """Return a .cbm file with other trees, and everything else as in `model`."""
+    """Return a .cbm file with other trees and everything else as in `model`."""
     table = root(model.core).table(1)
     if table is None:
         raise damaged("it has no trees")
@@ -132,7 +133,8 @@ def write_cbm(model: NativeModel, trees: NativeTrees, bias: NDArray[np.float64] 
         _LEAF_WEIGHTS: trees.leaf_weight.astype("<f8"),
         _STEPS: trees.step.astype("<u2").view("<u4").ravel(),
         _LEAF_IDS: trees.leaf_id.astype("<u4"),
-        _REPACKED: np.empty(0, "<u4"),  # CatBoost makes these anew from the splits
+        # CatBoost recomputes these from the splits.
+        _REPACKED: np.empty(0, "<u4"),
     }
     if bias is not None:
         vectors[_BIASES] = bias.astype("<f8")
@@ -143,7 +145,7 @@ def write_cbm(model: NativeModel, trees: NativeTrees, bias: NDArray[np.float64] 
 
 
 def probe_cbm(model: NativeModel, asked: NDArray[np.intp]) -> bytes:
-    """Return a .cbm file with one tree of one level for each of some questions: its leaves are the answers."""
+    """Return a .cbm file with one tree of depth 1 for each given question; the leaf index is the answer."""
     dimension = model.trees.leaf_value.shape[1]
     n = len(asked)
     trees = replace(
@@ -159,7 +161,7 @@ def probe_cbm(model: NativeModel, asked: NDArray[np.intp]) -> bytes:
 
 
 def _parts(blob: bytes) -> tuple[bytes, bytes]:
-    """Return the flatbuffer and what follows it."""
+    """Return the flatbuffer and the bytes that follow it."""
     if blob[:4] != MAGIC:
         raise damaged(f"it starts with {blob[:4]!r} and not with {MAGIC!r}")
     if len(blob) < 16:
@@ -187,7 +189,7 @@ def _read_trees(table: FlatTable, dimension: int) -> NativeTrees:
 
 
 def _read_bias(table: FlatTable, dimension: int) -> NDArray[np.float64]:
-    """Return the bias of each output; models of one output may have it as a plain number."""
+    """Return the bias of each output; models of one output may store it as a scalar."""
     bias = table.vector(_BIASES, "<f8")
     if not len(bias):
         return np.full(dimension, table.number(_BIAS, "d", 0.0), np.float64)
@@ -206,12 +208,12 @@ def _check_numbers(model: NativeModel) -> None:
 
 
 def _starts(size: NDArray[np.int32]) -> NDArray[np.int64]:
-    """Return where each tree starts, trees one behind the other."""
+    """Return the index of the first split of each tree."""
     return np.cumsum(size, dtype=np.int64) - size
 
 
 def _check_trees(trees: NativeTrees, starts: NDArray[np.int32], n_questions: int) -> None:
-    """Raise ValueError unless the lists fit each other, so that CatBoost and kernels stay within them."""
+    """Raise ValueError unless the lists are consistent, so that CatBoost and kernels index within bounds."""
     size, split = trees.size, trees.split
     least, most = (0, MAX_DEPTH) if trees.symmetric else (1, 2**16)
     if len(size) and (size.min() < least or size.max() > most):
@@ -237,7 +239,7 @@ def _check_trees(trees: NativeTrees, starts: NDArray[np.int32], n_questions: int
 
 
 def _check_leaf_ids(trees: NativeTrees) -> None:
-    """Raise ValueError unless every leaf belongs to one node, and the leaves of a tree lie side by side."""
+    """Raise ValueError unless every leaf belongs to one node and the leaves of a tree are contiguous."""
     tree = np.repeat(np.arange(len(trees.size)), trees.size)
     own = (trees.step == 0).any(axis=1)
     leaf, width = trees.leaf_id[own].astype(np.int64), trees.leaf_value.shape[1]

@@ -1,7 +1,7 @@
-"""The statistics of categories at the end of a .cbm file: CatBoost follows their offsets and indices without looking.
+"""Validate the categorical statistics (CTR) of a .cbm file, whose offsets and indices CatBoost does not check.
 
-A table is a hash map from categories to rows of counts: buckets of 12 bytes (hash, row), as many as a power of two, at
-least one of them empty, or the search for an unknown category never ends.
+A table is a hash map from categories to rows of counts. It has buckets of 12 bytes (hash, row). Their number is a
+power of two, and at least one bucket must be empty, or the search for an unknown category never ends.
 """
 
 import struct
@@ -14,12 +14,13 @@ from secateur.libraries.catboost.flatbuffer import FlatTable, damaged, root
 _CTRS = 7
 _BUCKET = np.dtype([("hash", "<u8"), ("row", "<u4")])
 _EMPTY = 2**64 - 1
-_BUCKETS, _MEANS, _COUNTERS = 1, (2, 3), (4, 5)  # kinds of statistics; 0 is Borders
+# Kinds of statistics; 0 is Borders.
+_BUCKETS, _MEANS, _COUNTERS = 1, (2, 3), (4, 5)
 _Base = tuple[object, ...]
 
 
 def check_tail(model: NativeModel) -> None:
-    """Raise ValueError unless the tables are sound and all there; for models without texts and embeddings."""
+    """Raise ValueError unless all statistics are present and valid; for models without texts and embeddings."""
     trees = root(model.core).table(1)
     features = trees.tables(_CTRS) if trees else []
     needed = [ctr for ctr in (feature.table(0) for feature in features) if ctr is not None]
@@ -43,14 +44,14 @@ def check_tail(model: NativeModel) -> None:
 
 
 def _size(data: bytes, at: int) -> tuple[int, int]:
-    """Return a size and where it ends."""
+    """Return a size and the position after it."""
     if at + 4 > len(data):
         raise damaged("its statistics of categories are cut off")
     return struct.unpack_from("<I", data, at)[0], at + 4
 
 
 def _base(table: FlatTable | None) -> _Base:
-    """Return what a statistic is about, as something to look up."""
+    """Return a hashable key of a statistic: its kind and the features it combines."""
     combined = table.table(0) if table else None
     if table is None or combined is None:
         raise damaged("a statistic of categories does not say of which")
@@ -59,7 +60,7 @@ def _base(table: FlatTable | None) -> _Base:
 
 
 def _check_table(table: FlatTable) -> tuple[_Base, tuple[int, int]]:
-    """Return what a table is about, its kind and its number of classes."""
+    """Return the key of a checked table, its kind and its number of classes."""
     base = _base(table.table(0))
     raw, blob = table.vector(1, "u1"), table.vector(2, "u1")
     kind, classes = int(str(base[0])), int(table.number(4, "i"))
@@ -79,7 +80,7 @@ def _check_table(table: FlatTable) -> tuple[_Base, tuple[int, int]]:
 
 
 def _check_use(ctr: FlatTable, kinds: dict[_Base, tuple[int, int]]) -> None:
-    """Raise ValueError unless a statistic the trees ask about has a table, and a class that is in it."""
+    """Raise ValueError unless a statistic used by the trees has a table that contains its class."""
     base = _base(ctr.table(0))
     if base not in kinds:
         raise damaged("a statistic of categories that its trees ask about is missing")

@@ -1,8 +1,8 @@
-"""Flatbuffers, as far as CatBoost's files need them: tables read with every step checked, vectors replaced.
+"""Read and edit flatbuffers as far as CatBoost's files need it: tables are read with checks, vectors are replaced.
 
-A table starts with a signed distance back to its vtable, which lists where each field is, 0 for a field left out.
-Tables, vectors and strings are referred to by a distance forward. Nothing here trusts a distance it has not checked, so
-bytes of any origin either read as what they say or raise ValueError.
+A table starts with a signed offset back to its vtable, which lists the position of each field, 0 for an absent field.
+Tables, vectors and strings are referenced by forward offsets. Every offset is checked before use, so that arbitrary
+bytes either decode or raise ValueError.
 """
 
 import struct
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 
 def damaged(what: str) -> ValueError:
-    """Return the error that says what is wrong with a model."""
+    """Return the error for a damaged model."""
     return ValueError(
         f"This CatBoost model is damaged: {what}. A model as CatBoost writes it is needed; save it again, or train it "
         "again."
@@ -24,13 +24,13 @@ def damaged(what: str) -> ValueError:
 
 @dataclass(frozen=True)
 class FlatTable:
-    """One table of a flatbuffer; fields are counted from 0 in the order of the schema."""
+    """Read one table of a flatbuffer; fields are counted from 0 in schema order."""
 
     data: bytes
     at: int
 
     def place(self, field: int) -> int:
-        """Return where a field is, 0 if it was left out."""
+        """Return the position of a field, 0 if it is absent."""
         vtable = self.at - self._read("<i", self.at)
         size = self._read("<H", vtable)
         if 4 + 2 * field + 2 > size:
@@ -39,22 +39,22 @@ class FlatTable:
         return self.at + offset if offset else 0
 
     def number(self, field: int, kind: str, default: float = 0) -> Any:
-        """Return a number of a kind of the struct module."""
+        """Return a scalar field; `kind` is a format character of the struct module."""
         place = self.place(field)
         return self._read("<" + kind, place) if place else default
 
     def vector(self, field: int, dtype: str) -> NDArray[Any]:
-        """Return a vector of numbers, empty if it was left out; read-only."""
+        """Return a vector of numbers as a read-only array, empty if the field is absent."""
         start, length = self._extent(field, np.dtype(dtype).itemsize)
         return np.frombuffer(self.data, dtype, length, start)
 
     def text(self, field: int) -> str:
-        """Return a string, empty if it was left out."""
+        """Return a string, empty if the field is absent."""
         start, length = self._extent(field, 1)
         return self._decode(start, length)
 
     def table(self, field: int) -> "FlatTable | None":
-        """Return the table a field refers to."""
+        """Return the table that a field references, or None if the field is absent."""
         place = self.place(field)
         return FlatTable(self.data, self._follow(place)) if place else None
 
@@ -70,7 +70,7 @@ class FlatTable:
         return [self._decode(place + 4, self._read("<I", place)) for place in places]
 
     def _extent(self, field: int, size: int) -> tuple[int, int]:
-        """Return where the elements of a vector start, and how many there are."""
+        """Return the position of a vector's first element, and its length."""
         place = self.place(field)
         if not place:
             return 0, 0
@@ -95,21 +95,23 @@ class FlatTable:
 
 
 def root(data: bytes) -> FlatTable:
-    """Return the outermost table."""
+    """Return the root table."""
     start = FlatTable(data, 0)
     return FlatTable(data, start._follow(0))
 
 
 def with_vectors(table: FlatTable, vectors: Mapping[int, NDArray[Any]]) -> bytes:
-    """Return the buffer with new vectors in a table, put at the end; the old ones stay behind unused."""
+    """Return the buffer with new vectors for some fields, appended at the end; the old vectors stay, unused."""
     head, pieces, end = bytearray(table.data), [b""], len(table.data)
+    # Invariant: `end` is the length of the buffer written so far.
     for field, values in vectors.items():
         place = table.place(field)
         if not place:
             if len(values):
                 raise damaged(f"it has no place for list {field}")
             continue
-        gap = (4 - end) % 8  # elements lie at multiples of 8 bytes, their count in the 4 bytes before
+        # Elements are aligned to 8 bytes; the 4 bytes before them hold their number.
+        gap = (4 - end) % 8
         struct.pack_into("<I", head, place, end + gap - place)
         pieces += [b"\0" * gap, struct.pack("<I", len(values)), np.ascontiguousarray(values).tobytes()]
         end += gap + 4 + values.nbytes

@@ -1,7 +1,7 @@
-"""A model in CatBoost's JSON, checked in full and turned into a .cbm file by CatBoost.
+"""Validate a model in CatBoost's JSON format and convert it to .cbm with CatBoost.
 
-CatBoost reads JSON with little care, and takes what it does not find for 0. So the file is checked before, and what
-came out is compared with it after: the number of outputs, the splits, the leaves.
+CatBoost hardly validates JSON, and reads missing entries as 0. So the file is checked first, and afterwards the
+converted model is compared with it: number of outputs, splits and leaves.
 """
 
 import json
@@ -26,7 +26,7 @@ def json_to_cbm(text: bytes) -> bytes:
     Raises
     ------
     ValueError
-        If it is not JSON, or not a model.
+        If the text is not JSON, or not a valid model.
     """
     try:
         found = json.loads(text)
@@ -43,14 +43,15 @@ def json_to_cbm(text: bytes) -> bytes:
         file.write_bytes(text)
         try:
             blob: bytes = CatBoost().load_model(str(file), format="json")._serialize_model()
-        except Exception as error:  # of whatever type: it depends on which of CatBoost's own checks meets the damage
+        except Exception as error:
+            # The type of the exception depends on which of CatBoost's checks fails.
             raise damaged(f"CatBoost does not read it ({str(error).partition(chr(10))[0]})") from error
     _compare(blob, scale, bias, leaves, splits)
     return blob
 
 
 def _get(where: Any, key: str, kind: type | tuple[type, ...]) -> Any:
-    """Return an entry of an object that must be there and of a kind."""
+    """Return an entry of an object; raise ValueError if it is missing or of another type."""
     if not isinstance(where, dict) or not isinstance(where.get(key), kind) or isinstance(where[key], bool):
         raise damaged(f"it has no {key}, or something else in its place")
     return where[key]
@@ -65,7 +66,7 @@ def _numbers(values: Any, what: str) -> list[float]:
 
 
 def _check_model(found: Any) -> tuple[float, list[float]]:
-    """Return scale and bias."""
+    """Return the scale and the biases, checked."""
     _get(found, "features_info", dict)
     info = _get(found, "model_info", dict)
     if not isinstance(info.get("params") or {}, dict):
@@ -79,7 +80,7 @@ def _check_model(found: Any) -> tuple[float, list[float]]:
 
 
 def _objects(where: dict[str, Any], key: str) -> list[dict[str, Any]]:
-    """Return a list of objects, empty if it was left out."""
+    """Return a list of objects, empty if the key is absent."""
     found = where.get(key, [])
     if not isinstance(found, list) or not all(isinstance(entry, dict) for entry in found):
         raise damaged(f"its {key} are no list of objects")
@@ -87,7 +88,7 @@ def _objects(where: dict[str, Any], key: str) -> list[dict[str, Any]]:
 
 
 def _check_features(features: dict[str, Any]) -> list[tuple[Any, ...]]:
-    """Return the questions in the order in which splits count them."""
+    """Return the split conditions in the order in which splits index them."""
     floats, ones, ctrs = [], [], []
     for feature in _objects(features, "float_features"):
         _get(feature, "flat_feature_index", int)
@@ -111,7 +112,7 @@ def _check_features(features: dict[str, Any]) -> list[tuple[Any, ...]]:
 
 
 def _check_split(split: Any, questions: list[tuple[Any, ...]]) -> int:
-    """Return the place of a split's question, and see that it is the one the split tells."""
+    """Return the index of a split's condition, after checking that it agrees with the split's description."""
     place = _get(split, "split_index", int)
     kind = _get(split, "split_type", str)
     if kind not in _SPLIT_TYPES:
@@ -148,7 +149,7 @@ def _check_symmetric(
 
 
 def _check_free(found: dict[str, Any], width: int, questions: list[tuple[Any, ...]]) -> tuple[list[float], list[int]]:
-    """Return all leaf values and splits, sorted, of trees of any shape: their order in CatBoost is another."""
+    """Return all leaf values and splits of trees of any shape, in no particular order."""
     leaves: list[float] = []
     splits: list[int] = []
     stack = list(_get(found, "trees", list))
@@ -168,7 +169,7 @@ def _check_free(found: dict[str, Any], width: int, questions: list[tuple[Any, ..
 
 
 def _check_statistics(found: dict[str, Any]) -> None:
-    """Raise ValueError unless every statistic the features name is there, as a list of hashes and whole numbers."""
+    """Raise ValueError unless every statistic of the features is present, as a list of hashes and counts."""
     tables = found.get("ctr_data") or {}
     if not isinstance(tables, dict):
         raise damaged("ctr_data is no object")
@@ -185,10 +186,11 @@ def _check_statistics(found: dict[str, Any]) -> None:
 
 
 def _compare(blob: bytes, scale: float, bias: list[float], leaves: list[float], splits: list[int]) -> None:
-    """Raise ValueError unless CatBoost has understood what the file says."""
+    """Raise ValueError unless the converted model agrees with the file."""
     native = read_cbm(blob)
     asks = native.trees.split
     if not native.trees.symmetric:
+        # The two formats list the nodes of such trees in different orders, so compare sorted lists.
         asks, splits = np.sort(asks[(native.trees.step != 0).any(axis=1)]), sorted(splits)
         leaves, values = sorted(leaves), np.sort(native.trees.leaf_value.ravel())
     else:

@@ -1,7 +1,7 @@
-"""What a CatBoost model tells of itself beside its trees: texts by name, most of them JSON, checked before use.
+"""Validate the metadata of a CatBoost model: named texts, most of them JSON.
 
-CatBoost reads some of them only when it predicts. A model made by adding up others has no parameters; once CatBoost has
-looked for them it writes an empty text, or an empty list of those the user gave.
+CatBoost parses some of them only when it predicts. A model made by summing models has no parameters. Once CatBoost has
+looked for them, it stores an empty text, or an empty list of user-defined parameters.
 """
 
 import json
@@ -12,33 +12,33 @@ from typing import Any
 from secateur.libraries.catboost.flatbuffer import damaged
 
 _OBJECTS = ("boosting_options", "loss_function", "flat_params", "tree_learner_options", "data_processing_options")
-"""Parts of the parameters CatBoost takes for objects without a look."""
+"""Parameter groups that CatBoost assumes to be objects without a check."""
 
 
 def has_params(info: Mapping[str, str]) -> bool:
-    """Return whether a model tells what it was trained with.
+    """Return whether a model records its training parameters.
 
     Raises
     ------
     ValueError
-        If what it tells is no JSON object.
+        If they are not a JSON object.
     """
     return bool(info.get("params")) and not _object(info, "params").keys() <= {"flat_params"}
 
 
 def class_places(info: Mapping[str, str], n_outputs: int) -> list[int]:
-    """Return for each class that occurred in training its place among all classes the model names.
+    """Return the index of each class seen in training among all classes the model names.
 
     Parameters
     ----------
     info : mapping of str to str
     n_outputs : int
-        How many sums the trees have: one for two classes, else one for each class that occurred.
+        Number of raw outputs: one for two classes, else one per class seen in training.
 
     Raises
     ------
     ValueError
-        If there are more or fewer than the trees have sums for, or one is not among the classes named.
+        If their number does not match the outputs, or one is not among the named classes.
     """
     n_classes = max(n_outputs, 2)
     if not info.get("class_params"):
@@ -60,7 +60,7 @@ def class_places(info: Mapping[str, str], n_outputs: int) -> list[int]:
 
 
 def check_info(info: Mapping[str, str]) -> None:
-    """Raise ValueError unless the texts CatBoost and secateur rely on say what they should.
+    """Raise ValueError unless the metadata that CatBoost and secateur use are valid.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ def _object(info: Mapping[str, str], key: str) -> dict[str, Any]:
 
 
 def _check_loss(loss: Any) -> None:
-    """Raise ValueError unless a loss is a name and an object of parameters."""
+    """Raise ValueError unless a loss has a name and an object of parameters."""
     named = isinstance(loss, dict) and isinstance(loss.get("type"), str)
     if not named or not isinstance(loss.get("params", {}), dict):
         raise damaged("it does not say which loss it was trained for")

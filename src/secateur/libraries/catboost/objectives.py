@@ -1,4 +1,4 @@
-"""The loss a CatBoost model was trained for, and what its sums therefore mean."""
+"""Map the training loss of a CatBoost model to a link and a loss of secateur."""
 
 import json
 from collections.abc import Mapping
@@ -7,22 +7,22 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class CatBoostObjective:
-    """What follows from the name of a loss.
+    """Describe a model's training objective.
 
     Attributes
     ----------
     name : str
-        CatBoost's name, without parameters; empty if the model does not tell.
+        CatBoost's name, without parameters; empty if the model does not record it.
     link : str
         A link of secateur.
     objective : str or None
-        The loss of secateur that judges in the same way, where the link does not say it.
+        The equivalent loss of secateur; None if it is the default loss of the link.
     classes : bool
-        Whether the target is one class of several.
+        Whether the target is one of several classes.
     many_labels : bool
-        Whether the target is several yes or no.
+        Whether the target is multi-label: several binary labels.
     supervised : bool
-        Whether the sums can be compared with a target.
+        Whether raw predictions can be compared with a target.
     """
 
     name: str
@@ -34,12 +34,12 @@ class CatBoostObjective:
 
     @property
     def ranks(self) -> bool:
-        """Whether the model orders rows within groups."""
+        """Whether the objective ranks rows within groups."""
         return self.name in _RANKING
 
 
 def loss_named(info: Mapping[str, str]) -> CatBoostObjective:
-    """Return the loss from the facts a model carries with it."""
+    """Return the training objective from a model's metadata."""
     name, parameters = _description(info)
     if name in ("Quantile", "MAE"):
         alpha = float(parameters.get("alpha", 0.5))
@@ -77,7 +77,7 @@ _LOSSES = {
 
 
 def _description(info: Mapping[str, str]) -> tuple[str, dict[str, str]]:
-    """Return name and parameters of the loss; nothing where the model was made by adding up others."""
+    """Return name and parameters of the loss; empty for a model made by summing models."""
     for key in ("params", "loss_function"):
         try:
             found = json.loads(info.get(key, "{}"))

@@ -1,7 +1,7 @@
-"""CatBoost's own answer to given sums: its exponential is not the C library's, and differs in the last digits.
+"""Transform raw predictions with CatBoost itself, whose exp differs from the C library's in the last digits.
 
-A model that is nothing but a list of sums is asked: its one symmetric tree has a leaf for each row, and a row is the
-number of its leaf in bits.
+The raw predictions become the leaf values of a model with one symmetric tree, one leaf per row. The features of a row
+are the bits of its leaf index, so that CatBoost applies its transformation to exactly the given values.
 """
 
 import io
@@ -17,28 +17,28 @@ from secateur.libraries.catboost.cbm import MAX_DEPTH, NativeModel, NativeTrees,
 from secateur.libraries.catboost.flatbuffer import root, with_vectors
 
 _FLOATS, _BORDERS = 5, 3
-"""Fields: the numeric features in the table of trees, and the borders of one of them."""
+"""Field numbers: the numeric features in the table of trees, and the borders of such a feature."""
 
 _AT_ONCE = 2**22
-"""About how many sums are asked about in one model."""
+"""Approximate number of raw predictions per model."""
 
 
 def answers(
     raw: NDArray[np.floating], kind: str, loss: str, places: tuple[int, ...] = (), n_classes: int = 0
 ) -> NDArray[np.float64]:
-    """Return what CatBoost makes of the sums of a model.
+    """Return the predictions that CatBoost computes from raw predictions.
 
     Parameters
     ----------
     raw : (n_rows, n_outputs)
     kind : str
-        CatBoost's name of what is asked for: "Probability", "Exponent" or "RMSEWithUncertainty".
+        CatBoost's prediction type: "Probability", "Exponent" or "RMSEWithUncertainty".
     loss : str
-        CatBoost's name of the loss of the model, without parameters.
+        CatBoost's name of the model's loss, without parameters.
     places : tuple of int
-        For classes: the place of each among those the model names.
+        For classes: the index of each among those the model names.
     n_classes : int
-        How many classes the model names.
+        Number of classes the model names.
 
     Returns
     -------
@@ -53,6 +53,7 @@ def answers(
 def _ask(template: NativeModel, raw: NDArray[np.floating], kind: str) -> NDArray[np.float64]:
     depth = max(len(raw) - 1, 1).bit_length()
     row = np.arange(len(raw))
+    # The features of row i are the bits of i, so row i reaches leaf i.
     bits = (row[:, None] >> np.arange(MAX_DEPTH)) & 1
     value = np.zeros((2**depth, raw.shape[1]))
     value[: len(raw)] = raw
@@ -71,20 +72,21 @@ def _ask(template: NativeModel, raw: NDArray[np.floating], kind: str) -> NDArray
 
 @cache
 def _template(loss: str, places: tuple[int, ...], n_classes: int) -> NativeModel:
-    """Return a tiny model of a loss whose question i is bit i of the number of a row."""
+    """Return a tiny model with the given loss whose split condition i tests bit i of a row index."""
     options: dict[str, Any] = {"loss_function": "Tweedie:variance_power=1.5" if loss == "Tweedie" else loss}
     if places:
         options["classes_count"] = n_classes
     row = np.arange(2 * max(MAX_DEPTH, len(places)))
     y = np.resize(places, len(row)) if places else row % 2
     quick = {"iterations": 1, "depth": 1, "thread_count": 1, "logging_level": "Silent", "allow_writing_files": False}
-    # CatBoost warns of classes that do not occur, which is what is wanted here.
+    # The log is discarded: CatBoost warns of classes without rows, which is intended here.
     model = CatBoost({**options, **quick}).fit(
         np.eye(MAX_DEPTH)[row % MAX_DEPTH], y, log_cout=io.StringIO(), log_cerr=io.StringIO()
     )
     native = read_cbm(model._serialize_model())
     core = native.core
-    for bit in range(MAX_DEPTH):  # CatBoost keeps only the borders its tree asks for
+    # CatBoost keeps only the borders its tree uses, so restore the border of every bit.
+    for bit in range(MAX_DEPTH):
         trees = root(core).table(1)
         if trees is not None:
             core = with_vectors(trees.tables(_FLOATS)[bit], {_BORDERS: np.array([0.5], "<f4")})

@@ -1,8 +1,9 @@
-"""The questions CatBoost's trees ask, as features and thresholds.
+"""Read the split conditions ("questions") of CatBoost's trees as features and thresholds.
 
-A question about a number is a column and a border: it is answered yes when `x > border`. All others (one category, a
-statistic of categories, something made from a text or an embedding) are about things no column of the user's shows.
-Each such thing gets a column of its own behind the user's: it counts how many of the thing's borders a row exceeds.
+A numeric question is a column and a border: the answer is yes if `x > border`. All other questions (one category, a
+categorical statistic, a feature computed from a text or an embedding) refer to features that are no column of the
+user's. Each such hidden feature gets a column after the user's columns. Its value is the number of the feature's
+borders that a row exceeds.
 """
 
 from dataclasses import dataclass, field
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 
 from secateur.libraries.catboost.flatbuffer import FlatTable, damaged
 
-# Fields of the table of trees, counted from 0.
+# Field numbers in the table of trees, counted from 0.
 _CATS, _FLOATS, _ONE_HOTS, _CTRS, _TEXTS, _ESTIMATED, _EMBEDDINGS = 4, 5, 6, 7, 12, 13, 18
 _AS_TRUE = 2
 _CTR_TYPES = ("Borders", "Buckets", "BinarizedTargetMeanValue", "FloatTargetMeanValue", "Counter", "FeatureFreq")
@@ -20,22 +21,22 @@ _CTR_TYPES = ("Borders", "Buckets", "BinarizedTargetMeanValue", "FloatTargetMean
 
 @dataclass(frozen=True, eq=False)
 class Questions:
-    """All questions of a model, in CatBoost's order, and the columns they are about.
+    """Hold all split conditions of a model, in CatBoost's order, and the columns they refer to.
 
     Attributes
     ----------
     column : (n_questions,) int32
-        The user's column, or one behind them.
+        The user's column, or a hidden column after these.
     threshold : (n_questions,) float64
-        Answered no when `x <= threshold`.
+        The answer is no if `x <= threshold`.
     missing_no : (n_questions,) bool
-        Whether a missing value is answered no.
+        Whether the answer for a missing value is no.
     names : tuple of str
-        The names of all columns; those behind the user's say what they are about.
+        The names of all columns; that of a hidden column describes its feature.
     n_columns : int
-        How many columns the user has.
+        Number of the user's columns.
     numeric : tuple of int
-        Those of the user's columns that hold numbers.
+        The user's numeric columns.
     """
 
     column: NDArray[np.int32]
@@ -47,7 +48,7 @@ class Questions:
 
     @property
     def hidden(self) -> NDArray[np.intp]:
-        """The questions that are not about a column of numbers."""
+        """The questions about hidden columns."""
         return np.flatnonzero(self.column >= self.n_columns)
 
 
@@ -85,7 +86,7 @@ def read_questions(trees: FlatTable) -> Questions:
 
 @dataclass
 class _Collected:
-    """Questions as they are met, feature by feature."""
+    """Collect questions feature by feature."""
 
     n_columns: int
     column: list[NDArray[np.int32]] = field(default_factory=list)
@@ -109,7 +110,7 @@ class _Collected:
 
 
 def _columns(trees: FlatTable, kind: int) -> dict[int, tuple[int, str]]:
-    """Return for each feature of a kind, by its number within the kind, its column and name."""
+    """Return the column and name of each feature of a kind, keyed by its index within the kind."""
     index, flat, name = (1, 2, 4) if kind == _FLOATS else (0, 1, 2)
     found = {}
     for feature in trees.tables(kind):
@@ -133,7 +134,7 @@ def _estimated_name(feature: FlatTable, columns: dict[int, dict[int, tuple[int, 
 
 
 def _ctr_name(feature: FlatTable, columns: dict[int, dict[int, tuple[int, str]]]) -> str:
-    """Return what a statistic is about: its kind, the features it combines, and its prior."""
+    """Return the name of a categorical statistic: the features it combines, its kind and its prior."""
     ctr = feature.table(0)
     base = ctr.table(0) if ctr else None
     combined = base.table(0) if base else None
@@ -152,7 +153,7 @@ def _ctr_name(feature: FlatTable, columns: dict[int, dict[int, tuple[int, str]]]
 
 
 def _distinct(names: list[str]) -> list[str]:
-    """Return the names with a number behind those that came before."""
+    """Return the names, with a counter appended to repeated ones."""
     seen: dict[str, int] = {}
     result = []
     for name in names:

@@ -1,7 +1,7 @@
-"""CatBoost's trees as preorder arrays, and back: symmetric ones level by level, others node by node.
+"""Convert CatBoost's trees to preorder arrays and back: symmetric trees level by level, others node by node.
 
-A symmetric tree of depth d asks d questions; a row's leaf is the number whose bit i is the answer to question i. Here
-it is a complete tree with the first question at the root, so that cutting below a level drops the last questions.
+A symmetric tree of depth d has d split conditions; bit i of a row's leaf index is the answer to condition i. Here it is
+a complete tree with the first condition at the root, so that pruning below a level drops the last conditions.
 """
 
 from dataclasses import dataclass, replace
@@ -22,7 +22,10 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Preorder:
-    """Trees in preorder; `question` is -1 at a leaf, `leaf` the place of a leaf in CatBoost's list, else -1."""
+    """Hold trees in preorder.
+
+    `question` is -1 at a leaf; `leaf` is a leaf's index in CatBoost's list, -1 at a split.
+    """
 
     tree_start: Ints
     right: NDArray[np.int32]
@@ -41,8 +44,8 @@ def in_preorder(trees: NativeTrees) -> Preorder:
 
 
 def values_and_weights(trees: NativeTrees, order: Preorder) -> tuple[Floats, Floats]:
-    """Return the value and the cover of each node; splits have the mean and the sum of the leaves below."""
-    # A split has the place -1 among the leaves, which leads to the zeros put at the end.
+    """Return the value and the cover of each node; splits have the weighted mean and the sum of the leaves below."""
+    # A split has leaf index -1, which selects the zeros appended at the end.
     value = np.append(trees.leaf_value, np.zeros((1, trees.leaf_value.shape[1])), axis=0)[order.leaf]
     weight = np.zeros((len(order.leaf), 1))
     if len(trees.leaf_weight):
@@ -52,7 +55,7 @@ def values_and_weights(trees: NativeTrees, order: Preorder) -> tuple[Floats, Flo
 
 
 def pruned_trees(trees: NativeTrees, order: Preorder, forest: Forest, decision: Decision) -> NativeTrees:
-    """Return CatBoost's lists of the trees that stay; `forest` is the model's own."""
+    """Return CatBoost's lists of the kept trees; `forest` is the unpruned forest."""
     if not decision.keep.any():
         return _one_zero(trees)
     if trees.symmetric:
@@ -66,7 +69,7 @@ def pruned_trees(trees: NativeTrees, order: Preorder, forest: Forest, decision: 
 
 
 def _one_zero(trees: NativeTrees) -> NativeTrees:
-    """Return a single leaf that says 0: CatBoost does not predict with a model that has no trees."""
+    """Return a single leaf with value 0: CatBoost cannot predict with a model without trees."""
     return NativeTrees(
         size=np.zeros(1, np.int32),
         split=np.empty(0, np.int32),
@@ -78,7 +81,7 @@ def _one_zero(trees: NativeTrees) -> NativeTrees:
 
 
 def _symmetric_preorder(trees: NativeTrees) -> Preorder:
-    """Return complete trees."""
+    """Return symmetric trees as complete trees in preorder."""
     depth = trees.size.astype(np.int64)
     tree_start = np.concatenate([[0], np.cumsum(2 ** (depth + 1) - 1)])
     right, level, leaf = (np.empty(tree_start[-1], dtype) for dtype in (np.int32, np.int32, np.int64))
@@ -87,8 +90,9 @@ def _symmetric_preorder(trees: NativeTrees) -> Preorder:
 
 
 def _symmetric_lists(trees: NativeTrees, forest: Forest, decision: Decision) -> NativeTrees:
-    """Return the lists of symmetric trees that lose their last levels."""
+    """Return the lists of symmetric trees after dropping their last levels."""
     size = trees.size.astype(np.int64)
+    # A complete tree of depth d has 2^(d + 1) - 1 nodes; a dropped tree gets depth -1.
     depth = np.log2(np.add.reduceat(decision.keep, forest.root, dtype=np.int64) + 1).round().astype(np.int64) - 1
     stays = depth >= 0
     n_leaves = np.where(stays, 2 ** np.maximum(depth, 0), 0)
@@ -109,23 +113,26 @@ def _symmetric_lists(trees: NativeTrees, forest: Forest, decision: Decision) -> 
 
 
 def _level(depth: int, level: int) -> Ints:
-    """Return the nodes at a level of a complete tree in preorder, in the order of their answers as bits."""
+    """Return the nodes at a level of a complete tree in preorder, ordered by leaf index."""
     nodes = np.zeros(1, np.int64)
+    # Invariant: `nodes` are the nodes at level `above`, in the order of the bits answered so far.
     for above in range(level):
         nodes = np.concatenate([nodes + 1, nodes + 2 ** (depth - above)])
     return nodes
 
 
 def _free_preorder(trees: NativeTrees) -> Preorder:
-    """Return trees in preorder in which a leaf that shares a node with its parent has a node of its own.
+    """Return trees of any shape in preorder; a leaf stored at its parent's node gets a separate node.
 
-    One walk sees all trees: below a chain of helpers, each with a tree at its left and the next helper at its right.
+    One traversal visits all trees: they hang below a chain of helper nodes, each with a tree as its left child and the
+    next helper as its right child.
     """
     n_trees, n_nodes = len(trees.size), len(trees.split)
     step, place = trees.step.astype(np.int64), np.arange(n_nodes)
     split = (step != 0).any(axis=1)
     shared = np.flatnonzero(split & (step == 0).any(axis=1))
-    first = n_trees + 1  # the helpers come first, the last one a leaf that ends the chain
+    # Helpers come first; the last one is a leaf that ends the chain.
+    first = n_trees + 1
     helper_left = np.concatenate([first + np.cumsum(trees.size, dtype=np.int64) - trees.size, [-1]])
     helper_right = np.concatenate([np.arange(1, n_trees + 1), [-1]])
     children = np.where(step != 0, first + place[:, None] + step, -1)
@@ -154,9 +161,10 @@ def _free_preorder(trees: NativeTrees) -> Preorder:
 
 
 def _free_lists(pruned: Forest, question: NDArray[np.int32]) -> NativeTrees:
-    """Return the lists of trees of any shape; a leaf beside a split shares its parent's node, as CatBoost has it."""
+    """Return the lists of trees of any shape; a leaf whose sibling is a split is stored at its parent's node."""
     n_nodes, split = pruned.n_nodes, np.flatnonzero(pruned.is_split)
     sides = np.column_stack([split + 1, pruned.right[split]])
+    # Leaves whose sibling is a split are stored at their parent's node.
     shares = ~pruned.is_split[sides]
     shares &= ~shares.all(axis=1)[:, None]
     own_node = np.ones(n_nodes, bool)

@@ -1,4 +1,4 @@
-"""LightGBM: Booster, LGBMClassifier, LGBMRegressor, LGBMRanker and text files, read and written back."""
+"""Read LightGBM models (Booster, LGBMClassifier, LGBMRegressor, LGBMRanker, text files) and write them back."""
 
 from pathlib import Path
 from typing import Any
@@ -24,9 +24,9 @@ def adapt(model: Any) -> Adapter:
     Raises
     ------
     TypeError
-        If it is neither a Booster nor one of the scikit-learn wrappers.
+        If the model is neither a Booster nor one of the scikit-learn wrappers.
     ValueError
-        If it is not fitted, or made of trees we cannot prune.
+        If the model is not fitted, or has trees that cannot be pruned.
     """
     one_thread_in_a_fork()
     if isinstance(model, lightgbm.Booster):
@@ -42,12 +42,12 @@ def adapt(model: Any) -> Adapter:
 
 
 def load(file: Path) -> Any:
-    """Return the Booster in a text file.
+    """Return the Booster stored in a text file.
 
     Raises
     ------
     ValueError
-        If the file is no complete LightGBM model; it is checked before LightGBM sees it.
+        If the file is not a complete LightGBM model; this is checked before LightGBM parses it.
     """
     one_thread_in_a_fork()
     try:
@@ -62,7 +62,7 @@ def load(file: Path) -> Any:
 
 
 def dump(model: Any, suffix: str) -> bytes:
-    """Return the text of a model; of a scikit-learn wrapper that of its Booster."""
+    """Return the model as text; a scikit-learn wrapper as the text of its Booster."""
     booster = model if isinstance(model, lightgbm.Booster) else model.booster_
     text: str = booster.model_to_string()
     return text.encode()

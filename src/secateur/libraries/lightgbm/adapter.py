@@ -1,4 +1,4 @@
-"""LightGBM's Booster and its scikit-learn wrappers: read by their text, written by new text."""
+"""Adapt LightGBM's Booster and its scikit-learn wrappers: parse the model text, write a pruned text."""
 
 import copy
 from functools import cached_property
@@ -28,7 +28,7 @@ _EARLY_STOPPING = ("early_stopping_round", "early_stopping_rounds", "early_stopp
 
 
 class LightGBMBoosterAdapter(SklearnAdapter):
-    """A Booster: classes are codes, and `predict` gives probabilities."""
+    """Adapt a Booster: classes are codes, and `predict` returns probabilities."""
 
     library = "lightgbm"
     can_refit = False
@@ -39,17 +39,19 @@ class LightGBMBoosterAdapter(SklearnAdapter):
 
     @property
     def booster(self) -> Any:
-        """The trees; as many iterations of them as `predict` uses."""
+        """The Booster; its text has as many iterations as `predict` uses."""
         return self.model
 
     @cached_property
     def text(self) -> ModelText:
-        """The model in parts, up to its best iteration."""
-        try:  # a file, for what gives a string writes a model of more than a megabyte twice
+        """The parsed model text, up to the best iteration."""
+        # Save to a file: model_to_string serialises a model of more than a megabyte twice.
+        try:
             with scratch_folder() as folder:
                 self.booster.save_model(str(folder / "model.txt"))
                 text = (folder / "model.txt").read_text(encoding="utf-8")
-        except (OSError, LightGBMError):  # no room for one
+        except (OSError, LightGBMError):
+            # No temporary file can be written: fall back to the string.
             text = self.booster.model_to_string()
         return parse(text)
 
@@ -60,7 +62,7 @@ class LightGBMBoosterAdapter(SklearnAdapter):
 
     @cached_property
     def trained_for(self) -> LightGBMObjective:
-        """The objective."""
+        """The training objective: name, link, number of classes and loss."""
         return read_objective(self.text)
 
     @property
@@ -69,7 +71,7 @@ class LightGBMBoosterAdapter(SklearnAdapter):
         return "average_output" in self.text.header
 
     def read(self) -> Forest:
-        """Return Σ trees, or their mean; the first trees hold what other libraries call base score."""
+        """Return Σ trees, or their mean; the first trees contain what other libraries store as base score."""
         nodes, outputs = self.nodes, self.text.per_iteration
         n_trees = len(self.text.trees)
         forest = Forest(
@@ -98,17 +100,17 @@ class LightGBMBoosterAdapter(SklearnAdapter):
 
     @property
     def feature_names(self) -> tuple[str, ...] | None:
-        """The names of the columns, if they are more than numbers."""
+        """The column names, or None if they are LightGBM's default names."""
         names = self.text.feature_names
         return None if names == [f"Column_{i}" for i in range(len(names))] else tuple(names)
 
     @property
     def objective(self) -> str | None:
-        """The loss the model was trained for."""
+        """The name of the training loss, or None for the default."""
         return self.trained_for.loss
 
     def rows(self, X: Any) -> NDArray[np.floating]:
-        """Return X in the precision LightGBM looks at it, categories as codes."""
+        """Return X in the precision LightGBM uses, with categories as codes."""
         matrix = encode(X, self.booster.pandas_categorical, self.feature_names)
         return as_matrix(matrix, self.forest)
 
@@ -120,34 +122,34 @@ class LightGBMBoosterAdapter(SklearnAdapter):
         return self.codes(y[:, 0])[:, None]
 
     def codes(self, y: NDArray[Any]) -> NDArray[np.intp]:
-        """Return the class of each row as a number from 0."""
+        """Return class codes, counted from 0."""
         codes = as_real_target(y)
         check_known_labels(np.unique(codes), np.arange(self.forest.n_classes[0]))
         return codes.astype(np.intp)
 
     def decode(self, label: NDArray[np.generic]) -> NDArray[np.generic]:
-        """Return codes or values; a single one loses its axis."""
+        """Return class codes or values; a single target loses its axis."""
         return label[:, 0] if label.shape[1] == 1 else label
 
     def predict(self, raw: NDArray[np.floating]) -> NDArray[np.generic]:
-        """Return probabilities, of the second class if there are two, or values."""
+        """Return probabilities (that of the second class if there are two) or values."""
         mean = self.forest.response.mean(raw, self.forest.n_classes)[0]
         return mean[:, -1] if raw.shape[1] == 1 else mean
 
     def samples_per_node(self) -> NDArray[np.int64]:
-        """Return how many training rows reached each node; none if the model does not tell."""
+        """Return the number of training rows at each node, (n_nodes,); zeros if the model does not record it."""
         count = self.nodes.count
         return np.zeros(self.forest.n_nodes, np.int64) if count is None else count
 
     def native_ids(self) -> NDArray[np.int64]:
-        """Return LightGBM's numbers: a split its own, a leaf ~ its own."""
+        """Return LightGBM's node ids: s for split s, ~l for leaf l."""
         nodes = self.nodes
         size = np.diff(nodes.tree_start)
         place = nodes.order - np.repeat(nodes.tree_start[:-1], size)
         return np.where(nodes.right == -1, ~(place - np.repeat(size // 2, size)), place)
 
     def why_immutable(self, what: str) -> str | None:
-        """Return a reason where trees are averaged."""
+        """Return a reason for tree weights and the base of a random forest, which averages its trees."""
         if what == "value" or not self.averages:
             return None
         return (
@@ -160,7 +162,7 @@ class LightGBMBoosterAdapter(SklearnAdapter):
         return self.pruned_booster(decision)
 
     def pruned_booster(self, decision: Decision) -> Any:
-        """Return a new Booster that knows what the old one knows, except its training data."""
+        """Return a new Booster with the pruned trees and all other state of the original, except its training data."""
         one_thread_in_a_fork()
         self.check_decision(decision)
         old = self.booster
@@ -173,25 +175,25 @@ class LightGBMBoosterAdapter(SklearnAdapter):
         return new
 
     def n_bytes(self, model: Any) -> int:
-        """Return the size of the text."""
+        """Return the length of the model text."""
         return len(model.model_to_string())
 
 
 class LightGBMWrapperAdapter(LightGBMBoosterAdapter):
-    """LGBMRegressor, LGBMRanker and LGBMModel."""
+    """Adapt LGBMRegressor, LGBMRanker and LGBMModel."""
 
     @property
     def booster(self) -> Any:
-        """The Booster inside."""
+        """The wrapped Booster."""
         return self.model.booster_
 
     @property
     def can_refit(self) -> bool:  # type: ignore[override]
-        """Whether rows, targets and weights are all that training needs: a ranker also needs groups."""
+        """Whether rows, targets and weights suffice to train a clone; a ranker also needs query groups."""
         return not isinstance(self.model, lightgbm.LGBMRanker)
 
     def refit(self, X: Any, y: Any, sample_weight: Any) -> Any:
-        """Return a clone fitted on other rows for as many iterations as this model uses."""
+        """Return a clone fitted on other rows, for as many iterations as this model uses."""
         iterations = len(self.text.trees) // self.text.per_iteration
         off = {name: 0 for name in _EARLY_STOPPING if self.model.get_params().get(name)}
         stopped = {"n_estimators": iterations} if self.booster.best_iteration > 0 else {}
@@ -214,11 +216,11 @@ class LightGBMWrapperAdapter(LightGBMBoosterAdapter):
 
 
 class ClassifierAdapter(LightGBMWrapperAdapter):
-    """LGBMClassifier: labels, and the first most probable of them wins."""
+    """Adapt LGBMClassifier: predict the label with the largest probability, the first one if tied."""
 
     @cached_property
     def trained_for(self) -> LightGBMObjective:
-        """The objective; for two labels a probability is the second's."""
+        """The training objective; cross-entropy predicts the probability of the second of two classes."""
         found = read_objective(self.text)
         if found.name == "cross_entropy":
             return LightGBMObjective(found.name, "logit", n_classes=2)
@@ -230,30 +232,30 @@ class ClassifierAdapter(LightGBMWrapperAdapter):
         return found
 
     def codes(self, y: NDArray[Any]) -> NDArray[np.intp]:
-        """Return the place of each label among the model's."""
+        """Return the index of each label among the model's classes."""
         return class_codes(y, self.model.classes_)
 
     def decode(self, label: NDArray[np.generic]) -> NDArray[np.generic]:
-        """Return labels."""
+        """Return labels, or values if the objective is not a classification."""
         if not self.forest.n_classes:
             return super().decode(label)
         labels: NDArray[np.generic] = self.model.classes_.take(label[:, 0].astype(np.intp))
         return labels
 
     def predict(self, raw: NDArray[np.floating]) -> NDArray[np.generic]:
-        """Return the label of the largest probability, which may be a tie where the sums are none."""
+        """Return the label of the largest probability; probabilities can tie where raw predictions differ."""
         if not self.forest.n_classes:
             return super().predict(raw)
         return self.decode(self.probabilities(raw).argmax(axis=1)[:, None])
 
 
 def booster_of(text: ModelText) -> Any:
-    """Return a Booster made from the parts of a model.
+    """Return a Booster built from the parts of a model.
 
     Raises
     ------
     ValueError
-        If LightGBM does not take them.
+        If LightGBM rejects the model.
     """
     try:
         return lightgbm.Booster(model_str=compose(text))
@@ -265,7 +267,7 @@ def booster_of(text: ModelText) -> Any:
 
 
 def _categories(nodes: LightGBMNodes) -> Categories:
-    """Return for each category set the categories that go left; all others go right."""
+    """Return the categories of each set, which are routed left; all others are routed right."""
     if not (nodes.bitset != -1).any():
         return Categories()
     start, word = nodes.bitsets.start, nodes.bitsets.word

@@ -1,4 +1,4 @@
-"""Rows as LightGBM sees them: its precision, and the categories of tables as codes."""
+"""Encode rows as LightGBM does: its precision, and categorical table columns as codes."""
 
 from typing import Any
 
@@ -8,20 +8,20 @@ from numpy.typing import NDArray
 from secateur.libraries.adapter import check_feature_names
 
 ZERO = float(np.float32(1e-35))
-"""The largest number LightGBM takes for 0."""
+"""The largest absolute value LightGBM treats as 0."""
 
 
 def encode(X: Any, categories: list[list[Any]] | None, names: tuple[str, ...] | None) -> Any:
-    """Return X as numbers; those too near to 0 are 0, as LightGBM leaves them out before it looks at a row.
+    """Return X as numbers; values within `ZERO` of 0 become 0, as LightGBM drops them when it reads a row.
 
     Parameters
     ----------
     X : matrix or table
-        Anything but tables and matrices of float64 is taken to float32 first, as LightGBM does.
+        Anything but a table or a float64 matrix is cast to float32 first, as LightGBM does.
     categories : list of lists, or None
         The categories of each categorical column of the training table.
     names : tuple of str, or None
-        The columns the model was trained with; LightGBM writes spaces as underscores.
+        The training column names; LightGBM replaces spaces by underscores.
     """
     if hasattr(X, "to_pandas"):  # Arrow, polars
         X = X.to_pandas()
@@ -38,7 +38,8 @@ def encode(X: Any, categories: list[list[Any]] | None, names: tuple[str, ...] | 
         with np.errstate(over="ignore"):
             return _without_dust(matrix.astype(np.float32))
     except (TypeError, ValueError):
-        return matrix  # what is wrong with it is said where its shape is checked
+        # `as_matrix` raises the error when it checks the shape.
+        return matrix
 
 
 def _without_dust(matrix: NDArray[np.floating]) -> NDArray[np.floating]:
@@ -47,7 +48,7 @@ def _without_dust(matrix: NDArray[np.floating]) -> NDArray[np.floating]:
 
 
 def _encode_table(table: Any, categories: list[list[Any]] | None) -> NDArray[np.float64]:
-    """Return a pandas table as a matrix; a category the training table did not have is missing."""
+    """Return a pandas table as a matrix; a category that is not in the training table becomes NaN."""
     import pandas as pd
 
     columns = [table.iloc[:, i] for i in range(table.shape[1])]

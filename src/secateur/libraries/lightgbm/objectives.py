@@ -1,4 +1,4 @@
-"""What a LightGBM model's sums mean: the link and the loss of each of its objectives."""
+"""Map LightGBM objectives to the link of their raw predictions and to their loss."""
 
 from dataclasses import dataclass
 
@@ -27,17 +27,17 @@ _LOSSES_WITH_NUMBER = {"quantile": ("quantile", "alpha"), "tweedie": ("tweedie",
 
 @dataclass(frozen=True)
 class LightGBMObjective:
-    """What a model was trained for.
+    """Describe a model's training objective.
 
     Attributes
     ----------
     name : str
-        LightGBM's name, empty for an objective of the user's own.
+        LightGBM's name; empty for a custom objective.
     link : str
     n_classes : int
-        0 for a model of numbers.
+        0 for regression and ranking.
     loss : str or None
-        The loss the model was trained for, where that is not what its kind is usually judged by.
+        The name of the training loss; None if it is the default loss of the link.
     """
 
     name: str
@@ -47,17 +47,17 @@ class LightGBMObjective:
 
     @property
     def supervised(self) -> bool:
-        """Whether there is a target of one number per row that predictions can be compared with."""
+        """Whether predictions can be compared with a target of one number per row."""
         return self.name not in ("", "lambdarank", "rank_xendcg")
 
 
 def read_objective(model: ModelText) -> LightGBMObjective:
-    """Return what the model was trained for.
+    """Return the model's training objective.
 
     Raises
     ------
     ValueError
-        If the objective is unknown, or does not fit the number of trees.
+        If the objective is unknown, or does not match the number of trees.
     """
     name, *options = model.header.get("objective", "").split(" ")
     outputs = model.per_iteration
@@ -86,7 +86,7 @@ def read_objective(model: ModelText) -> LightGBMObjective:
 
 
 def _slope(facts: dict[str, str], others: tuple[str, ...]) -> str:
-    """Return what the link takes behind a colon; raise ValueError if the objective has anything else."""
+    """Return the suffix ":slope" of a link, empty for slope 1; raise ValueError for any other option."""
     unknown = set(facts) - {"sigmoid", *others}
     try:
         slope = float(facts.get("sigmoid", "1"))

@@ -1,7 +1,7 @@
-"""LightGBM's text format, taken apart and put together again; nothing unknown is passed on to the native library.
+"""Parse and compose LightGBM's text format, so that only checked text reaches the native library.
 
-The library trusts its files: a child out of range or a wrong length crashes the process. So a file is read here
-into parts that are known and counted, and the library only ever sees text written from these parts.
+The native library does not validate its files: a child index out of range or a wrong length crashes the process. So
+a file is parsed into known, counted parts here, and LightGBM only loads text composed from these parts.
 """
 
 import json
@@ -23,7 +23,7 @@ NUMBER_OF = {
     ),
     "leaf": ("leaf_value", "leaf_weight", "leaf_count"),
 }
-"""The lines of a tree that have one number per split, and one per leaf."""
+"""The lines of a tree with one number per split, and those with one per leaf."""
 
 _HEADER = (
     "version",
@@ -49,7 +49,7 @@ _INTEGER = re.compile(r"-?[0-9]{1,9}")
 
 @dataclass(frozen=True, eq=False)
 class ModelText:
-    """A model file in parts.
+    """Hold the parts of a model file.
 
     Attributes
     ----------
@@ -58,9 +58,9 @@ class ModelText:
     trees : sequence of dict
         The lines of each tree.
     parameters : dict
-        What the model was trained with.
+        The training parameters.
     pandas_categorical : str
-        The categories of the table's columns, as JSON; empty if the file does not tell.
+        The categories of the training table's columns, as JSON; empty if the file has none.
     """
 
     header: dict[str, str]
@@ -70,7 +70,7 @@ class ModelText:
 
     @property
     def per_iteration(self) -> int:
-        """Trees of one iteration: tree i feeds output i modulo this."""
+        """Number of trees per iteration; tree i contributes to output i modulo this number."""
         return int(self.header["num_tree_per_iteration"])
 
     @property
@@ -80,12 +80,12 @@ class ModelText:
 
     @property
     def feature_names(self) -> list[str]:
-        """The names of the columns."""
+        """The column names."""
         return self.header["feature_names"].split(" ")
 
 
 def damaged(found: str) -> ValueError:
-    """Return the error for text that is not what LightGBM writes."""
+    """Return the error for text that LightGBM would not write."""
     return ValueError(
         f"{found}. A complete model as LightGBM's save_model writes it is needed. The file is damaged or was edited; "
         "save the model again."
@@ -93,12 +93,12 @@ def damaged(found: str) -> ValueError:
 
 
 def parse(text: str) -> ModelText:
-    """Return the parts of a model, checked as far as that goes without reading numbers.
+    """Return the parts of a model, with all checks that need no number arrays.
 
     Raises
     ------
     ValueError
-        If the text is no complete LightGBM model.
+        If the text is not a complete LightGBM model.
     """
     body, marker, rest = text.replace("\r\n", "\n").partition("\nend of trees\n")
     if not marker:
@@ -182,7 +182,7 @@ def _parse_tree(number: int, block: str) -> dict[str, str]:
 
 
 def _as_dict(lines: Iterable[str], known: Iterable[str], where: str, *, linear: bool = False) -> dict[str, str]:
-    """Return lines `key=value` as a dict; only known keys, each once."""
+    """Return lines `key=value` as a dict; raise ValueError for unknown or repeated keys."""
     found: dict[str, str] = {}
     unknown = None
     for line in filter(None, lines):
@@ -201,7 +201,7 @@ def _as_dict(lines: Iterable[str], known: Iterable[str], where: str, *, linear: 
 
 
 def _parse_rest(text: str) -> tuple[dict[str, str], str]:
-    """Return the parameters and the categories behind the trees."""
+    """Return the parameters and the pandas categories that follow the trees."""
     parameters: dict[str, str] = {}
     categories, section = "", ""
     for line in filter(None, text.split("\n")):

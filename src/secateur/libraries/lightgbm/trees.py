@@ -1,7 +1,7 @@
-"""The trees of a LightGBM model as arrays, all trees at once.
+"""Read the trees of a LightGBM model into arrays, all trees at once.
 
-The text numbers splits and leaves apart: a child c >= 0 is split c, a negative one is leaf ~c. Here the nodes of a tree
-are its splits, then its leaves ("native order"), and `order` leads from there to preorder.
+The text numbers splits and leaves separately: a child c >= 0 is split c, a negative one is leaf ~c. Here the nodes of
+a tree are its splits followed by its leaves ("native order"), and `order` maps from there to preorder.
 """
 
 import re
@@ -28,7 +28,10 @@ _CHARACTERS = b"0123456789+-.eE infa"
 
 @dataclass(frozen=True, eq=False)
 class Bitsets:
-    """The category sets of all trees: set s is the words `word[start[s]:start[s + 1]]`; bit b of word w is 32 w + b."""
+    """Hold the category sets of all trees.
+
+    Set s has the words `word[start[s]:start[s + 1]]`; bit b of its word w stands for category 32 w + b.
+    """
 
     word: NDArray[np.uint32]
     start: Ints
@@ -36,27 +39,27 @@ class Bitsets:
 
 @dataclass(frozen=True, eq=False)
 class Splits:
-    """What each split asks, tree after tree, in native order."""
+    """Hold the split conditions of all trees, tree by tree, in native order."""
 
     feature: Ints
     threshold: Floats
     default_left: NDArray[np.bool_]
     bitset: Ints
-    """The category set of a split, -1 if it is numeric."""
+    """The category set of each split, -1 at a numeric split."""
     zero_missing: NDArray[np.bool_]
-    """Whether a zero goes where NaN goes."""
+    """Whether zeros are routed like NaN."""
 
 
 @dataclass(frozen=True, eq=False)
 class LightGBMNodes:
-    """All nodes, tree after tree, each tree in preorder.
+    """Hold all nodes, tree by tree, each tree in preorder.
 
     Attributes
     ----------
     order : (n_nodes,) int64
-        The place of each node in native order.
+        The position of each node in native order.
     weight, count : (n_nodes,) float64, and int64 or None
-        How much training weight, and how many training rows, reached each node.
+        The training weight, and the number of training rows, at each node.
     """
 
     tree_start: Ints
@@ -79,7 +82,7 @@ def read_nodes(trees: Trees, n_features: int) -> LightGBMNodes:
     Raises
     ------
     ValueError
-        If the numbers are not there, or not numbers, or do not form trees.
+        If arrays are missing, are not numeric, or do not form trees.
     """
     n_leaves = np.array([int(tree["num_leaves"]) for tree in trees])
     value = _numbers(trees, "leaf_value", n_leaves, np.float64)
@@ -111,7 +114,7 @@ def read_nodes(trees: Trees, n_features: int) -> LightGBMNodes:
 def _preorder(
     trees: Trees, n_leaves: Ints, tree_start: Ints, is_split: NDArray[np.bool_]
 ) -> tuple[Ints, NDArray[np.int32]]:
-    """Return the native places in preorder, and in that order the right child of each split, -1 at a leaf."""
+    """Return the native positions in preorder, and in that order the right child of each split, -1 at a leaf."""
     n_splits = n_leaves - 1
     children = []
     for side in ("left_child", "right_child"):
@@ -135,7 +138,7 @@ def _preorder(
 
 
 def _read_splits(trees: Trees, n_leaves: Ints, first_set: Ints, n_features: int) -> Splits:
-    """Return what the splits ask."""
+    """Return the split conditions of all trees, checked."""
     n_splits = n_leaves - 1
     feature = _numbers(trees, "split_feature", n_splits, np.int64)
     if len(feature) and (feature.min() < 0 or feature.max() >= n_features):
@@ -153,21 +156,22 @@ def _read_splits(trees: Trees, n_leaves: Ints, first_set: Ints, n_features: int)
     if ((chosen < 0) | (chosen >= sets) | (chosen != np.floor(chosen))).any():
         raise damaged("A split on categories names a set that is not there")
     bitset[categorical] = chosen.astype(np.int64) + np.repeat(first_set[:-1], n_splits)[categorical]
-    # Without missing values in training, NaN counts as 0; at a split on categories it always goes right.
+    # If training had no missing values, NaN is compared as 0. A categorical split always routes NaN right.
     default_left = np.where(kind >> 2 == _MISSING_NONE, threshold >= 0, (kind & _DEFAULT_LEFT) != 0) & ~categorical
     zero_missing = (kind >> 2 == _MISSING_ZERO) & ~categorical
     return Splits(feature, np.where(categorical, 0.0, threshold), default_left, bitset, zero_missing)
 
 
 def _zero_is_missing(splits: Splits, bitsets: Bitsets) -> tuple[int, ...]:
-    """Return the features of which a zero goes where NaN goes.
+    """Return the features whose zeros are routed like NaN.
 
-    That is a property of a split, but of all splits on a feature: only models trained further with other settings mix
-    them. Where the comparison sends zeros the same way as NaN it makes no difference.
+    LightGBM stores this per split, but all splits on a feature agree, unless training was continued with other
+    settings. A split that routes zeros and NaN to the same side is compatible with both rules.
     """
     zero = splits.zero_missing
     if not zero.any():
         return ()
+    # Whether a split routes a zero, compared as a number or category, to the same side as NaN.
     agrees = splits.default_left == (splits.threshold >= 0)
     categorical = splits.bitset != -1
     first_word = bitsets.word[np.minimum(bitsets.start[splits.bitset[categorical]], len(bitsets.word) - 1)]
@@ -183,7 +187,7 @@ def _zero_is_missing(splits: Splits, bitsets: Bitsets) -> tuple[int, ...]:
 
 
 def _read_bitsets(trees: Trees) -> tuple[Bitsets, Ints]:
-    """Return all category sets, and the first of each tree, (n_trees + 1,)."""
+    """Return all category sets, and the index of the first set of each tree, (n_trees + 1,)."""
     n_sets = np.array([int(tree["num_cat"]) for tree in trees])
     first_set = np.concatenate([[0], np.cumsum(n_sets)])
     some = [tree for tree in trees if tree["num_cat"] != "0"]
@@ -202,7 +206,10 @@ def _read_bitsets(trees: Trees) -> tuple[Bitsets, Ints]:
 
 
 def _covers(trees: Trees, n_leaves: Ints) -> tuple[Floats, Floats | None]:
-    """Return training weight and rows of the leaves; a tree of one leaf tells only its rows, if anything."""
+    """Return the training weight and the number of rows of each leaf; None if the number is not recorded.
+
+    A tree of one leaf records at most its number of rows.
+    """
     covers: list[Floats | None] = []
     for key in ("leaf_weight", "leaf_count"):
         told = np.array([bool(tree.get(key)) for tree in trees])
@@ -222,7 +229,7 @@ def _covers(trees: Trees, n_leaves: Ints) -> tuple[Floats, Floats | None]:
 
 
 def _check_unused(trees: Trees, n_leaves: Ints) -> None:
-    """Raise ValueError if lines that only the library reads are no numbers: it would end the process."""
+    """Raise ValueError if lines that only LightGBM reads are not numeric: LightGBM would end the process."""
     for key in ("split_gain", "internal_value", "internal_weight", "internal_count"):
         told = np.array([bool(tree.get(key)) for tree in trees])
         numbers = _numbers(trees, key, np.where(told, n_leaves - 1, 0), np.int64 if "count" in key else np.float64)
@@ -233,7 +240,7 @@ def _check_unused(trees: Trees, n_leaves: Ints) -> None:
 
 
 def _numbers(trees: Trees, key: str, lengths: Ints, dtype: type) -> NDArray[Any]:
-    """Return the numbers behind `key` of all trees, of which tree t must have `lengths[t]`."""
+    """Return the numbers of line `key`, joined over all trees; tree t must have `lengths[t]` of them."""
     parts = [tree.get(key, "") for tree in trees]
     for part, length in zip(parts, lengths.tolist(), strict=True):
         found = part.count(" ") + 1 if part else 0
@@ -254,14 +261,14 @@ def _numbers(trees: Trees, key: str, lengths: Ints, dtype: type) -> NDArray[Any]
 
 
 def _spread(chosen: NDArray[np.bool_], numbers: NDArray[Any], other: Any) -> NDArray[Any]:
-    """Return `numbers` at the chosen places and `other` elsewhere."""
+    """Return an array with `numbers` at the chosen positions and `other` at the rest."""
     spread = np.full(len(chosen), other, np.result_type(numbers.dtype, type(other)))
     spread[chosen] = numbers
     return spread
 
 
 def _summed(right: NDArray[np.int32], leaves: Floats) -> Floats:
-    """Return numbers of the leaves summed up at every node."""
+    """Return leaf quantities summed over the leaves below every node."""
     sums = np.ascontiguousarray(leaves[:, None])
     kernels.roll_up(right, sums)
     return sums[:, 0]

@@ -1,7 +1,7 @@
-"""A pruned LightGBM model as text: trees that stay as they are keep their lines, the others get new ones.
+"""Write a pruned LightGBM model as text: unchanged trees keep their lines, the others get new ones.
 
-Tree i feeds output i modulo the trees of an iteration, so a tree dropped out of an iteration that stays leaves a leaf
-that says 0.
+Tree i contributes to output i modulo the number of trees per iteration. A tree dropped from an iteration that stays
+is therefore replaced by a leaf with value 0.
 """
 
 from collections.abc import Iterator
@@ -24,12 +24,14 @@ def pruned_text(model: ModelText, nodes: LightGBMNodes, forest: Forest, decision
     per_iteration = model.per_iteration
     standing = kept_trees(forest, decision.keep)
     stays: NDArray[np.bool_] = np.logical_or.reduce(standing.reshape(-1, per_iteration), axis=1)
+    # One iteration always stays, so that the text has at least one tree.
     stays[0] |= not stays.any()
     pruned = subforest(forest, decision)
     value = pruned.value[:, 0] * np.repeat(pruned.tree_weight, np.diff(pruned.tree_start))
     same = _same_trees(forest, decision, pruned, value, standing)
     written = _write_trees(model, nodes, forest, decision.keep, pruned, value, standing & ~same)
     trees: list[Lines] = []
+    # The format has no base score: a new base becomes a first iteration of single leaves.
     if decision.base is not None and decision.base.any():
         trees += [_one_leaf(model.trees[0], float(base), 0) for base in decision.base]
     for tree in np.flatnonzero(np.repeat(stays, per_iteration)).tolist():
@@ -44,7 +46,7 @@ def pruned_text(model: ModelText, nodes: LightGBMNodes, forest: Forest, decision
 def _same_trees(
     forest: Forest, decision: Decision, pruned: Forest, value: Floats, standing: NDArray[np.bool_]
 ) -> NDArray[np.bool_]:
-    """Return which trees lose no node and change no leaf."""
+    """Return which trees keep all nodes and leaf values."""
     changed = ~decision.keep
     kept_leaf = decision.keep.copy()
     kept_leaf[kept_leaf] = ~pruned.is_split
@@ -54,27 +56,29 @@ def _same_trees(
 
 @dataclass(frozen=True, eq=False)
 class _Edited:
-    """The nodes of the trees that get new lines, in preorder of the pruned forest."""
+    """Hold the nodes of the trees that get new lines, in preorder of the pruned forest."""
 
     tree: list[int]
-    """The number of each tree in the model before."""
+    """The index of each tree in the original model."""
     split: NDArray[np.bool_]
     child: tuple[Ints, Ints]
-    """Left and right child of each split as LightGBM numbers them."""
+    """Left and right child of each split, in LightGBM's numbering."""
     node: Ints
-    """Where each node was in the forest before."""
+    """The index of each node in the original forest."""
     split_start: list[int]
     leaf_start: list[int]
 
 
 def _edited(keep: NDArray[np.bool_], forest: Forest, pruned: Forest, chosen: NDArray[np.bool_]) -> _Edited:
-    """Return the nodes of the chosen trees with their new numbers."""
+    """Return the nodes of the chosen trees with their new child indices."""
     standing = kept_trees(forest, keep)
     size = np.diff(pruned.tree_start)
     start = np.repeat(pruned.tree_start[:-1], size)
     split = pruned.is_split
     before = np.concatenate([[0], np.cumsum(split)])
-    rank = before[:-1] - before[start]  # splits of the same tree before the node
+    # Number of splits before the node in the same tree.
+    rank = before[:-1] - before[start]
+    # LightGBM numbers splits and leaves separately from 0, and leaf l has the id ~l.
     number = np.where(split, rank, ~(np.arange(len(split)) - start - rank))
     here = np.repeat(chosen[standing], size)
     at = np.flatnonzero(here & split)
@@ -123,7 +127,7 @@ def _write_trees(
 
 
 def _lines(before: Lines, i: int, edited: _Edited, numbers: dict[str, list[str]], sets: "_Sets") -> Lines:
-    """Return the lines of one tree, in the order they had."""
+    """Return the lines of one tree, in their original order."""
     of_split = slice(edited.split_start[i], edited.split_start[i + 1])
     of_leaf = slice(edited.leaf_start[i], edited.leaf_start[i + 1])
     n_leaves = of_leaf.stop - of_leaf.start
@@ -141,7 +145,7 @@ def _lines(before: Lines, i: int, edited: _Edited, numbers: dict[str, list[str]]
 
 
 class _Sets:
-    """The category sets of the edited trees, numbered from 0 in each tree."""
+    """Renumber the category sets of the edited trees, from 0 in each tree."""
 
     def __init__(self, nodes: LightGBMNodes, splits: Ints, split_start: list[int]) -> None:
         bitset = nodes.bitset[splits]
@@ -154,7 +158,7 @@ class _Sets:
         self.word = _as_text(nodes.bitsets.word[offset + np.arange(self.end[-1])])
 
     def renumber(self, threshold: list[str]) -> None:
-        """Write the new numbers of the sets where splits have their thresholds."""
+        """Write the new set indices into the thresholds of categorical splits."""
         first = np.array(self.first)
         number = np.arange(len(self.categorical)) - np.repeat(first[:-1], np.diff(first))
         for place, text in zip(self.categorical.tolist(), _as_text(number), strict=True):
@@ -172,14 +176,14 @@ class _Sets:
 
 
 def _split_numbers(forest: Forest, nodes: LightGBMNodes, splits: Ints) -> Ints:
-    """Return the places of splits among all splits of the model in native order."""
+    """Return the positions of splits among all splits of the model, in native order."""
     native = np.zeros(len(nodes.order), bool)
     native[nodes.order[forest.is_split]] = True
     return (np.cumsum(native) - 1)[nodes.order[splits]]
 
 
 def _tokens(model: ModelText, key: str, places: Ints) -> list[str]:
-    """Return some of the numbers behind a key as they are written; 0 where a tree does not have them."""
+    """Return the chosen numbers of line `key` as written in the file; "0" for trees without that line."""
     parts = [tree.get(key) or " ".join(["0"] * (int(tree["num_leaves"]) - 1)) for tree in model.trees]
     every = np.array(" ".join(filter(None, parts)).split(" "), object)
     chosen: list[str] = every[places].tolist()
@@ -187,12 +191,12 @@ def _tokens(model: ModelText, key: str, places: Ints) -> list[str]:
 
 
 def _as_text(numbers: NDArray[Any]) -> list[str]:
-    """Return numbers as the shortest text that reads back as the same number."""
+    """Return each number as the shortest text that parses to the same number."""
     return list(map(repr, numbers.tolist()))
 
 
 def _one_leaf(before: Lines, value: float, rows: int) -> Lines:
-    """Return the lines of a tree that says the same to every row."""
+    """Return the lines of a tree with a single leaf."""
     lines = {"num_leaves": "1", "num_cat": "0", "leaf_value": repr(value), "leaf_count": str(rows), "shrinkage": "1"}
     empty = (*NUMBER_OF["split"], *NUMBER_OF["leaf"])
     return {

@@ -1,4 +1,4 @@
-"""scikit-learn: every estimator made of trees, read into a Forest and written back as its own type."""
+"""Read every tree-based scikit-learn estimator into a Forest and write the pruned forest back as the same type."""
 
 from typing import Any
 
@@ -54,7 +54,7 @@ MODELS: dict[type, type[SklearnAdapter]] = {
     HistGradientBoostingClassifier: HistGradientBoostingAdapter,
     HistGradientBoostingRegressor: HistGradientBoostingAdapter,
 }
-"""Each kind of model, subclasses included, and the adapter that understands it."""
+"""Adapter of each model class; subclasses included."""
 
 
 def adapt(model: Any) -> Adapter:
@@ -63,9 +63,9 @@ def adapt(model: Any) -> Adapter:
     Raises
     ------
     TypeError
-        If it is not made of trees, or is a class rather than a model.
+        If the model is not made of trees, or is a class rather than an instance.
     ValueError
-        If it is not fitted.
+        If the model is not fitted.
     """
     if isinstance(model, Pipeline):
         return PipelineAdapter(model, adapt_any(model.steps[-1][1]))

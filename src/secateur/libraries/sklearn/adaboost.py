@@ -1,4 +1,4 @@
-"""AdaBoost*: classifiers vote with weights, regressors take the weighted median."""
+"""Read and write AdaBoost*: classifiers take a weighted vote, regressors a weighted median."""
 
 from typing import Any
 
@@ -11,10 +11,10 @@ from secateur.libraries.sklearn.base import Floats, TreesAdapter, join_trees
 
 
 class AdaBoostAdapter(TreesAdapter):
-    """AdaBoostClassifier and AdaBoostRegressor of decision trees."""
+    """Adapt AdaBoostClassifier and AdaBoostRegressor with decision trees as estimators."""
 
     def read(self) -> Forest:
-        """Return weighted votes, or values whose weighted median counts."""
+        """Return a forest of weighted votes, or of values that are aggregated by their weighted median."""
         trees = self.trees()
         weights = self.model.estimator_weights_
         voting = bool(self.classes)
@@ -27,14 +27,14 @@ class AdaBoostAdapter(TreesAdapter):
             n_features=self.model.n_features_in_,
             n_classes=self.n_classes,
             aggregation="mean" if voting else "median",
-            # Weights of rounds that were never grown are zeros, but they change how numpy rounds the total.
+            # Weights of rounds that were not run are zero, but they affect how numpy rounds the sum.
             divisor=float(weights.sum()) if voting else 1.0,
             input_dtype="float32",
             feature_names=self.feature_names,
         )
 
     def in_bag(self, n_rows: int) -> NDArray[np.uint8] | None:
-        """Return 1 for every row of a classifier; a regressor draws rows and keeps no record."""
+        """Return 1 for every row of a classifier; None for a regressor, which samples rows without a record."""
         return super().in_bag(n_rows) if self.classes else None
 
     def votes(self, value: Floats) -> Floats:
@@ -45,20 +45,20 @@ class AdaBoostAdapter(TreesAdapter):
         return votes
 
     def why_immutable(self, what: str) -> str | None:
-        """Return a reason for the base and for votes, but not for weights of trees."""
+        """Return a reason for the base and for the values of a classifier; tree weights can change."""
         if what == "value" and self.classes:
             return "the trees of an AdaBoostClassifier vote for one class each. Use a solver that keeps values."
         return None if what == "tree_weight" else super().why_immutable(what)
 
     def write(self, decision: Decision) -> Any:
-        """Return a deep copy with pruned trees and, if they change, new tree weights."""
+        """Return a deep copy with pruned trees and, if the decision has them, new tree weights."""
         model = super().write(decision)
         if decision.tree_weight is not None:
             model.estimator_weights_ = decision.tree_weight[kept_trees(self.forest, decision.keep)]
         return model
 
     def drop_trees(self, model: Any, standing: NDArray[np.bool_]) -> None:
-        """Shorten the lists of trees, weights and errors."""
+        """Remove the dropped trees with their weights and errors."""
         model.estimators_ = [tree for tree in model.estimators_ if tree is not None]
         model.estimator_weights_ = model.estimator_weights_[: len(standing)][standing]
         model.estimator_errors_ = model.estimator_errors_[: len(standing)][standing]

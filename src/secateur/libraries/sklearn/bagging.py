@@ -1,4 +1,4 @@
-"""Trees whose mean is the prediction: single trees, random forests, extra-trees and bagging."""
+"""Read and write models that average their trees: single trees, random forests, extra-trees and bagging."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,11 +12,11 @@ from secateur.libraries.sklearn.base import Floats, TreesAdapter, join_trees
 
 
 class ForestEnsembleAdapter(TreesAdapter):
-    """RandomForest* and ExtraTrees*: the mean of all trees, each on all columns."""
+    """Adapt RandomForest* and ExtraTrees*: the mean of all trees, each trained on all columns."""
 
     @property
     def features(self) -> Sequence[NDArray[Any]] | None:
-        """The columns of each tree; None for all."""
+        """The columns of each tree; None if every tree uses all columns."""
         return None
 
     def tree_value(self, estimator: Any, value: Floats) -> Floats:
@@ -26,7 +26,7 @@ class ForestEnsembleAdapter(TreesAdapter):
         return np.hstack([value[:, k, :count] for k, count in enumerate(self.n_classes)])
 
     def native_value(self, value: Floats) -> Floats:
-        """Return forest values as native ones; targets with fewer classes are padded with zeros."""
+        """Return forest values in scikit-learn's layout; targets with fewer classes are padded with zeros."""
         if not self.classes:
             return value[:, :, None]
         native = np.zeros((len(value), len(self.n_classes), max(self.n_classes)))
@@ -35,7 +35,7 @@ class ForestEnsembleAdapter(TreesAdapter):
         return native
 
     def in_bag(self, n_rows: int) -> NDArray[np.uint8] | None:
-        """Return how often each row was drawn for each tree; scikit-learn draws them again from the trees' seeds."""
+        """Return how often each row was drawn for each tree; scikit-learn repeats the draws from the trees' seeds."""
         if self.model._n_samples != n_rows:
             return None
         drawn = [np.bincount(rows, minlength=n_rows) for rows in self.model.estimators_samples_]
@@ -60,29 +60,29 @@ class ForestEnsembleAdapter(TreesAdapter):
         )
 
     def drop_trees(self, model: Any, standing: NDArray[np.bool_]) -> None:
-        """Shorten the list of trees."""
+        """Remove the dropped trees from the list of estimators."""
         model.estimators_ = [tree for tree in model.estimators_ if tree is not None]
         model.n_estimators = len(model.estimators_)
 
 
 class SingleTreeAdapter(ForestEnsembleAdapter):
-    """DecisionTree* and ExtraTree*: a forest of one."""
+    """Adapt DecisionTree* and ExtraTree* as a forest of one tree."""
 
     @property
     def estimators(self) -> Sequence[Any]:
-        """The model itself."""
+        """The model itself, as a list of one tree."""
         return [self.model]
 
     def in_bag(self, n_rows: int) -> NDArray[np.uint8] | None:
-        """Return 1 for every row."""
+        """Return 1 for every row: the tree was trained on all rows."""
         return TreesAdapter.in_bag(self, n_rows)
 
     def drop_trees(self, model: Any, standing: NDArray[np.bool_]) -> None:
-        """Never called: the last tree of a mean cannot be dropped."""
+        """Do nothing: the last tree of a mean cannot be dropped, so this is never called."""
 
 
 class BaggingAdapter(ForestEnsembleAdapter):
-    """Bagging* of trees: each on its own columns, and possibly on fewer classes."""
+    """Adapt Bagging* of trees: each tree has a subset of the columns, and possibly of the classes."""
 
     @property
     def features(self) -> Sequence[NDArray[Any]] | None:
@@ -91,7 +91,7 @@ class BaggingAdapter(ForestEnsembleAdapter):
         return columns
 
     def tree_value(self, estimator: Any, value: Floats) -> Floats:
-        """Return class fractions at the places of the classes this tree has seen."""
+        """Return class fractions (n, n_classes); a class the tree was not trained on has fraction 0."""
         if not self.classes:
             return value[:, :, 0]
         places = np.zeros((len(value), self.n_classes[0]))
@@ -99,7 +99,7 @@ class BaggingAdapter(ForestEnsembleAdapter):
         return places
 
     def why_immutable(self, what: str) -> str | None:
-        """Return a reason also for values, if some tree has not seen all classes."""
+        """Return a reason for values as well, if some tree was not trained on all classes."""
         seen = [len(e.classes_) for e in self.estimators] if self.classes else []
         if what == "value" and any(count != self.n_classes[0] for count in seen):
             return (
@@ -109,7 +109,7 @@ class BaggingAdapter(ForestEnsembleAdapter):
         return super().why_immutable(what)
 
     def drop_trees(self, model: Any, standing: NDArray[np.bool_]) -> None:
-        """Shorten the lists of trees, of their columns and of their seeds."""
+        """Remove the dropped trees with their columns and seeds."""
         super().drop_trees(model, standing)
         kept = np.flatnonzero(standing)
         model.estimators_features_ = [model.estimators_features_[i] for i in kept]

@@ -1,4 +1,4 @@
-"""What all scikit-learn models share: classes, columns, and a deep copy in which only the trees are new."""
+"""Share code among scikit-learn adapters: labels, columns, and a deep copy in which only the trees are replaced."""
 
 import copy
 from abc import abstractmethod
@@ -20,7 +20,7 @@ Floats = NDArray[np.float64]
 
 
 class SklearnAdapter(Adapter):
-    """Labels and columns, the same for every scikit-learn estimator."""
+    """Encode rows and targets, which works alike for every scikit-learn estimator."""
 
     library = "sklearn"
 
@@ -45,18 +45,22 @@ class SklearnAdapter(Adapter):
         return label[:, 0] if label.shape[1] == 1 else label
 
     def in_bag(self, n_rows: int) -> NDArray[np.uint8] | None:
-        """Return 1 for every row: unless a kind of model says otherwise, all trees were grown on all rows."""
+        """Return 1 for every row, or None if `n_rows` differs from the number of training rows.
+
+        By default all trees are trained on all rows; adapters of models that sample rows override this.
+        """
         roots = self.samples_per_node()[self.forest.root]
         return np.ones((len(roots), n_rows), np.uint8) if (roots == n_rows).all() else None
 
     @abstractmethod
     def samples_per_node(self) -> NDArray[np.int64]:
-        """Return how many different training rows reached each node of the forest, (n_nodes,)."""
+        """Return the number of distinct training rows at each node of the forest, (n_nodes,)."""
 
     def grown_on(self, leaves: Leaves) -> bool:
-        """Return whether the rows drawn for each tree fill its leaves exactly as the training rows did."""
+        """Return whether the rows drawn for each tree give exactly the leaf counts of training."""
         drawn = self.in_bag(leaves.shape[1])
-        if drawn is None or not self.forest.is_split.any():  # leaves alone look the same for any rows
+        # Trees of a single leaf have the same counts for any rows and prove nothing.
+        if drawn is None or not self.forest.is_split.any():
             return False
         samples, forest = self.samples_per_node(), self.forest
         for tree, (start, stop) in enumerate(pairwise(forest.tree_start)):
@@ -81,32 +85,32 @@ class SklearnAdapter(Adapter):
 
     @property
     def n_classes(self) -> tuple[int, ...]:
-        """The number of labels of each target."""
+        """The number of classes of each target."""
         return tuple(len(classes) for classes in self.classes)
 
     @property
     def feature_names(self) -> tuple[str, ...] | None:
-        """The column names the model was trained with, if it was."""
+        """The column names of the training data, or None if it had none."""
         names = getattr(self.model, "feature_names_in_", None)
         return None if names is None else tuple(str(name) for name in names)
 
 
 class TreesAdapter(SklearnAdapter):
-    """A model that holds estimators with a `tree_`. A kind of model says where they are and what they add up to."""
+    """Adapt a model whose estimators have a `tree_`; subclasses define where they are and how they are aggregated."""
 
     @property
     def estimators(self) -> Sequence[Any]:
-        """The tree estimators in the order in which the model adds them."""
+        """The tree estimators, in the order in which the model sums them."""
         trees: Sequence[Any] = self.model.estimators_
         return trees
 
     @abstractmethod
     def read(self) -> Forest:
-        """Return the model in neutral form."""
+        """Return the model as a Forest."""
 
     @abstractmethod
     def drop_trees(self, model: Any, standing: NDArray[np.bool_]) -> None:
-        """Take the dropped trees out of `model`, a copy in which they are None."""
+        """Remove the dropped trees from `model`, a copy in which they are None."""
 
     def native_value(self, value: Floats) -> Floats:
         """Return forest values (n, width) as tree values (n, n_outputs, n_classes)."""
@@ -115,8 +119,8 @@ class TreesAdapter(SklearnAdapter):
     def write(self, decision: Decision) -> Any:
         """Return a deep copy of the model with pruned trees.
 
-        `copy.deepcopy` is told in advance what the copy of each tree is, so everything else is copied exactly once
-        and no tree is copied in vain.
+        The memo of `copy.deepcopy` already maps each original tree to its pruned copy. So everything else is copied
+        exactly once, and no unpruned tree is copied.
         """
         forest = self.forest
         self.check_decision(decision)
@@ -135,7 +139,7 @@ class TreesAdapter(SklearnAdapter):
         return model
 
     def why_immutable(self, what: str) -> str | None:
-        """Return a reason for tree weights and the base."""
+        """Return a reason for tree weights and the base; values can change."""
         if what == "value":
             return None
         return (
@@ -144,20 +148,20 @@ class TreesAdapter(SklearnAdapter):
         )
 
     def trees(self) -> list[TreeArrays]:
-        """Return the arrays of every tree."""
+        """Return the arrays of every tree, in preorder."""
         return [read_tree(estimator.tree_) for estimator in self.estimators]
 
     def samples_per_node(self) -> NDArray[np.int64]:
-        """Return how many different training rows reached each node, (n_nodes,)."""
+        """Return the number of distinct training rows at each node, (n_nodes,)."""
         return np.concatenate([tree.n_samples for tree in self.trees()])
 
     def native_ids(self) -> NDArray[np.int64]:
-        """Return the numbers `tree_`, `apply` and `decision_path` use."""
+        """Return the node ids of `tree_`, `apply` and `decision_path`."""
         trees = [estimator.tree_ for estimator in self.estimators]
         return np.concatenate([ids_in_preorder(tree.children_left, tree.children_right) for tree in trees])
 
     def impurity_per_node(self) -> Floats | None:
-        """Return the impurities scikit-learn stores."""
+        """Return the node impurities that scikit-learn stores."""
         trees = [estimator.tree_ for estimator in self.estimators]
         return np.concatenate(
             [tree.impurity[ids_in_preorder(tree.children_left, tree.children_right)] for tree in trees]
@@ -170,15 +174,15 @@ def join_trees(
     features: Sequence[NDArray[Any]] | None = None,
     **facts: Any,
 ) -> Forest:
-    """Return a checked Forest from single trees.
+    """Return a checked Forest that joins single trees.
 
     Parameters
     ----------
     trees : sequence of TreeArrays
     values : sequence of (n_nodes, width) arrays
-        What each tree adds, in place of its native values.
+        Node values of each tree, used in place of `TreeArrays.value`.
     features : sequence of arrays, optional
-        The columns each tree was trained on, when it was not trained on all.
+        The columns each tree was trained on, if not all.
     **facts
         The remaining fields of Forest.
     """

@@ -1,7 +1,7 @@
-"""GradientBoosting*: trees that each add a share, on top of an initial model.
+"""Read and write GradientBoosting*: an initial model plus the scaled contributions of trees.
 
-The value scikit-learn stores at a split is the mean residual, not what a leaf there would say; the cover-weighted
-mean of the leaves below is.
+scikit-learn stores the mean residual at a split, which is not the value a leaf there would have. Splits therefore get
+the cover-weighted mean of the leaves below them.
 """
 
 import copy
@@ -21,7 +21,7 @@ from secateur.libraries.sklearn.trees import one_leaf
 
 
 class GradientBoostingAdapter(TreesAdapter):
-    """GradientBoostingClassifier and GradientBoostingRegressor."""
+    """Adapt GradientBoostingClassifier and GradientBoostingRegressor."""
 
     @property
     def estimators(self) -> Sequence[Any]:
@@ -31,11 +31,14 @@ class GradientBoostingAdapter(TreesAdapter):
 
     @property
     def constant_start(self) -> bool:
-        """Whether every row starts from the same sums."""
+        """Whether the initial prediction is the same for all rows."""
         return isinstance(self.model.init_, str | DummyClassifier | DummyRegressor)
 
     def read(self) -> Forest:
-        """Return base + learning_rate · Σ trees; with an initial model the base is left to `offset`."""
+        """Return base + learning_rate · Σ trees.
+
+        With an initial estimator the base is 0, and `offset` returns that estimator's prediction.
+        """
         trees = self.trees()
         per_iteration = self.model.estimators_.shape[1]
         base = np.zeros(per_iteration)
@@ -56,7 +59,7 @@ class GradientBoostingAdapter(TreesAdapter):
 
     @property
     def link(self) -> str:
-        """Two classes share one sum; exponential loss counts it double."""
+        """The link: a single raw output for two classes, which exponential loss scales by two."""
         if not self.classes:
             return "identity"
         if len(self.classes[0]) > 2:
@@ -64,21 +67,22 @@ class GradientBoostingAdapter(TreesAdapter):
         return "half_logit" if self.model.loss == "exponential" else "logit_tie_up"
 
     def offset(self, rows: NDArray[np.floating]) -> Floats | None:
-        """Return what the initial model says, if it looks at the row."""
+        """Return the initial estimator's raw prediction, or None if it is constant."""
         if self.constant_start:
             return None
         start: Floats = self.model._raw_predict_init(rows)
         return start
 
     def write(self, decision: Decision) -> Any:
-        """Return a deep copy with pruned trees; collapsed splits get the mean of the leaves they had."""
+        """Return a deep copy with pruned trees; a collapsed split gets the mean of the leaves below it."""
         return super().write(decision if decision.value is not None else replace(decision, value=self.forest.value))
 
     def drop_trees(self, model: Any, standing: NDArray[np.bool_]) -> None:
-        """Drop iterations in which no tree is left; elsewhere a dropped tree becomes a leaf that says 0."""
+        """Remove iterations without a kept tree; in other iterations a dropped tree becomes a leaf with value 0."""
         grid = self.model.estimators_
         stays = np.atleast_1d(standing.reshape(grid.shape).any(axis=1))
-        stays[0] |= not stays.any()  # scikit-learn cannot predict without any tree
+        # scikit-learn cannot predict without any tree, so one iteration always stays.
+        stays[0] |= not stays.any()
         for place in np.argwhere(stays[:, None] & ~standing.reshape(grid.shape)):
             model.estimators_[tuple(place)] = self._silent_copy(grid[tuple(place)])
         model.estimators_ = model.estimators_[stays]

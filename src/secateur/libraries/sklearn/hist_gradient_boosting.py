@@ -1,7 +1,7 @@
-"""HistGradientBoosting*: float64 thresholds, categorical bitsets, learning rate already in the leaves.
+"""Read and write HistGradientBoosting*: float64 thresholds, categorical bitsets, leaves scaled by the learning rate.
 
-With categorical columns the model first moves those to the front and encodes them; `rows` undoes the move, so that
-a feature here is the user's column.
+If there are categorical columns, the model moves them to the front and encodes them. `rows` restores the user's
+column order, so that feature indices of the Forest are the user's columns.
 """
 
 import copy
@@ -19,7 +19,7 @@ from secateur.libraries.sklearn.trees import TreeArrays, from_preorder, ids_in_p
 
 
 class HistGradientBoostingAdapter(SklearnAdapter):
-    """HistGradientBoostingClassifier and HistGradientBoostingRegressor."""
+    """Adapt HistGradientBoostingClassifier and HistGradientBoostingRegressor."""
 
     @property
     def predictors(self) -> list[Any]:
@@ -28,7 +28,7 @@ class HistGradientBoostingAdapter(SklearnAdapter):
 
     @property
     def column_of(self) -> NDArray[np.intp]:
-        """The user's column behind each column the trees see."""
+        """The user's column of each column of the trees."""
         categorical = self.model.is_categorical_
         if categorical is None:
             return np.arange(self.model.n_features_in_)
@@ -53,13 +53,13 @@ class HistGradientBoostingAdapter(SklearnAdapter):
 
     @property
     def link(self) -> str:
-        """The classifier's one or many sums; for counts and positive targets the logarithm."""
+        """The link: logit or softmax for classes, the logarithm for Poisson and gamma loss, else the identity."""
         if self.classes:
             return "logit" if self.model.n_trees_per_iteration_ == 1 else "softmax"
         return "log" if self.model.loss in ("poisson", "gamma") else "identity"
 
     def categories(self, trees: list[TreeArrays]) -> Categories:
-        """Return for every categorical split all known categories; those of its bitset go left."""
+        """Return all known categories of every categorical split; those in its bitset are routed left."""
         if self.model.is_categorical_ is None:
             return Categories()
         known = self.model._bin_mapper.bin_thresholds_
@@ -78,7 +78,8 @@ class HistGradientBoostingAdapter(SklearnAdapter):
                 code.append(codes)
                 left.append((bitset[codes // 32] >> (codes % 32).astype(np.uint32)) & 1 == 1)
                 start.append(start[-1] + len(codes))
-                other.append(tree.default_left[v])  # an unknown category counts as missing
+                # An unknown category is routed like a missing value.
+                other.append(tree.default_left[v])
             row.append(rows)
         if not other:
             return Categories()
@@ -87,28 +88,29 @@ class HistGradientBoostingAdapter(SklearnAdapter):
         )
 
     def samples_per_node(self) -> NDArray[np.int64]:
-        """Return how many training rows reached each node, (n_nodes,)."""
+        """Return the number of training rows at each node, (n_nodes,)."""
         return np.concatenate([_read_predictor(predictor).n_samples for predictor in self.predictors])
 
     def native_ids(self) -> NDArray[np.int64]:
-        """Return the places of the nodes in the predictors' arrays."""
+        """Return the position of each node in its predictor's array."""
         return np.concatenate([ids_in_preorder(*_children(predictor.nodes)) for predictor in self.predictors])
 
     def rows(self, X: Any) -> NDArray[np.floating]:
-        """Return X with categories as codes, columns in the user's order."""
+        """Return X with categories as codes and columns in the user's order."""
         if self.model.is_categorical_ is None:
             return as_matrix(X, self.forest)
         check_feature_names(X, self.feature_names)
         shape = np.shape(X)
         if len(shape) != 2 or shape[1] != self.forest.n_features or not shape[0]:
-            return as_matrix(np.zeros(shape), self.forest)  # says what is wrong with the shape
+            # Raises ValueError with the shapes found and needed.
+            return as_matrix(np.zeros(shape), self.forest)
         encoded = self.model._preprocess_X(X, reset=False)
         matrix = np.empty_like(encoded, order="C")
         matrix[:, self.column_of] = encoded
         return as_matrix(matrix, self.forest)
 
     def why_immutable(self, what: str) -> str | None:
-        """Return a reason for tree weights."""
+        """Return a reason for tree weights; values and the base can change."""
         if what != "tree_weight":
             return None
         return "HistGradientBoosting has no place for tree weights. Fold them into the leaf values."
@@ -134,9 +136,10 @@ class HistGradientBoostingAdapter(SklearnAdapter):
         return model
 
     def _drop_iterations(self, model: Any, standing: NDArray[np.bool_]) -> None:
-        """Drop iterations in which no tree is left; elsewhere a dropped tree says 0."""
+        """Remove iterations without a kept tree; in other iterations a dropped tree has become a leaf with value 0."""
         stays = np.atleast_1d(standing.reshape(len(model._predictors), -1).any(axis=1))
-        stays[0] |= not stays.any()  # scikit-learn takes a model without predictors for one not fitted
+        # scikit-learn treats a model without predictors as not fitted, so one iteration always stays.
+        stays[0] |= not stays.any()
         model._predictors = [trees for trees, stay in zip(model._predictors, stays, strict=True) if stay]
 
 
@@ -155,7 +158,7 @@ def _root_only(predictor: Any) -> NDArray[np.bool_]:
 
 
 def _read_predictor(predictor: Any) -> TreeArrays:
-    """Return a predictor's nodes in preorder."""
+    """Return the arrays of a predictor, nodes in preorder."""
     nodes = predictor.nodes
     left, right = _children(nodes)
     order = native_order(left, right)
@@ -176,7 +179,7 @@ def _read_predictor(predictor: Any) -> TreeArrays:
 
 
 def _write_predictor(predictor: Any, keep: NDArray[np.bool_], value: Floats) -> Any:
-    """Return a new TreePredictor with the kept nodes, in their old order, and only the bitsets still in use."""
+    """Return a new TreePredictor with the kept nodes, in their native order, and only the bitsets still used."""
     shape = pruned_shape(*_children(predictor.nodes), keep)
     pruned, leaf = predictor.nodes[shape.keep], shape.left == -1
     pruned["is_leaf"] = leaf

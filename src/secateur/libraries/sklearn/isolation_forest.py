@@ -1,4 +1,9 @@
-"""IsolationForest: a node's value is the path length it stands for."""
+"""Read and write IsolationForest: a node's value is its expected path length.
+
+References
+----------
+F. T. Liu, K. M. Ting and Z.-H. Zhou (2008). Isolation forest. ICDM.
+"""
 
 from typing import Any
 
@@ -13,12 +18,15 @@ from secateur.libraries.sklearn.trees import TreeArrays
 
 
 class IsolationForestAdapter(TreesAdapter):
-    """The mean path length, in units of the path length of an unsuccessful search among `max_samples` rows."""
+    """Adapt IsolationForest.
+
+    It predicts by the mean path length, in units of that of an unsuccessful search among `max_samples` rows.
+    """
 
     supervised = False
 
     def read(self) -> Forest:
-        """Return path lengths as values; a collapsed split stands for its depth and the rows it holds."""
+        """Return a forest of path lengths; that of a collapsed split follows from its depth and its number of rows."""
         trees = self.trees()
         unit = float(average_path_length(np.array([self.model._max_samples]))[0])
         return join_trees(
@@ -40,17 +48,17 @@ class IsolationForestAdapter(TreesAdapter):
         return np.where(label[:, 0] - self.model.offset_ < 0, -1, 1)
 
     def impurity_per_node(self) -> Floats | None:
-        """Return None: the impurities stored are those of a random target."""
+        """Return None: the stored impurities belong to a random target."""
         return None
 
     def why_immutable(self, what: str) -> str | None:
-        """Return a reason also for values: they follow from the shape."""
+        """Return a reason for values as well: they follow from the tree's shape."""
         if what == "value":
             return "the values of an IsolationForest are path lengths. Use a solver that keeps values."
         return super().why_immutable(what)
 
     def check_decision(self, decision: Decision) -> None:
-        """Raise ValueError also for raised nodes, as path lengths follow from the shape."""
+        """Raise ValueError for raised nodes as well: path lengths follow from the tree's shape."""
         if raises(self.forest, decision.keep):
             raise ValueError(
                 "The pruning puts nodes in their parents' place, which changes the path lengths an IsolationForest "
@@ -59,7 +67,7 @@ class IsolationForestAdapter(TreesAdapter):
         super().check_decision(decision)
 
     def write(self, decision: Decision) -> Any:
-        """Return a deep copy with pruned trees and their path lengths, which the model caches."""
+        """Return a deep copy with pruned trees and updated path lengths, which the model caches."""
         model = super().write(decision)
         trees = [estimator.tree_ for estimator in model.estimators_]
         model._decision_path_lengths = tuple(tree.compute_node_depths() for tree in trees)
@@ -67,7 +75,7 @@ class IsolationForestAdapter(TreesAdapter):
         return model
 
     def drop_trees(self, model: Any, standing: NDArray[np.bool_]) -> None:
-        """Shorten the lists of trees, of their columns and of their seeds."""
+        """Remove the dropped trees with their columns and seeds."""
         kept = np.flatnonzero(standing)
         model.estimators_ = [tree for tree in model.estimators_ if tree is not None]
         model.estimators_features_ = [model.estimators_features_[i] for i in kept]
@@ -76,8 +84,9 @@ class IsolationForestAdapter(TreesAdapter):
 
 
 def path_lengths(tree: TreeArrays) -> Floats:
-    """Return nodes on the way down plus the expected rest of the way, less one, (n_nodes, 1)."""
+    """Return the path length of each node, (n_nodes, 1): its depth plus c(n) for the n training rows it holds."""
     depth = tree_depth(tree_parent(np.array([0, len(tree.right)]), tree.right))
+    # scikit-learn adds (depth + 1) + c(n) - 1 in this order; the same order gives the same rounding.
     return ((depth + 1.0) + average_path_length(tree.n_samples) - 1.0)[:, None]
 
 

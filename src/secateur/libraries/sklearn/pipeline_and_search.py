@@ -1,4 +1,4 @@
-"""Models inside models: a Pipeline, or a fitted search, around a tree model."""
+"""Adapt a Pipeline or a fitted search that ends in a tree model."""
 
 import copy
 from typing import Any
@@ -13,7 +13,7 @@ from secateur.libraries.adapter import Adapter
 
 
 class PipelineAdapter(Adapter):
-    """A Pipeline whose last step is a tree model; the steps before it prepare the rows."""
+    """Adapt a Pipeline whose last step is a tree model and whose earlier steps transform the rows."""
 
     library = "sklearn"
 
@@ -23,18 +23,25 @@ class PipelineAdapter(Adapter):
         self.supervised = inner.supervised
 
     def read(self) -> Forest:
-        """Return the inner model's forest; its features are those after the steps before it."""
+        """Return the inner model's forest; its features are the outputs of the earlier steps."""
         return self.inner.forest
 
     def prepare(self, X: Any) -> Any:
-        """Return X as the last step gets it."""
+        """Return X transformed by all steps before the last.
+
+        Raises
+        ------
+        ValueError
+            If a step fails on these rows.
+        """
         if len(self.model.steps) == 1:
             return X
         try:
             return self.model[:-1].transform(X)
         except MemoryError:
             raise
-        except Exception as error:  # whatever steps of anybody do not expect
+        except Exception as error:
+            # Third-party transformers may raise any exception.
             raise ValueError(
                 "The steps before the trees of the pipeline cannot prepare these rows "
                 f"({type(error).__name__}: {error}). "
@@ -42,15 +49,15 @@ class PipelineAdapter(Adapter):
             ) from error
 
     def rows(self, X: Any) -> NDArray[np.floating]:
-        """Return the inner model's rows."""
+        """Return the transformed rows as the inner model encodes them."""
         return self.inner.rows(self.prepare(X))
 
     def target(self, y: Any) -> NDArray[np.generic]:
-        """Return the inner model's targets."""
+        """Return the target as the inner model encodes it."""
         return self.inner.target(y)
 
     def decode(self, label: NDArray[np.generic]) -> NDArray[np.generic]:
-        """Return the inner model's predictions."""
+        """Return labels or values as the inner model decodes them."""
         return self.inner.decode(label)
 
     def predict(self, raw: NDArray[np.floating]) -> NDArray[np.generic]:
@@ -67,7 +74,7 @@ class PipelineAdapter(Adapter):
         return self.inner.objective
 
     def offset(self, rows: NDArray[np.floating]) -> NDArray[np.float64] | None:
-        """Return the inner model's starting sums."""
+        """Return the inner model's initial raw predictions."""
         return self.inner.offset(rows)
 
     def in_bag(self, n_rows: int) -> NDArray[np.uint8] | None:
@@ -75,22 +82,22 @@ class PipelineAdapter(Adapter):
         return self.inner.in_bag(n_rows)
 
     def grown_on(self, leaves: Leaves) -> bool:
-        """Return whether the inner model was grown on these rows."""
+        """Return whether the inner model was trained on these rows."""
         return self.inner.grown_on(leaves)
 
     can_refit = True
 
     def refit(self, X: Any, y: Any, sample_weight: Any) -> Any:
-        """Return a clone fitted on other rows, steps before the last included."""
+        """Return a clone of the whole pipeline, fitted on other rows."""
         weight = {} if sample_weight is None else {f"{self.model.steps[-1][0]}__sample_weight": sample_weight}
         return clone(self.model).fit(X, y, **weight)
 
     def native_ids(self) -> NDArray[np.int64]:
-        """Return the inner model's numbers of its nodes."""
+        """Return the inner model's node ids."""
         return self.inner.native_ids()
 
     def samples_per_node(self) -> NDArray[np.int64] | None:
-        """Return how many training rows reached each node of the inner model."""
+        """Return the number of training rows at each node of the inner model."""
         return self.inner.samples_per_node()
 
     def impurity_per_node(self) -> NDArray[np.float64] | None:
@@ -98,7 +105,7 @@ class PipelineAdapter(Adapter):
         return self.inner.impurity_per_node()
 
     def why_immutable(self, what: str) -> str | None:
-        """Return what the inner model says."""
+        """Return the inner model's reason, or None."""
         return self.inner.why_immutable(what)
 
     def write(self, decision: Decision) -> Any:
@@ -107,12 +114,12 @@ class PipelineAdapter(Adapter):
 
 
 class SearchAdapter(PipelineAdapter):
-    """A fitted search, such as GridSearchCV, around a tree model or a Pipeline."""
+    """Adapt a fitted search, such as GridSearchCV, over a tree model or a Pipeline."""
 
     def prepare(self, X: Any) -> Any:
-        """Return X as it is: the search passes it on."""
+        """Return X unchanged: the best estimator transforms it."""
         return X
 
     def refit(self, X: Any, y: Any, sample_weight: Any) -> Any:
-        """Return the best estimator fitted on other rows, without searching again."""
+        """Return the best estimator fitted on other rows, without a new search."""
         return self.inner.refit(X, y, sample_weight)

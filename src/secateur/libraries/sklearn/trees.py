@@ -1,7 +1,7 @@
-"""One scikit-learn `Tree`: its arrays read into preorder, and a pruned copy written.
+"""Read the arrays of a scikit-learn `Tree` in preorder, and write a pruned copy.
 
-A leaf has children -1, feature -2, threshold -2. Trees grown best-first are not in preorder; the order found here
-maps between the two, and a pruned tree keeps the order of the tree it came from.
+A leaf has children -1, feature -2 and threshold -2. Trees grown best-first are not in preorder; `native_order` maps
+between the two orders. A pruned tree keeps the node order of its original.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ _UNDEFINED = -2
 
 @dataclass(frozen=True, eq=False)
 class TreeArrays:
-    """One tree in preorder; `right` is counted from the root."""
+    """Hold one tree in preorder; `right` counts from the tree's root."""
 
     right: NDArray[np.int32]
     feature: NDArray[np.int32]
@@ -52,7 +52,8 @@ def native_order(left: NDArray[Any], right: NDArray[Any]) -> NDArray[np.int64] |
     """Return the native ids in preorder, or None if the tree is in preorder already."""
     split = np.flatnonzero(left != -1)
     if (left[split] == split + 1).all():
-        return None  # the builder numbers nodes as it meets them, so left = next implies preorder
+        # The builder numbers nodes in order of creation: it is preorder if every left child is the next node.
+        return None
     order = kernels.preorder(np.ascontiguousarray(left, dtype=np.int64), np.ascontiguousarray(right, dtype=np.int64))
     if len(order) != len(left):
         raise ValueError(
@@ -63,13 +64,13 @@ def native_order(left: NDArray[Any], right: NDArray[Any]) -> NDArray[np.int64] |
 
 
 def ids_in_preorder(left: NDArray[Any], right: NDArray[Any]) -> NDArray[np.int64]:
-    """Return the native ids in preorder, also if they are simply counted up."""
+    """Return the native ids in preorder, as an array in any case."""
     order = native_order(left, right)
     return np.arange(len(left)) if order is None else order
 
 
 def from_preorder(values: NDArray[Any], order: NDArray[np.int64] | None) -> NDArray[Any]:
-    """Return values given in preorder in the native order that `native_order` found."""
+    """Return values given in preorder permuted to native order; `order` is from `native_order`."""
     if order is None:
         return values
     native = np.empty_like(values)
@@ -92,7 +93,7 @@ def write_tree(tree: Any, keep: NDArray[np.bool_], value: Floats | None) -> Any:
     tree : sklearn.tree._tree.Tree
     keep : (n_nodes,) bool, in preorder
     value : (n_nodes, n_outputs, n_classes), in preorder, or None
-        New values for the leaves; None keeps the tree's own. Splits that stay are not touched.
+        New values of the leaves; None keeps the original values. Values of remaining splits do not change.
     """
     state = tree.__getstate__()
     shape = pruned_shape(state["nodes"]["left_child"], state["nodes"]["right_child"], keep)
@@ -109,30 +110,32 @@ def write_tree(tree: Any, keep: NDArray[np.bool_], value: Floats | None) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class PrunedShape:
-    """What stays of a native tree, in its own node order."""
+    """Describe the kept nodes of a native tree, in native order."""
 
     keep: NDArray[np.bool_]
-    """Which nodes stay, (n_nodes,)."""
+    """Whether each node is kept, (n_nodes,)."""
     left: NDArray[np.int64]
-    """The new left child of each node that stays, -1 at a leaf, (n_kept,)."""
+    """The new left child of each kept node, -1 at a leaf, (n_kept,)."""
     right: NDArray[np.int64]
     order: NDArray[np.int64] | None
-    """From `native_order`."""
+    """The native ids in preorder, from `native_order`."""
 
 
 def pruned_shape(left: NDArray[Any], right: NDArray[Any], keep: NDArray[np.bool_]) -> PrunedShape:
-    """Return the shape of a native tree after a cut given in preorder; raised nodes get their parent's place."""
+    """Return the shape of a native tree after a pruning given in preorder; a raised node takes its parent's place."""
     order = native_order(left, right)
     leaf = (left if order is None else left[order]) == -1
     preorder_right = _preorder_right(right if order is None else right[order], leaf, order)
     replacement = np.empty(len(keep), np.int32)
     kernels.replacements(preorder_right, keep, replacement)
     native_keep = from_preorder(keep, order)
+    # Position of each kept node in the pruned native tree, then permuted to preorder.
     new_id = np.cumsum(native_keep) - 1
     if order is not None:
         new_id = new_id[order]
     new_left, new_right = np.full(len(keep), -1), np.full(len(keep), -1)
     split = np.flatnonzero(keep & ~leaf)
+    # A kept split without kept children becomes a leaf.
     split = split[replacement[preorder_right[split]] != -1]
     new_left[split] = new_id[replacement[split + 1]]
     new_right[split] = new_id[replacement[preorder_right[split]]]
@@ -145,7 +148,7 @@ def pruned_shape(left: NDArray[Any], right: NDArray[Any], keep: NDArray[np.bool_
 
 
 def build_tree(like: Any, nodes: NDArray[np.void], values: Floats) -> Any:
-    """Return a `Tree` of the same features and classes as `like` with other nodes."""
+    """Return a `Tree` with the given nodes and the features and classes of `like`."""
     n_classes = np.asarray(like.n_classes, dtype=np.intp)
     new = type(like)(like.n_features, n_classes, like.n_outputs)
     new.__setstate__({"max_depth": _depth(nodes), "node_count": len(nodes), "nodes": nodes, "values": values})
@@ -153,7 +156,7 @@ def build_tree(like: Any, nodes: NDArray[np.void], values: Floats) -> Any:
 
 
 def one_leaf(tree: Any) -> Any:
-    """Return a `Tree` that says 0 to every row: what stays of a dropped tree whose place must be filled."""
+    """Return a `Tree` of one leaf with value 0, which fills the position of a dropped tree."""
     state = tree.__getstate__()
     keep = np.zeros(len(state["nodes"]), bool)
     keep[0] = True
@@ -161,7 +164,7 @@ def one_leaf(tree: Any) -> Any:
 
 
 def _depth(nodes: NDArray[np.void]) -> int:
-    """Return the depth of the deepest node; in every native order a parent comes before its children."""
+    """Return the depth of the deepest node; every native order has a parent before its children."""
     split = np.flatnonzero(nodes["left_child"] != -1)
     parent = np.full(len(nodes), -1, np.int32)
     parent[nodes["left_child"][split]] = split

@@ -1,4 +1,4 @@
-"""Spark ML tree models: saved folders, read and written without a JVM, and live models by way of such a folder."""
+"""Read and write Spark ML tree models: saved folders without a JVM, and live models through a saved folder."""
 
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ from secateur.libraries.spark.saved_model import KINDS, SavedModel
 __all__ = ["SavedModel", "adapt", "dump", "load"]
 
 _HOLDERS = ("PipelineModel", "CrossValidatorModel", "TrainValidationSplitModel")
-"""Live models that may hold one tree model among other stages."""
+"""Live models that may contain one tree model among other stages."""
 
 
 def adapt(model: Any) -> SparkAdapter:
@@ -19,7 +19,7 @@ def adapt(model: Any) -> SparkAdapter:
     Raises
     ------
     TypeError
-        If it is no fitted tree model, nor a pipeline that may hold one.
+        If the model is neither a fitted tree model nor a pipeline that may contain one.
     """
     if isinstance(model, SavedModel):
         return SavedAdapter(model)

@@ -1,7 +1,7 @@
-"""Spark ML tree models as a Forest and back.
+"""Adapt Spark ML tree models: read them into a Forest and write pruned folders.
 
-Splits compare in double precision and with `<=`, so that NaN goes right. A random forest adds the class fractions of
-its trees and divides by what they add up to; boosting adds weighted predictions.
+Splits compare float64 values with `<=`, so NaN is routed right. A random forest of classes adds the class fractions of
+its trees and normalises the total; boosting adds weighted predictions.
 """
 
 from abc import abstractmethod
@@ -25,11 +25,11 @@ from secateur.libraries.spark.trees import read_forest, shares_of, total_of
 from secateur.libraries.spark.write import pruned_table, pruned_trees
 
 _ROUNDING = 1e-9
-"""By how much new class fractions may miss 1: more than rounding, less than anything meant."""
+"""Tolerance for the sum of new class fractions: above rounding error, below any intended difference."""
 
 
 class SparkAdapter(Adapter):
-    """A Spark ML model, seen as the folder it is saved to."""
+    """Adapt a Spark ML model by way of the folder it is saved to."""
 
     library = "pyspark"
 
@@ -40,11 +40,11 @@ class SparkAdapter(Adapter):
 
     @abstractmethod
     def as_saved(self, model: Any) -> SavedModel:
-        """Return a model of this kind as the folder it is saved to."""
+        """Return a model of this kind as a saved folder."""
 
     @property
     def raw_is_total(self) -> bool:
-        """Whether sums are not divided by the number of trees: the raw prediction of a forest of classes."""
+        """Whether raw predictions are sums over trees, not means: true for a forest of classes."""
         return self.saved.keeps_shares and self.saved.kind.ensemble
 
     @cached_property
@@ -53,19 +53,19 @@ class SparkAdapter(Adapter):
         return read_nodes(self.saved.nodes, self.saved.metadata["numClasses"] if self.saved.keeps_shares else 3)
 
     def read(self) -> Forest:
-        """Return the mean of the trees, or with boosting their weighted sum."""
+        """Return the mean of the trees, or for boosting their weighted sum."""
         return read_forest(self.saved, self.nodes)
 
     @cached_property
     def categorical(self) -> NDArray[np.int32]:
-        """The features that splits compare with categories."""
+        """The features with categorical splits."""
         row = self.forest.categories.row
         return np.unique(self.forest.feature[row != -1]) if len(row) else np.empty(0, np.int32)
 
     def rows(self, X: Any) -> NDArray[np.floating]:
-        """Return the feature vectors as a checked matrix: from a matrix, or from a frame with Spark's features column.
+        """Return the feature vectors as a checked matrix, from a matrix or from a frame with Spark's features column.
 
-        A fraction is no category, so it becomes a number that no split lists.
+        A fractional value of a categorical feature is not a category; it becomes -1, which no split lists.
         """
         column = self.saved.param("featuresCol")
         if isinstance(column, str) and column in getattr(X, "columns", ()):
@@ -88,11 +88,14 @@ class SparkAdapter(Adapter):
         return values.astype(np.intp)
 
     def decode(self, label: NDArray[np.generic]) -> NDArray[np.generic]:
-        """Return Spark's predictions, which are doubles for classes too."""
+        """Return Spark's predictions, which are float64 for classes too."""
         return label[:, 0].astype(np.float64)
 
     def predict(self, raw: NDArray[np.floating]) -> NDArray[np.generic]:
-        """Return the predictions; where the model has thresholds, the class that passes its own by the most."""
+        """Return predictions.
+
+        If the model has thresholds, the predicted class has the largest ratio of probability to threshold.
+        """
         thresholds = self.saved.param("thresholds") if self.saved.n_classes else None
         if thresholds is None:
             return super().predict(raw)
@@ -103,27 +106,28 @@ class SparkAdapter(Adapter):
     def probabilities(self, raw: NDArray[np.floating]) -> Any:
         """Return Spark's probability column."""
         if self.saved.kind.boosted:
-            first = expit(-2.0 * raw)  # C's exp is Java's but for a rare last digit; NumPy's differs more often
+            # C's exp agrees with Java's except for a rare last digit; NumPy's differs more often.
+            first = expit(-2.0 * raw)
             return np.hstack([first, 1.0 - first])
         return shares_of(raw) if self.raw_is_total else raw
 
     @property
     def objective(self) -> str | None:
-        """The absolute error, where boosting was told to learn by it."""
+        """The absolute error if boosting was trained with it, else None."""
         return "absolute_error" if self.saved.param("lossType") == "absolute" else None
 
     def n_bytes(self, model: Any) -> int:
-        """Return the size of the saved folder."""
+        """Return the size in bytes of the saved folder."""
         return _size(self.saved if model is self.model else self.as_saved(model))
 
     def n_bytes_after(self, decision: Decision) -> int:
-        """Return the size of the pruned folder; no session has to load it."""
+        """Return the size in bytes of the pruned folder, without loading it into a Spark session."""
         return _size(self.pruned(decision))
 
     def why_immutable(self, what: str) -> str | None:
-        """Return a reason for the base, for tree weights where trees only have a mean, and for values of classes.
+        """Return a reason for the base, for tree weights unless boosted, and for the values of class-fraction leaves.
 
-        A solver's new values need not be class fractions; a decision whose values are is written all the same.
+        A solver's new values need not be class fractions. `check_decision` still accepts a decision whose values are.
         """
         if what == "value" and self.saved.keeps_shares:
             return self._reason_for_shares
@@ -135,7 +139,7 @@ class SparkAdapter(Adapter):
         )
 
     def samples_per_node(self) -> NDArray[np.int64] | None:
-        """Return how many training rows reached each node; None where trees were grown on a draw of rows."""
+        """Return the number of training rows at each node, (n_nodes,); None if trees were trained on sampled rows."""
         count, kind = self.nodes.raw_count, self.saved.kind
         drawn = kind.ensemble and not (
             self.saved.param("subsamplingRate") == 1.0 and (kind.boosted or self.saved.param("bootstrap") is False)
@@ -143,14 +147,14 @@ class SparkAdapter(Adapter):
         return None if count is None or drawn or (count < 0).any() else count
 
     def in_bag(self, n_rows: int) -> NDArray[np.uint8] | None:
-        """Return 1 for every row, where all trees were grown on all rows."""
+        """Return 1 for every row if all trees were trained on all rows, else None."""
         samples = self.samples_per_node()
         if samples is None or (samples[self.forest.root] != n_rows).any():
             return None
         return np.ones((self.forest.n_trees, n_rows), np.uint8)
 
     def grown_on(self, leaves: Leaves) -> bool:
-        """Return whether the rows fill the leaves exactly as the training rows did."""
+        """Return whether the rows give exactly the leaf counts of training."""
         samples, forest = self.samples_per_node(), self.forest
         if samples is None or self.in_bag(leaves.shape[1]) is None or not forest.is_split.any():
             return False
@@ -161,15 +165,15 @@ class SparkAdapter(Adapter):
         return True
 
     def native_ids(self) -> NDArray[np.int64]:
-        """Return Spark's ids of the nodes."""
+        """Return Spark's node ids."""
         return self.nodes.native_id
 
     def impurity_per_node(self) -> Floats | None:
-        """Return the impurities Spark stores."""
+        """Return the node impurities that Spark stores."""
         return self.nodes.impurity
 
     def check_decision(self, decision: Decision) -> None:
-        """Raise ValueError if the model cannot hold the decision; class fractions it can, but no other class values."""
+        """Raise ValueError if the model cannot store the decision; new values of classes must be class fractions."""
         shares = self.saved.keeps_shares
         super().check_decision(replace(decision, value=None) if shares else decision)
         if decision.value is None or not shares:
@@ -188,10 +192,11 @@ class SparkAdapter(Adapter):
         )
 
     def pruned(self, decision: Decision) -> SavedModel:
-        """Return the pruned folder."""
+        """Return the pruned model as a saved folder, in memory."""
         forest, saved = self.forest, self.saved
         self.check_decision(decision)
-        if not kept_trees(forest, decision.keep).any():  # Spark needs a tree; one leaf that says 0 adds nothing
+        # Spark needs at least one tree: a single leaf with value 0 contributes nothing.
+        if not kept_trees(forest, decision.keep).any():
             keep = decision.keep.copy()
             keep[0] = True
             decision = replace(decision, keep=keep, value=np.zeros_like(forest.value))
@@ -202,18 +207,20 @@ class SparkAdapter(Adapter):
             return replace(saved, nodes=table)
         standing = kept_trees(forest, decision.keep)
         metadata = {**saved.metadata, "numTrees": small.n_trees}
-        if not saved.kind.boosted:  # a forest divides by this parameter, whatever the number of its trees
+        # A random forest divides by the parameter numTrees, whatever its number of trees.
+        if not saved.kind.boosted:
             metadata["paramMap"] = {**saved.metadata["paramMap"], "numTrees": small.n_trees}
         weight = small.tree_weight if saved.kind.boosted else None
         return replace(saved, metadata=metadata, nodes=table, trees=pruned_trees(saved.trees, standing, weight))
 
     def _new_columns(self, small: Forest, keep: NDArray[np.bool_]) -> dict[str, Any]:
-        """Return predictions and class weights after leaves got new values; splits keep theirs."""
+        """Return predictions and class weights with the new leaf values; splits keep theirs."""
         leaf = ~small.is_split
         prediction = self.nodes.prediction[keep]
         if not self.saved.keeps_shares:
             return {"prediction": np.where(leaf, small.value[:, 0], prediction)}
         stats = self.nodes.stats[keep]
+        # A new leaf's class weights are its fractions times the node weight, so that the node weight is kept.
         scale = np.where(small.weight > 0, small.weight, 1.0)[:, None]
         stats = np.where(
             leaf[:, None] & (small.value != shares_of(stats)).any(axis=1)[:, None], small.value * scale, stats
@@ -226,12 +233,12 @@ def _size(saved: SavedModel) -> int:
 
 
 class SavedAdapter(SparkAdapter):
-    """A SavedModel."""
+    """Adapt a SavedModel."""
 
     def as_saved(self, model: SavedModel) -> SavedModel:
         """Return the model itself."""
         return model
 
     def write(self, decision: Decision) -> SavedModel:
-        """Return the pruned folder, in memory."""
+        """Return the pruned SavedModel, in memory."""
         return self.pruned(decision)

@@ -1,4 +1,4 @@
-"""Arrow columns as numpy arrays and back, with a reason where a column is not what it should be."""
+"""Convert Arrow columns to numpy arrays and back; raise ValueError for a column of the wrong type."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ Ints = NDArray[np.int64]
 
 
 def node_columns(table: pa.Table) -> dict[str, pa.Array]:
-    """Return the columns of a node table, those of `nodeData` among them."""
+    """Return the columns of a node table, including the fields of `nodeData`."""
     columns = {name: _whole(table.column(name)) for name in table.column_names}
     if "nodeData" in columns:
         columns.update(inside(columns, "nodeData"))
@@ -23,13 +23,14 @@ def node_columns(table: pa.Table) -> dict[str, pa.Array]:
 
 def _whole(column: pa.ChunkedArray) -> pa.Array:
     whole = column.combine_chunks()
-    if isinstance(whole, pa.ChunkedArray):  # pyarrow before 22 returns one, where there are no or many chunks
+    # pyarrow before 22 returns a ChunkedArray if there are no chunks or several.
+    if isinstance(whole, pa.ChunkedArray):
         whole = pa.concat_arrays(whole.chunks) if whole.num_chunks else pa.array([], column.type)
     return whole
 
 
 def inside(columns: dict[str, pa.Array], name: str) -> dict[str, pa.Array]:
-    """Return the columns inside a column."""
+    """Return the fields of a struct column as columns."""
     column = _column(columns, name)
     if not pa.types.is_struct(column.type):
         raise damaged(f"The column {name} has the type {column.type}, not columns of its own")
@@ -45,7 +46,7 @@ def _column(columns: dict[str, pa.Array], name: str) -> pa.Array:
 
 
 def numbers(columns: dict[str, pa.Array], name: str, dtype: Any) -> NDArray[Any]:
-    """Return a column of numbers."""
+    """Return a numeric column as an array."""
     column = _column(columns, name)
     fits = pa.types.is_integer(column.type) or (dtype is np.float64 and pa.types.is_floating(column.type))
     if not fits:
@@ -54,7 +55,7 @@ def numbers(columns: dict[str, pa.Array], name: str, dtype: Any) -> NDArray[Any]
 
 
 def lists(columns: dict[str, pa.Array], name: str) -> tuple[Floats, Ints]:
-    """Return the numbers of a column of lists one after the other, and where each list begins."""
+    """Return the concatenated numbers of a column of lists, and the offset of each list."""
     column = _column(columns, name)
     if not pa.types.is_list(column.type):
         raise damaged(f"The column {name} has the type {column.type}, not lists")
@@ -64,7 +65,7 @@ def lists(columns: dict[str, pa.Array], name: str) -> tuple[Floats, Ints]:
 
 
 def arrow_array(content: Any, kind: pa.DataType) -> pa.Array:
-    """Return an Arrow array of a matrix, of (numbers, length of each list), or of numbers."""
+    """Return an Arrow array from a matrix, from (numbers, length of each list), or from numbers."""
     if not pa.types.is_list(kind):
         return pa.array(content).cast(kind)
     if isinstance(content, np.ndarray):

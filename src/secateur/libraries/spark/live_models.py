@@ -1,4 +1,4 @@
-"""Live Spark models: they save themselves to a folder, which is pruned and loaded again. No node is asked for."""
+"""Adapt live Spark models: Spark saves the model to a folder, which is pruned and loaded again."""
 
 import tempfile
 from collections.abc import Iterator
@@ -12,14 +12,14 @@ from secateur.libraries.spark.saved_model import SavedModel
 
 
 class LiveAdapter(SparkAdapter):
-    """A model in a Spark session, also over Spark Connect: no node is asked for, the model saves itself."""
+    """Adapt a model in a Spark session, classic or Spark Connect; nodes are read from the saved folder only."""
 
     def as_saved(self, model: Any) -> SavedModel:
-        """Return what the model saves."""
+        """Return the folder that the model saves, as a SavedModel."""
         return _save_live(model)
 
     def write(self, decision: Decision) -> Any:
-        """Return a model that Spark loads from the pruned folder."""
+        """Return the model that Spark loads from the pruned folder."""
         pruned = self.pruned(decision)
         with _shared_folder() as folder:
             pruned.save(folder)
@@ -27,7 +27,7 @@ class LiveAdapter(SparkAdapter):
 
 
 def _save_live(model: Any) -> SavedModel:
-    """Return what a live model saves."""
+    """Return the folder that a live model saves, as a SavedModel."""
     with _shared_folder() as folder:
         model.write().save(folder.as_uri())
         if not folder.is_dir():
@@ -40,6 +40,6 @@ def _save_live(model: Any) -> SavedModel:
 
 @contextmanager
 def _shared_folder() -> Iterator[Path]:
-    """Give the name of a folder that does not exist yet, and remove it in the end."""
+    """Yield the path of a folder that does not exist yet, and remove that folder at the end."""
     with tempfile.TemporaryDirectory(prefix="secateur-spark-") as temporary:
         yield Path(temporary) / "model"

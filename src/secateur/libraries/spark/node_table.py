@@ -1,8 +1,8 @@
-"""The node table of a saved Spark model: checked and brought into preorder.
+"""Read and validate the node table of a saved Spark model, in preorder.
 
-A row is a node: id within its tree, prediction, impurity, impurityStats (class weights, or weight, sum and sum of
+Each row is a node: id within its tree, prediction, impurity, impurityStats (class weights, or weight, sum and sum of
 squares), rawCount, gain, leftChild, rightChild and split (featureIndex, leftCategoriesOrThreshold, numCategories).
-At a leaf the children are -1. In ensembles these columns are inside `nodeData`, next to `treeID`.
+A leaf has children -1. In ensembles these columns are fields of `nodeData`, next to `treeID`.
 """
 
 from dataclasses import dataclass
@@ -19,26 +19,27 @@ from secateur.libraries.spark.saved_model import damaged
 
 @dataclass(frozen=True, eq=False)
 class NodeTable:
-    """The nodes of a model in preorder, tree after tree.
+    """Hold the nodes of a model in preorder, tree by tree.
 
     Attributes
     ----------
     table : pyarrow.Table
-        Spark's own columns, rows in preorder.
+        Spark's columns, rows in preorder.
     native_id : (n_nodes,)
+        Spark's node ids.
     tree_start : (n_trees + 1,)
     tree_id : (n_trees,)
     right : (n_nodes,) int32
         The right child, counted over all nodes, -1 at a leaf.
     prediction, stats : (n_nodes,) and (n_nodes, width)
     raw_count : (n_nodes,), or None
-        Unweighted training rows; Spark before 3.0 did not save it.
+        Unweighted training rows; Spark before 3.0 does not save it.
     impurity, gain : (n_nodes,)
         As Spark stores them; a leaf has no gain.
     feature, n_categories : (n_nodes,)
         -1 at a leaf; `n_categories` also -1 at a numeric split.
     listed, first : (n_listed,) and (n_nodes + 1,)
-        Node v has `listed[first[v]:first[v + 1]]`: its threshold, or the categories that go left.
+        Node v has `listed[first[v]:first[v + 1]]`: its threshold, or the categories routed left.
     """
 
     table: pa.Table
@@ -58,7 +59,7 @@ class NodeTable:
 
     @property
     def leaf(self) -> NDArray[np.bool_]:
-        """Which nodes have no children, (n_nodes,)."""
+        """Whether each node is a leaf, (n_nodes,)."""
         return self.right == -1
 
 
@@ -68,7 +69,7 @@ def read_nodes(table: pa.Table, width: int) -> NodeTable:
     Raises
     ------
     ValueError
-        If the rows are not trees.
+        If the rows do not form trees.
     """
     columns = node_columns(table)
     tree = numbers(columns, "treeID", np.int64) if "treeID" in columns else np.zeros(table.num_rows, np.int64)
@@ -98,7 +99,7 @@ def read_nodes(table: pa.Table, width: int) -> NodeTable:
 
 
 def _preorder(start: Ints, left: Ints, right: Ints) -> Ints | None:
-    """Return the nodes in preorder, tree after tree; None if they are in preorder, as Spark writes them."""
+    """Return the nodes in preorder, tree by tree; None if they are in preorder already, as Spark writes them."""
     split = np.flatnonzero(left != -1)
     next_is_left = bool((left[split] == split + 1).all())
     if next_is_left and kernels.subtree_end(start, right.astype(np.int32), np.empty(len(right), np.int64)) == -1:
@@ -116,7 +117,7 @@ def _preorder(start: Ints, left: Ints, right: Ints) -> Ints | None:
 
 
 def _fill(table: pa.Table, start: Ints, tree_id: Ints, right: NDArray[np.int32], width: int) -> NodeTable:
-    """Return the node table of rows that are in preorder, everything checked but the splits."""
+    """Return the node table of rows in preorder; everything is checked except the split conditions."""
     columns = node_columns(table)
     stats, first_stat = lists(columns, "impurityStats")
     if (np.diff(first_stat) != width).any():
@@ -145,7 +146,7 @@ def _fill(table: pa.Table, start: Ints, tree_id: Ints, right: NDArray[np.int32],
 
 
 def tree_columns(table: pa.Table) -> tuple[NDArray[np.int64], Floats]:
-    """Return tree ids and weights: first and third column; Spark 3 names them, Spark 4 numbers them."""
+    """Return tree ids and weights, the first and third column, whose names differ between Spark 3 and 4."""
     kinds = [field.type for field in table.schema]
     right = len(kinds) >= 3 and pa.types.is_integer(kinds[0]) and pa.types.is_floating(kinds[2])
     if not right or table.column(0).null_count or table.column(2).null_count:

@@ -1,7 +1,7 @@
-"""A Spark ML model as Spark saves it: a folder of JSON and Parquet, kept in memory and written again without a JVM.
+"""Load and save Spark ML models as Spark stores them, a folder of JSON and Parquet files, without a JVM.
 
-A tree model is `metadata` (one line of JSON), `data` (one row a node) and, for ensembles, `treesMetadata` (one row a
-tree). A pipeline keeps its stages in folders of the same kind; all files but those of its tree model stay as they are.
+A tree model has `metadata` (one line of JSON), `data` (one row per node) and, for ensembles, `treesMetadata` (one row
+per tree). A pipeline stores its stages in folders of the same kind; only the files of its tree model are rewritten.
 """
 
 import io
@@ -20,7 +20,7 @@ from secateur.files.size_limits import check_unpacked
 
 
 class Kind(NamedTuple):
-    """What distinguishes the six kinds of tree models."""
+    """Describe one of the six kinds of tree models."""
 
     classes: bool
     ensemble: bool
@@ -39,20 +39,20 @@ KINDS: dict[str, Kind] = {
 
 @dataclass(frozen=True, eq=False)
 class SavedModel:
-    """A Spark ML model that was saved to a folder.
+    """Hold a Spark ML model that was saved to a folder.
 
     Attributes
     ----------
     metadata : dict
-        What Spark says of the tree model: class, paramMap, numFeatures and so on.
+        Spark's metadata of the tree model: class, paramMap, numFeatures and so on.
     nodes : pyarrow.Table
-        One row a node, as in the files.
+        One row per node, as in the files.
     trees : pyarrow.Table or None
-        One row a tree; None for a single tree.
+        One row per tree; None for a single tree.
     place : str
-        Where in the folder the tree model is: "" or, in a pipeline, "stages/1_...".
+        The path of the tree model in the folder: "" or, in a pipeline, "stages/1_...".
     others : dict of bytes
-        All other files by their path in the folder; Spark's checksums and marks are left out.
+        All other files by their path in the folder, without Spark's checksums and marker files.
     """
 
     metadata: dict[str, Any]
@@ -67,7 +67,7 @@ class SavedModel:
 
     @property
     def kind_name(self) -> str:
-        """The class of the tree model, without its package."""
+        """The class name of the tree model, without its package."""
         return str(self.metadata["class"]).rpartition(".")[2]
 
     @property
@@ -77,7 +77,7 @@ class SavedModel:
 
     @property
     def keeps_shares(self) -> bool:
-        """Whether nodes keep class weights, of which only the fractions count."""
+        """Whether nodes store class weights, of which only the fractions affect predictions."""
         return self.kind.classes and not self.kind.boosted
 
     @property
@@ -88,7 +88,7 @@ class SavedModel:
         return 2 if self.kind.boosted else int(self.metadata["numClasses"])
 
     def param(self, name: str) -> Any:
-        """Return a parameter of the tree model, as it was set or by default; None if it has no such."""
+        """Return a parameter of the tree model, set or default; None if there is no such parameter."""
         for params in (self.metadata["paramMap"], self.metadata["defaultParamMap"]):
             if name in params:
                 return params[name]
@@ -96,14 +96,14 @@ class SavedModel:
 
     @classmethod
     def load(cls, directory: str | PathLike[str]) -> "SavedModel":
-        """Read a folder that Spark's `model.save` wrote; with a pipeline, the one tree model inside.
+        """Read a folder that Spark's `model.save` wrote; from a pipeline, read its one tree model.
 
         Raises
         ------
         FileNotFoundError
-            If there is no such folder.
+            If the folder does not exist.
         ValueError
-            If it is damaged, or does not hold exactly one tree model.
+            If the folder is damaged, or does not contain exactly one tree model.
         """
         root = Path(directory)
         if not root.is_dir():
@@ -129,7 +129,7 @@ class SavedModel:
         )
 
     def files(self) -> dict[str, bytes]:
-        """Return the files of the folder by their path."""
+        """Return the contents of the folder's files by their path."""
         at = f"{self.place}/" if self.place else ""
         line = json.dumps(self.metadata, separators=(",", ":"), ensure_ascii=False)
         files = {**self.others, f"{at}metadata/part-00000": f"{line}\n".encode()}
@@ -139,12 +139,12 @@ class SavedModel:
         return files
 
     def save(self, directory: str | PathLike[str], *, force: bool = False) -> Path:
-        """Write the folder, as a whole or not at all, and return where it is.
+        """Write the folder atomically, and return its path.
 
         Raises
         ------
         FileExistsError
-            If it is there and `force` is not set, or if what is there is no Spark model.
+            If the folder exists and `force` is not set, or if it exists and is not a Spark model.
         """
         target = Path(directory)
         if target.exists() and not (force and (target / "metadata").is_dir()):
@@ -161,7 +161,7 @@ class SavedModel:
 
 
 def _visible(folder: Path) -> list[Path]:
-    """Return the files below a folder; what begins with a dot or underline are Spark's checksums and marks."""
+    """Return the files below a folder, without Spark's checksums and markers, whose names start with "." or "_"."""
     return sorted(path for path in folder.rglob("*") if path.is_file() and path.name[0] not in "._")
 
 
@@ -169,7 +169,8 @@ def _is_tree_model(folder: Path) -> bool:
     try:
         return str(_read_json(folder).get("class")).rpartition(".")[2] in KINDS
     except ValueError:
-        if (folder / "data").is_dir():  # a model whose metadata is damaged: the error is worth showing
+        # This is a model with damaged metadata, so the error is relevant.
+        if (folder / "data").is_dir():
             raise
         return False
 
@@ -179,12 +180,13 @@ def _kind_of(metadata: dict[str, Any]) -> Kind:
 
 
 def _read_json(folder: Path) -> dict[str, Any]:
-    """Return the metadata of a model: the first line of its files."""
+    """Return the metadata of a model: the first line of its metadata files."""
     texts = [path.read_bytes() for path in _visible(folder / "metadata")]
     try:
         lines = [line for text in texts for line in text.decode().splitlines() if line.strip()]
         found = json.loads(lines[0])
-        json.dumps(found, ensure_ascii=False).encode()  # half a character could not be written again
+        # A lone surrogate could be parsed but not be written again.
+        json.dumps(found, ensure_ascii=False).encode()
     except (IndexError, ValueError, RecursionError) as error:
         raise damaged(f"{folder / 'metadata'} holds no line of JSON ({type(error).__name__})") from error
     if not isinstance(found, dict):
@@ -196,7 +198,8 @@ def _read_metadata(folder: Path) -> dict[str, Any]:
     """Return the checked metadata of a tree model."""
     metadata = _read_json(folder)
     kind = _kind_of(metadata)
-    metadata.setdefault("defaultParamMap", {})  # Spark before 2.4 has none
+    # Spark before 2.4 does not write default parameters.
+    metadata.setdefault("defaultParamMap", {})
     for name in ("paramMap", "defaultParamMap"):
         if not isinstance(metadata.get(name), dict):
             raise damaged(f"The metadata in {folder} has no {name}")
@@ -233,7 +236,7 @@ def _rows_of(file: Path) -> pa.Table:
 
 
 def _arrow(read: Callable[[], Any], what: str) -> Any:
-    """Return what `read` returns; whatever pyarrow makes of damaged bytes becomes a ValueError."""
+    """Return the result of `read`; convert every error pyarrow raises on damaged bytes to ValueError."""
     try:
         return read()
     except (pa.ArrowException, OSError, KeyError, IndexError, UnicodeDecodeError, MemoryError) as error:
@@ -248,7 +251,7 @@ def _parquet(table: pa.Table) -> bytes:
 
 
 def damaged(found: str) -> ValueError:
-    """Return the error for a folder that is not as Spark writes it."""
+    """Return the error for a folder that Spark would not write."""
     return ValueError(
         f"{found}. A folder as Spark's model.save writes it is needed; this one is damaged or was changed. "
         "Copy it again, or save the model again."

@@ -1,4 +1,4 @@
-"""What the splits of a Spark model ask: thresholds and lists of categories."""
+"""Read the split conditions of a Spark model: thresholds and lists of categories."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +10,7 @@ from secateur.libraries.spark.saved_model import damaged
 
 
 def thresholds(nodes: NodeTable) -> Floats:
-    """Return the threshold of each numeric split, 0 elsewhere, (n_nodes,)."""
+    """Return the threshold of each numeric split, 0 at other nodes, (n_nodes,)."""
     numeric = np.flatnonzero(~nodes.leaf & (nodes.n_categories == -1))
     if (np.diff(nodes.first)[numeric] != 1).any():
         raise damaged("A numeric split does not have exactly one threshold")
@@ -20,10 +20,10 @@ def thresholds(nodes: NodeTable) -> Floats:
 
 
 def categories(nodes: NodeTable) -> Categories:
-    """Return the category lists: of each categorical split the shorter side, as Spark keeps it.
+    """Return the category lists: for each categorical split the shorter side, as Spark keeps it.
 
-    Spark asks whether the number is exactly one of the categories on the shorter side, so that everything unknown goes
-    to the other: right, if at most half of the categories are to go left.
+    Spark checks whether the value equals a category on the shorter side. An unknown value is therefore routed to the
+    longer side: right, if at most half of the categories are routed left.
     """
     split = np.flatnonzero(nodes.n_categories != -1)
     if not len(split):
@@ -34,6 +34,7 @@ def categories(nodes: NodeTable) -> Categories:
     known = (code == np.trunc(code)) & (code >= 0) & (code < n_all[entry])
     if not known.all() or (n_all < 1).any():
         raise damaged("A categorical split lists something that is none of its categories")
+    # If more than half of the categories are routed left, list those routed right instead.
     other_left = n_left > n_all // 2
     rest, codes = _complement(entry, code.astype(np.int64), np.where(other_left, n_all, 0))
     entry, codes = (
@@ -49,7 +50,7 @@ def categories(nodes: NodeTable) -> Categories:
 
 
 def _complement(entry: Ints, code: Ints, size: Ints) -> tuple[Ints, Ints]:
-    """Return which categories below `size` are not listed: the entry and the code of each."""
+    """Return the categories below `size` that are not listed: the split and the code of each."""
     first = np.concatenate([[0], np.cumsum(size)])
     listed = np.zeros(first[-1], bool)
     these = size[entry] > 0
@@ -60,14 +61,14 @@ def _complement(entry: Ints, code: Ints, size: Ints) -> tuple[Ints, Ints]:
 
 
 def ranges(start: Ints, length: Ints) -> Ints:
-    """Return start[0], start[0] + 1, ... (length[0] numbers), start[1] and so on."""
+    """Return the concatenated ranges start[i], ..., start[i] + length[i] - 1."""
     before = np.cumsum(length) - length
     result: Ints = np.arange(length.sum()) + np.repeat(start - before, length)
     return result
 
 
 def check_features(forest: Forest, row: NDArray[np.int32]) -> None:
-    """Raise ValueError if a feature is a number at one split and a category at another."""
+    """Raise ValueError if a feature has both numeric and categorical splits."""
     numeric = np.unique(forest.feature[forest.is_split & (row == -1)])
     mixed = np.intersect1d(numeric, forest.feature[row != -1])
     if len(mixed):

@@ -1,4 +1,4 @@
-"""A saved Spark model as a Forest."""
+"""Convert a saved Spark model to a Forest."""
 
 from dataclasses import replace
 
@@ -13,7 +13,7 @@ from secateur.libraries.spark.splits import categories, check_features, threshol
 
 
 def read_forest(saved: SavedModel, nodes: NodeTable) -> Forest:
-    """Return the mean of the trees, or with boosting their weighted sum."""
+    """Return the mean of the trees, or for boosting their weighted sum."""
     kind, shares = saved.kind, saved.keeps_shares
     weight = total_of(nodes.stats) if shares else nodes.stats[:, 0]
     if (weight < 0).any() or (shares and (nodes.stats < 0).any()):
@@ -40,14 +40,15 @@ def read_forest(saved: SavedModel, nodes: NodeTable) -> Forest:
     lists = categories(nodes)
     if len(lists.row):
         check_features(forest, lists.row)
-        default_left = (lists.row != -1) & np.append(lists.other_left, False)[lists.row]  # NaN is no category
+        # NaN is not a category, so it is routed like an unknown one.
+        default_left = (lists.row != -1) & np.append(lists.other_left, False)[lists.row]
         forest = replace(forest, categories=lists, default_left=default_left)
     check_forest(forest)
     return forest
 
 
 def _tree_weight(saved: SavedModel, found: Ints) -> Floats:
-    """Return the weights of the trees, after a look at whether the tables fit together."""
+    """Return the weights of the trees, after checking that the tables are consistent."""
     if saved.trees is None:
         if len(found) != 1:
             raise damaged(f"The nodes are of {len(found)} trees, but the model is a single tree")
@@ -69,7 +70,7 @@ def _tree_weight(saved: SavedModel, found: Ints) -> Floats:
 
 
 def total_of(stats: NDArray[np.floating]) -> Floats:
-    """Return the sums of rows, added one by one as Spark does."""
+    """Return row sums, added column by column in Spark's order."""
     total = np.zeros(len(stats))
     for column in stats.T:
         total = total + column
@@ -77,6 +78,6 @@ def total_of(stats: NDArray[np.floating]) -> Floats:
 
 
 def shares_of(stats: NDArray[np.floating]) -> Floats:
-    """Return each row divided by its sum; a row of zeros stays."""
+    """Return each row divided by its sum; a row of zeros stays zero."""
     total = total_of(stats)
     return np.asarray(stats / np.where(total == 0, 1.0, total)[:, None], np.float64)

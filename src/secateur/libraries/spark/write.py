@@ -1,4 +1,4 @@
-"""The tables of a Spark model after a cut: nodes and trees numbered anew, everything else as it was."""
+"""Write the tables of a pruned Spark model: nodes and trees are renumbered, everything else is kept."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from secateur.libraries.spark.splits import ranges
 
 
 def pruned_table(nodes: NodeTable, keep: NDArray[np.bool_], small: Forest, new: dict[str, Any]) -> pa.Table:
-    """Return the table of the kept nodes, ids in preorder.
+    """Return the table of the kept nodes, with ids in preorder.
 
     Parameters
     ----------
@@ -22,7 +22,7 @@ def pruned_table(nodes: NodeTable, keep: NDArray[np.bool_], small: Forest, new: 
     small : Forest
         The pruned forest.
     new : dict
-        Columns with new content: "prediction" (n_kept,), "impurityStats" (n_kept, width).
+        Replaced columns: "prediction" (n_kept,), "impurityStats" (n_kept, width).
     """
     table = nodes.table if keep.all() else nodes.table.take(pa.array(np.flatnonzero(keep)))
     columns, size = node_columns(table), np.diff(small.tree_start)
@@ -55,7 +55,7 @@ def pruned_table(nodes: NodeTable, keep: NDArray[np.bool_], small: Forest, new: 
 
 
 def pruned_trees(table: pa.Table, standing: NDArray[np.bool_], weight: Floats | None) -> pa.Table:
-    """Return the rows of the standing trees, numbered anew."""
+    """Return the rows of the kept trees, renumbered."""
     order = np.argsort(tree_columns(table)[0])[standing]
     table = table.take(pa.array(order))
     fields = table.schema

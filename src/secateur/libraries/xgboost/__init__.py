@@ -1,4 +1,4 @@
-"""XGBoost: Booster and the models with scikit-learn's methods; files in JSON and UBJSON."""
+"""Read and write XGBoost models: Booster, the scikit-learn wrappers, and JSON and UBJSON files."""
 
 import json
 from pathlib import Path
@@ -20,9 +20,9 @@ def adapt(model: Any) -> Adapter:
     Raises
     ------
     TypeError
-        If it is neither.
+        If the model is neither.
     ValueError
-        If it is not fitted, or has no trees of the kind that can be pruned.
+        If the model is not fitted, or has no trees that can be pruned.
     """
     one_thread_in_a_fork()
     if isinstance(model, xgboost.Booster):
@@ -38,14 +38,14 @@ def adapt(model: Any) -> Adapter:
 
 
 def load(file: Path) -> Any:
-    """Return the Booster in a .json or .ubj file.
+    """Return the Booster stored in a .json or .ubj file.
 
-    XGBoost never sees the file itself, which might be damaged, but what was read and checked here.
+    XGBoost never reads the file, which may be damaged; it loads a checked copy of the contents.
 
     Raises
     ------
     ValueError
-        If the file is not a whole and sound model.
+        If the file is not a complete, valid model.
     """
     one_thread_in_a_fork()
     data = file.read_bytes()
@@ -53,14 +53,16 @@ def load(file: Path) -> Any:
         saved = _parse(data)
         booster = xgboost.Booster()
         booster.load_model(encode(check_saved(saved)))
-        booster.num_boosted_rounds()  # makes XGBoost look at all of it now
+        # XGBoost loads lazily; this call makes it read the whole model now.
+        booster.num_boosted_rounds()
     except xgboost.core.XGBoostError as error:
         reason = str(error).splitlines()[0]
         raise ValueError(
             f"XGBoost {xgboost.__version__} cannot load {file}: {reason} A model saved by this version or an older "
             "one is needed; save it again, or upgrade XGBoost."
         ) from error
-    except UnicodeError as error:  # of the file, or of what XGBoost says of it
+    except UnicodeError as error:
+        # Either the file or XGBoost's error message is not UTF-8.
         raise ValueError(f"{file} cannot be read: a text in it is no UTF-8. Save the model again.") from error
     except OverflowError as error:
         raise ValueError(f"{file} cannot be read: a number in it is beyond all types. Save the model again.") from error
@@ -70,7 +72,7 @@ def load(file: Path) -> Any:
 
 
 def _parse(data: bytes) -> Any:
-    """Return what a file says, JSON or UBJSON; its second byte tells which."""
+    """Return the contents of a file, JSON or UBJSON; the second byte distinguishes the two."""
     if data[:1] != b"{":
         raise ValueError(
             "It is neither JSON nor UBJSON, which XGBoost models are saved as. Load it with the XGBoost that wrote "

@@ -1,7 +1,7 @@
-"""An XGBoost `Booster`: read from the library's own copy of it in memory, written back the same way.
+"""Adapt an XGBoost `Booster`: decode its in-memory state, prune it, and load it into a new Booster.
 
-What only XGBoost can tell to the last bit it is asked for: a copy without trees says what its sums start from, and,
-started at any sums, what they predict.
+Two quantities are computed by XGBoost itself, so that they agree to the last bit. A copy of the Booster without trees
+returns the initial raw prediction, and it transforms given raw predictions by the link of the objective.
 """
 
 import copy
@@ -27,50 +27,51 @@ from secateur.libraries.xgboost.write import check_one_kind, forest_arrays, prun
 
 
 class XGBoostBoosterAdapter(Adapter):
-    """A Booster; its `predict` uses all trees and gives what its objective predicts."""
+    """Adapt a Booster; its `predict` uses all trees and returns the predictions of its objective."""
 
     library = "xgboost"
 
     def __init__(self, model: Any) -> None:
         super().__init__(model)
-        booster_part(self.saved)  # refuses a model that has no trees at once
+        # Raises early if the model has no trees.
+        booster_part(self.saved)
         self.supervised = self.trained_for.supervised
 
     @property
     def booster(self) -> Any:
-        """The Booster in the model."""
+        """The Booster."""
         return self.model
 
     @cached_property
     def state(self) -> Saved:
-        """What the Booster holds: the Model, and the Config it would be trained further with."""
+        """The decoded state of the Booster: its Model, and the Config for further training."""
         state: Saved = decode(self.booster.__getstate__()["handle"])
         return state
 
     @property
     def saved(self) -> Saved:
-        """The Model as it would be saved to a file."""
+        """The Model, as a file would contain it."""
         saved: Saved = self.state["Model"]
         return saved
 
     @cached_property
     def trees(self) -> XGBoostTrees:
-        """All trees there are."""
+        """All trees of the model."""
         return read_trees(self.saved)
 
     @property
     def n_used(self) -> int:
-        """The number of trees, from the first, that `predict` uses."""
+        """The number of leading trees that `predict` uses."""
         return len(self.trees.output)
 
     @cached_property
     def trained_for(self) -> XGBoostObjective:
-        """The objective."""
+        """The training objective: link, loss and kind of target."""
         return objective_of(self.saved)
 
     @property
     def objective(self) -> str | None:
-        """The name of the loss the model was trained for."""
+        """The name of the training loss, or None for the default."""
         return self.trained_for.loss
 
     @property
@@ -105,7 +106,10 @@ class XGBoostBoosterAdapter(Adapter):
 
     @cached_property
     def empty(self) -> Any:
-        """A Booster like this one whose trees add nothing; no DART, which cannot start from other sums."""
+        """A copy of the Booster whose trees contribute 0.
+
+        A DART model becomes gbtree here, because DART cannot start from a given margin.
+        """
         model = without_trees(booster_part(self.saved)["model"], self.trees)[0]
         learner = {**self.saved["learner"], "attributes": {}, "gradient_booster": {"name": "gbtree", "model": model}}
         booster = xgboost.Booster()
@@ -113,7 +117,7 @@ class XGBoostBoosterAdapter(Adapter):
         return booster
 
     def _without_trees_at(self, raw: NDArray[np.floating] | None) -> NDArray[np.float32]:
-        """Return what sums that start at `raw` and stay there predict; for None, the sums one row starts at."""
+        """Return the predictions for raw predictions `raw`; for None, the initial raw prediction of one row."""
         blank = csr_matrix((1 if raw is None else len(raw), self.n_features), dtype=np.float32)
         start = None if raw is None else _as_margin(raw)
         matrix = xgboost.DMatrix(blank, base_margin=start)
@@ -134,11 +138,11 @@ class XGBoostBoosterAdapter(Adapter):
 
     @property
     def missing(self) -> float:
-        """The value that stands for a missing one beside NaN."""
+        """The value that marks missing entries in addition to NaN."""
         return float("nan")
 
     def rows(self, X: Any) -> NDArray[np.floating]:
-        """Return X as float32, with NaN for what is missing and codes for categories."""
+        """Return X as float32, with NaN for missing values and codes for categories."""
         matrix: NDArray[np.floating] = columns.rows(X, self.forest, self._known, self._categorical, self.missing)
         return matrix
 
@@ -150,19 +154,19 @@ class XGBoostBoosterAdapter(Adapter):
         return np.column_stack([class_codes(column, known) for column, known in zip(y.T, self.classes, strict=True)])
 
     def decode(self, label: NDArray[np.generic]) -> NDArray[np.generic]:
-        """Return class codes, which are the labels, or values; a single target loses its axis."""
+        """Return class codes, which are also the labels, or values; a single target loses its axis."""
         return label[:, 0] if label.shape[1] == 1 else label
 
     def native_ids(self) -> NDArray[np.int64]:
-        """Return the numbers `pred_leaf` and the saved arrays use."""
+        """Return the node ids that `pred_leaf` and the saved arrays use."""
         start = self.trees.order_start[: self.n_used + 1]
         return self.trees.order[: start[-1]] - np.repeat(self.trees.start[: self.n_used], np.diff(start))
 
     def grown_on(self, leaves: Leaves) -> bool:
         """Return whether the rows fill the leaves of the first round as the training rows did.
 
-        All rows begin with the same Hessian, so the cover of a leaf there is so many times its rows; not if rows were
-        drawn or weighted, which leaves the question open.
+        All rows have the same Hessian in the first round, so a leaf's cover is proportional to its number of rows. With
+        subsampled or weighted training rows this does not hold, and False is returned.
         """
         forest, found = self.forest, False
         for tree in range(min(int(self.trees.rounds[1:2].sum()), forest.n_trees)):
@@ -181,7 +185,7 @@ class XGBoostBoosterAdapter(Adapter):
         return len(booster.save_raw("ubj"))
 
     def why_immutable(self, what: str) -> str | None:
-        """Return a reason for the base, and for tree weights unless the model is a DART."""
+        """Return a reason for the base, and for tree weights unless the booster is DART."""
         if what == "base":
             return (
                 "XGBoost saves the base as a prediction, not as a sum, and not every sum has one. Fold it into the "
@@ -209,7 +213,7 @@ class XGBoostBoosterAdapter(Adapter):
         return booster
 
     def _best_round(self, stays: NDArray[np.int64]) -> int:
-        """Return what of `best_iteration` is left: the last round up to it that has trees, -1 if there is none."""
+        """Return the new `best_iteration`: the last kept round up to the old one, -1 if none is kept."""
         if self.best_iteration is None:
             return -1
         rounds = np.unique(np.searchsorted(self.trees.rounds, stays, side="right") - 1)
@@ -217,7 +221,7 @@ class XGBoostBoosterAdapter(Adapter):
 
     @property
     def best_iteration(self) -> int | None:
-        """The round early stopping found best; None if training was not stopped or went on."""
+        """The best round of early stopping; None if training was not stopped early or was continued."""
         text = self.saved["learner"].get("attributes", {}).get("best_iteration")
         return int(text) if isinstance(text, str) and text.isascii() and text.isdigit() else None
 
@@ -228,7 +232,7 @@ def _as_margin(raw: NDArray[np.floating]) -> NDArray[np.float32]:
 
 
 def _with_trees(saved: Saved, model: Saved, weight: NDArray[np.float32], best: int) -> Saved:
-    """Return a saved model with other trees; no table of the old one is changed."""
+    """Return a saved model with other trees; the tables of the original are not modified."""
     learner = dict(saved["learner"])
     booster = learner["gradient_booster"]
     place = weights_place(saved)
@@ -244,7 +248,8 @@ def _with_trees(saved: Saved, model: Saved, weight: NDArray[np.float32], best: i
         booster["weight_drop"] = _like(place["weight_drop"], weight)
     learner["gradient_booster"] = booster
     attributes = dict(learner.get("attributes", {}))
-    attributes.pop("best_ntree_limit", None)  # old versions count trees here too
+    # Old versions also store the best iteration as a number of trees.
+    attributes.pop("best_ntree_limit", None)
     if "best_iteration" in attributes:
         attributes["best_iteration"] = str(best)
         if best < 0:
@@ -254,12 +259,12 @@ def _with_trees(saved: Saved, model: Saved, weight: NDArray[np.float32], best: i
 
 
 def _like(old: Any, weight: NDArray[np.float32]) -> Any:
-    """Return weights as the kind of list the model has them in."""
+    """Return weights as the type in which the model stores them: array or list."""
     return weight if isinstance(old, np.ndarray) else list(weight)
 
 
 def _with_count(config: Any, n_trees: int) -> Any:
-    """Return the configuration with the new number of trees where it repeats it."""
+    """Return the configuration with the new number of trees, if it contains that number."""
     if not isinstance(config, dict):
         return None
     booster = dict(config["learner"]["gradient_booster"])

@@ -1,4 +1,4 @@
-"""Tables and matrices as XGBoost's trees see them: float32, what is missing as NaN, categories as codes."""
+"""Encode tables and matrices as XGBoost does: float32, missing values as NaN, categories as codes."""
 
 from itertools import pairwise
 from typing import Any
@@ -14,10 +14,11 @@ Names = list[Any]
 
 
 def known_categories(model: Saved, n_features: int) -> list[Names | None]:
-    """Return for each feature the categories the model was trained with, None where it holds codes or numbers."""
+    """Return the training categories of each feature, None for features of codes or numbers."""
     encodings = model.get("cats", {}).get("enc", [])
     if not len(encodings):
-        return [None] * n_features  # grown on plain numbers, or by a version that did not save names
+        # Trained on plain numbers, or saved by a version that does not store category names.
+        return [None] * n_features
     if len(encodings) != n_features:
         raise damaged(f"it has names of categories for {len(encodings)} features and {n_features} features")
     return [_names(encoding) for encoding in encodings]
@@ -38,18 +39,19 @@ def _names(encoding: Any) -> Names | None:
 
 
 def rows(X: Any, forest: Forest, known: list[Names | None], categorical: NDArray[np.int32], missing: float) -> Any:
-    """Return X as a matrix of float32.
+    """Return X as a float32 matrix.
 
     Parameters
     ----------
-    X : array, DataFrame, or sparse matrix, in which what is not stored is missing
+    X : array, DataFrame, or sparse matrix
+        Entries that a sparse matrix does not store are missing values.
     forest : Forest
     known : list
         From `known_categories`.
     categorical : array of int
         The features with categorical splits.
     missing : float
-        The value that stands for a missing one beside NaN.
+        The value that marks missing entries in addition to NaN.
     """
     if type(X).__name__ in ("DMatrix", "QuantileDMatrix"):
         raise ValueError(
@@ -69,14 +71,14 @@ def rows(X: Any, forest: Forest, known: list[Names | None], categorical: NDArray
     if not np.isnan(missing):
         matrix[matrix == np.float32(missing)] = np.nan
     if len(categorical):
-        # What XGBoost takes for no category at all; truncated, a number above -1 would be the first one.
+        # XGBoost treats codes out of range as no category. Truncation would turn a code in (-1, 0) into category 0.
         codes = matrix[:, categorical]
         matrix[:, categorical] = np.where((codes < 0) | (codes >= LARGEST_CATEGORY), np.float32(-1), codes)
     return matrix
 
 
 def _dense(X: Any) -> NDArray[np.float32]:
-    """Return a sparse matrix with NaN where nothing is stored."""
+    """Return a sparse matrix as a dense one, with NaN for entries that are not stored."""
     stored = X.tocsr().tocoo()
     matrix = np.full(X.shape, np.nan, np.float32)
     matrix[stored.row, stored.col] = stored.data
@@ -84,7 +86,7 @@ def _dense(X: Any) -> NDArray[np.float32]:
 
 
 def _matrix(frame: Any, known: list[Names | None]) -> NDArray[np.float32]:
-    """Return a DataFrame with categories as the codes the model knows them by."""
+    """Return a DataFrame as a matrix, with categories as the model's codes."""
     matrix = np.empty(frame.shape, np.float32)
     for j in range(frame.shape[1]):
         column = frame.iloc[:, j]
@@ -104,7 +106,7 @@ def _matrix(frame: Any, known: list[Names | None]) -> NDArray[np.float32]:
 
 
 def _codes(categories: Any, codes: NDArray[Any], known: Names | None, column: Any) -> NDArray[np.float32]:
-    """Return the model's code for each row of a categorical column, NaN where it is missing."""
+    """Return the model's code for each row of a categorical column, NaN for missing values."""
     names = _native_names(categories)
     place = np.arange(len(names), dtype=np.float32)
     if known is not None and names != known:
@@ -122,9 +124,10 @@ def _codes(categories: Any, codes: NDArray[Any], known: Names | None, column: An
 
 
 def _native_names(categories: Any) -> Names:
-    """Return the names of categories as XGBoost saves them.
+    """Return category names as XGBoost saves them.
 
-    It cuts the joined text where characters end but counts bytes, so names beyond ASCII come out maimed.
+    XGBoost splits the joined UTF-8 text at offsets that count characters but are applied to bytes. Non-ASCII names are
+    therefore saved in pieces.
     """
     values = categories.tolist()
     if all(isinstance(value, int) and not isinstance(value, bool) for value in values):

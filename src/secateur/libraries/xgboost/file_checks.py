@@ -1,4 +1,4 @@
-"""A saved XGBoost model from a file, made fit for XGBoost's reader: checked, with arrays of the types it takes."""
+"""Validate a saved XGBoost model before XGBoost loads it, and cast its arrays to the types XGBoost reads."""
 
 from typing import Any
 
@@ -20,16 +20,16 @@ from secateur.libraries.xgboost.saved_model import (
 from secateur.libraries.xgboost.trees import read_trees
 
 _TYPES = {"int", "float", "i", "q", "c"}
-"""What XGBoost calls the types of features."""
+"""XGBoost's names of feature types."""
 
 
 def check_saved(saved: Any) -> Saved:
-    """Return a saved model that XGBoost can read safely.
+    """Return a saved model that XGBoost can load safely.
 
     Raises
     ------
     ValueError
-        If it is damaged, or of a kind that cannot be pruned.
+        If the model is damaged, or of a kind that cannot be pruned.
     """
     learner = entry(saved, "learner")
     whole_numbers(entry(saved, "version"), "version", 3, 1 << 20)
@@ -64,7 +64,7 @@ def check_saved(saved: Any) -> Saved:
 
 
 def _is_text(text: str) -> bool:
-    """Return whether XGBoost can tell a name again: what is no UTF-8 in a file stands here as half a character."""
+    """Return whether a name is valid UTF-8; invalid bytes of the file are decoded as lone surrogates."""
     return not any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
@@ -77,7 +77,7 @@ def _typed_lists(tree: Saved) -> Saved:
 
 
 def _check_base(text: Any, outputs: int) -> None:
-    """Raise unless the base is a number, or a list of one number for each output."""
+    """Raise ValueError unless the base score is one finite number, or one per output."""
     try:
         base = np.array([float(number) for number in text.strip("[]").split(",")])
     except (AttributeError, ValueError):
@@ -87,7 +87,7 @@ def _check_base(text: Any, outputs: int) -> None:
 
 
 def _check_cats(model: Saved, features: int) -> None:
-    """Raise unless the names of categories can be looked up."""
+    """Raise ValueError unless the index arrays of the category names are consistent."""
     if "cats" not in model:
         return
     cats = model["cats"]

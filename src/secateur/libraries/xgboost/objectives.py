@@ -1,4 +1,4 @@
-"""What XGBoost's objectives mean: which link turns their sums into predictions, and by which loss they are judged."""
+"""Map XGBoost objectives to the link of their raw predictions and to their loss."""
 
 import json
 from dataclasses import dataclass
@@ -8,17 +8,17 @@ from secateur.libraries.xgboost.saved_model import Saved, damaged, entry
 
 @dataclass(frozen=True)
 class XGBoostObjective:
-    """What a model was trained for.
+    """Describe a model's training objective.
 
     Attributes
     ----------
     link : str
     loss : str, or None
-        The name of a loss, where the link's usual one is not meant.
+        The name of the training loss; None if it is the default loss of the link.
     supervised : bool
-        Whether a target can be compared with predictions; not so for ranks and times that may be cut off.
+        Whether predictions can be compared with a target; False for ranking and censored survival times.
     classes : "", "two" or "many"
-        Whether a target is a class: two for each output, or one for each output.
+        Whether the target is a class: "two" classes for each output, or "many" with one output per class.
     """
 
     link: str = "identity"
@@ -47,7 +47,10 @@ _OBJECTIVES = {
 
 
 def objective_of(saved: Saved) -> XGBoostObjective:
-    """Return what a saved model was trained for; what is not known here is judged by its own answers."""
+    """Return the training objective of a saved model.
+
+    An unknown objective counts as unsupervised: prunings are scored against the unpruned model's predictions.
+    """
     table = entry(saved, "learner", "objective")
     name = entry(table, "name")
     if name == "reg:quantileerror":
@@ -66,7 +69,7 @@ def objective_of(saved: Saved) -> XGBoostObjective:
 
 
 def _numbers(text: str) -> list[float]:
-    """Return the number or the list of numbers in a text."""
+    """Return the number or the list of numbers in a JSON text."""
     try:
         found = json.loads(text)
         return [float(number) for number in (found if isinstance(found, list) else [found])]

@@ -1,4 +1,4 @@
-"""A saved XGBoost model: where in its nested tables things are, the same in JSON and in UBJSON."""
+"""Access the entries of a saved XGBoost model, whose nested tables are the same in JSON and UBJSON."""
 
 from typing import Any
 
@@ -6,9 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 LARGEST_CATEGORY = 1 << 24
-"""XGBoost takes categories from here on for unknown."""
+"""XGBoost treats category codes from this one on as unknown."""
 NO_PARENT = 2**31 - 1
-# The arrays of a tree and the types XGBoost reads them as: one entry a node, and those of categorical splits.
+# The arrays of a tree and their types in XGBoost: NODE_ARRAYS has one entry per node, CATEGORY_ARRAYS describes the
+# categorical splits.
 NODE_ARRAYS = {
     "left_children": ">i4",
     "right_children": ">i4",
@@ -27,20 +28,21 @@ CATEGORY_ARRAYS = {
     "categories_segments": ">i8",
     "categories_sizes": ">i8",
 }
-MAY_BE_ABSENT = {"split_type", *CATEGORY_ARRAYS}  # before version 1.3 there were no categorical splits
+# XGBoost before 1.3 had no categorical splits.
+MAY_BE_ABSENT = {"split_type", *CATEGORY_ARRAYS}
 
 Saved = dict[str, Any]
 
 
 def damaged(found: str) -> ValueError:
-    """Return the error for a saved model that cannot be what XGBoost wrote."""
+    """Return the error for a saved model that XGBoost would not write."""
     return ValueError(
         f"The XGBoost model is damaged: {found}. A model as XGBoost saves it is needed; save or train it again."
     )
 
 
 def entry(table: Any, *keys: str) -> Any:
-    """Return an entry of nested tables, or say that it is missing."""
+    """Return an entry of nested tables; raise ValueError if it is missing."""
     for key in keys:
         if not isinstance(table, dict) or key not in table:
             raise damaged(f"{key!r} of {' / '.join(keys)} is missing")
@@ -49,7 +51,7 @@ def entry(table: Any, *keys: str) -> Any:
 
 
 def count(table: Any, *keys: str) -> int:
-    """Return a whole number that XGBoost saves as text."""
+    """Return an integer that XGBoost saves as text."""
     text = entry(table, *keys)
     if not isinstance(text, str) or not text.isascii() or not text.isdigit():
         raise damaged(f"{' / '.join(keys)} is {text!r}, not a number")
@@ -59,7 +61,7 @@ def count(table: Any, *keys: str) -> int:
 
 
 def booster_part(saved: Saved) -> dict[str, Any]:
-    """Return the table of the gradient booster that holds the trees; DART has it one level deeper."""
+    """Return the table of the gradient booster that holds the trees; DART nests it one level deeper."""
     booster = entry(saved, "learner", "gradient_booster")
     name = entry(booster, "name")
     if name == "gblinear":
@@ -74,7 +76,7 @@ def booster_part(saved: Saved) -> dict[str, Any]:
 
 
 def weights_place(saved: Saved) -> dict[str, Any] | None:
-    """Return the table with DART's `weight_drop`, which moved from one version to another; None if there is none."""
+    """Return the table with DART's `weight_drop`, whose location depends on the version; None unless DART."""
     booster = entry(saved, "learner", "gradient_booster")
     for table in (booster, booster.get("gbtree"), booster.get("model"), booster_part(saved)["model"]):
         if isinstance(table, dict) and "weight_drop" in table:
@@ -85,7 +87,7 @@ def weights_place(saved: Saved) -> dict[str, Any] | None:
 
 
 def n_outputs(saved: Saved) -> int:
-    """Return the number of sums the model makes for a row."""
+    """Return the number of raw outputs per row."""
     learner = entry(saved, "learner", "learner_model_param")
     targets = count(learner, "num_target") if "num_target" in learner else 1
     outputs = max(count(learner, "num_class"), targets, 1)
@@ -95,7 +97,7 @@ def n_outputs(saved: Saved) -> int:
 
 
 def whole_numbers(found: Any, name: str, length: int | None, below: int) -> NDArray[np.int64]:
-    """Return an array of whole numbers from 0 up, of the length it must have."""
+    """Return an array of integers in [0, below), checked for its length."""
     values = numbers(found, name, "iub")
     if length is not None and len(values) != length:
         raise damaged(f"{name} has {len(values)} entries where {length} are needed")
@@ -105,7 +107,7 @@ def whole_numbers(found: Any, name: str, length: int | None, below: int) -> NDAr
 
 
 def numbers(found: Any, name: str, kinds: str) -> NDArray[Any]:
-    """Return a list of numbers of some kinds (numpy's letters) as an array."""
+    """Return a list of numbers as an array; `kinds` are the dtype kinds allowed."""
     try:
         values = np.asarray(found)
     except (ValueError, TypeError, OverflowError):

@@ -1,4 +1,4 @@
-"""XGBoost's models with scikit-learn's methods: a Booster inside, used up to its best round."""
+"""Adapt XGBoost's scikit-learn wrappers: their Booster, used up to its best iteration."""
 
 import copy
 from dataclasses import replace
@@ -17,7 +17,7 @@ from secateur.libraries.xgboost.adapter import XGBoostBoosterAdapter, _as_margin
 
 
 class XGBoostWrapperAdapter(XGBoostBoosterAdapter):
-    """XGBClassifier, XGBRegressor, XGBRanker and the random forests of both."""
+    """Adapt XGBClassifier, XGBRegressor, XGBRanker, XGBRFClassifier and XGBRFRegressor."""
 
     def __init__(self, model: Any) -> None:
         super().__init__(model)
@@ -25,18 +25,18 @@ class XGBoostWrapperAdapter(XGBoostBoosterAdapter):
         self.can_refit = self.supervised and not isinstance(model, XGBRanker) and not model.callbacks
 
     def read(self) -> Forest:
-        """Return base + Σ trees, summed as XGBoost does where it makes no DMatrix."""
+        """Return base + Σ trees, with XGBoost's order of summation for in-place prediction (without a DMatrix)."""
         dart = self.saved["learner"]["gradient_booster"]["name"] == "dart"
         return replace(super().read(), addition="around_base" if dart else "in_order")
 
     @property
     def booster(self) -> Any:
-        """The Booster in the model."""
+        """The wrapped Booster."""
         return self.model.get_booster()
 
     @property
     def n_used(self) -> int:
-        """The number of trees up to the best round."""
+        """The number of trees up to the best iteration."""
         rounds = self.trees.rounds
         return int(rounds[-1] if self.best_iteration is None else rounds[: self.best_iteration + 2][-1])
 
@@ -51,12 +51,12 @@ class XGBoostWrapperAdapter(XGBoostBoosterAdapter):
 
     @property
     def missing(self) -> float:
-        """The value that stands for a missing one beside NaN."""
+        """The value that marks missing entries in addition to NaN."""
         return float("nan") if self.model.missing is None else float(self.model.missing)
 
     @cached_property
     def teller(self) -> Any:
-        """The model with a Booster that has no trees."""
+        """A shallow copy of the model whose Booster has no trees; it maps raw predictions to predictions."""
         teller = copy.copy(self.model)
         teller._Booster = self.empty
         return teller
@@ -81,7 +81,7 @@ class XGBoostWrapperAdapter(XGBoostBoosterAdapter):
         return super().decode(label)
 
     def write(self, decision: Decision) -> Any:
-        """Return a deep copy of the model around a new Booster."""
+        """Return a deep copy of the model with a pruned Booster."""
         return copy.deepcopy(self.model, {id(self.booster): super().write(decision)})
 
     def refit(self, X: Any, y: Any, sample_weight: Any) -> Any:

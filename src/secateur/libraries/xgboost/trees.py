@@ -1,7 +1,7 @@
-"""All trees of a saved XGBoost model end to end, in XGBoost's own order of nodes, checked.
+"""Read and validate all trees of a saved XGBoost model, concatenated in XGBoost's node order.
 
-XGBoost reads a damaged model into memory it does not own, so everything it would use as an index is checked here
-before it sees the model.
+XGBoost does not check indices when it loads a model, so a damaged model makes it access memory out of bounds.
+Everything it would use as an index is therefore checked here first.
 """
 
 from dataclasses import dataclass
@@ -30,24 +30,28 @@ from secateur.libraries.xgboost.saved_model import (
 
 @dataclass(frozen=True, eq=False)
 class XGBoostTrees:
-    """All trees of a saved model.
+    """Hold all trees of a saved model.
 
     Attributes
     ----------
     start : (n_trees + 1,) int64
+        The first node of each tree.
     node : dict of (n_nodes,) arrays
-        `NODE_ARRAYS`, joined; children and parents counted from the root of their tree.
+        `NODE_ARRAYS`, concatenated; children and parents count from the root of their tree.
     category_node : (n_lists,) int64
         The nodes with a list of categories, counted over all trees.
     category_start, category : (n_lists + 1,) and (n_codes,) int64
         List r is `category[category_start[r]:category_start[r + 1]]`, sorted.
     output : (n_trees,) int32
+        The output each tree contributes to.
     weight : (n_trees,) float32
+        DART's tree weights, 1 otherwise.
     rounds : (n_rounds + 1,) int64
-        Round r grew the trees `rounds[r]:rounds[r + 1]`.
+        Round r trained the trees `rounds[r]:rounds[r + 1]`.
     order : (n_reached,) int64
-        The nodes of all trees in preorder; nodes XGBoost has deleted are in no tree.
+        The nodes of all trees in preorder; deleted nodes belong to no tree.
     order_start : (n_trees + 1,) int64
+        The first entry of each tree in `order`.
     """
 
     start: NDArray[np.int64]
@@ -63,7 +67,7 @@ class XGBoostTrees:
 
 
 def read_trees(saved: Saved) -> XGBoostTrees:
-    """Return the trees of a saved model, every index checked."""
+    """Return the trees of a saved model, with every index checked."""
     model = booster_part(saved)["model"]
     trees = entry(model, "trees")
     if not isinstance(trees, list) or any(not isinstance(tree, dict) for tree in trees):
@@ -102,7 +106,7 @@ def _check_ids(trees: list[dict[str, Any]]) -> None:
 
 
 def _joined(trees: list[dict[str, Any]], name: str, sizes: NDArray[np.int64]) -> NDArray[Any]:
-    """Return one array of all trees in the machine's order of bytes."""
+    """Return one array concatenated over all trees, in native byte order."""
     dtype = np.dtype(NODE_ARRAYS[name]).newbyteorder("=")
     if name in MAY_BE_ABSENT and not any(name in tree for tree in trees):
         return np.zeros(int(sizes.sum()), dtype)
@@ -114,7 +118,7 @@ def _joined(trees: list[dict[str, Any]], name: str, sizes: NDArray[np.int64]) ->
 
 
 def _cast(values: NDArray[Any], name: str, dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Return the values in the type XGBoost holds them in."""
+    """Return the values as the dtype XGBoost uses."""
     if dtype.kind == "f":
         with np.errstate(over="ignore"):
             return values.astype(dtype, copy=False)
@@ -125,7 +129,7 @@ def _cast(values: NDArray[Any], name: str, dtype: np.dtype[Any]) -> NDArray[Any]
 
 
 def _preorder(start: NDArray[np.int64], node: dict[str, NDArray[Any]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the nodes that can be reached, tree by tree, left before right."""
+    """Return the reachable nodes of all trees in preorder, and the start of each tree."""
     left, right = node["left_children"].astype(np.int64), node["right_children"].astype(np.int64)
     if ((left == -1) != (right == -1)).any():
         raise damaged("a node has one child")
@@ -144,7 +148,7 @@ def _preorder(start: NDArray[np.int64], node: dict[str, NDArray[Any]]) -> tuple[
 def _check_nodes(
     saved: Saved, start: NDArray[np.int64], node: dict[str, NDArray[Any]], order: NDArray[np.int64]
 ) -> None:
-    """Raise unless splits look at features there are and ask something, and leaves say a number."""
+    """Raise ValueError unless splits have a valid feature and condition, and leaves a finite value."""
     is_split = node["left_children"][order] != -1
     split, leaf = order[is_split], order[~is_split]
     features = count(saved, "learner", "learner_model_param", "num_feature")
@@ -166,7 +170,7 @@ def _check_nodes(
 def _categories(
     trees: list[dict[str, Any]], start: NDArray[np.int64], node: dict[str, NDArray[Any]]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Return the nodes with lists of categories, where each list starts, and the lists."""
+    """Return the nodes with lists of categories, the start of each list, and the sorted lists."""
     nodes, sizes, codes = [], [], []
     for first, tree in zip(start[:-1], trees, strict=True):
         here = whole_numbers(tree.get("categories_nodes", []), "categories_nodes", None, entry_size(tree))
@@ -190,7 +194,7 @@ def _categories(
 
 
 def entry_size(tree: dict[str, Any]) -> int:
-    """Return the number of nodes of a tree, deleted ones included."""
+    """Return the number of nodes of a tree, including deleted ones."""
     return count(tree, "tree_param", "num_nodes")
 
 
@@ -205,7 +209,7 @@ def _weights(saved: Saved, n_trees: int) -> NDArray[np.float32]:
 
 
 def _rounds(model: dict[str, Any], n_trees: int, outputs: int) -> NDArray[np.int64]:
-    """Return which trees each round of boosting grew; before version 2.1 all rounds were alike."""
+    """Return the first tree of each boosting round; before XGBoost 2.1 all rounds have equally many trees."""
     if "iteration_indptr" in model:
         rounds = whole_numbers(model["iteration_indptr"], "iteration_indptr", None, n_trees + 1)
         if not len(rounds) or rounds[0] != 0 or rounds[-1] != n_trees or (np.diff(rounds) < 0).any():

@@ -1,7 +1,7 @@
-"""The dialect of UBJSON in which XGBoost saves models: numbers in binary, so that nothing is rounded.
+"""Encode and decode XGBoost's dialect of UBJSON, a binary format that does not round numbers.
 
-Typed arrays become numpy arrays without being copied, so that a million nodes take a few thousand steps. The reader
-trusts nothing: every length is compared with the bytes that are left before it is used.
+Typed arrays become numpy arrays without a copy, so that decoding a million nodes takes a few thousand steps. The
+decoder does not trust its input: it compares every length with the number of bytes left before use.
 """
 
 import struct
@@ -20,12 +20,12 @@ _DEEPEST = 64
 
 
 def decode(data: bytes | bytearray) -> Any:
-    """Return what a UBJSON text says: dicts, lists, numpy arrays, strings and numbers.
+    """Return the contents of UBJSON data: dicts, lists, numpy arrays, strings and numbers.
 
     Raises
     ------
     ValueError
-        If the text ends early, goes on after its end, or has something in it that XGBoost never writes.
+        If the data are truncated, continue after their end, or contain a construct XGBoost never writes.
     """
     reader = _Reader(data)
     try:
@@ -38,7 +38,7 @@ def decode(data: bytes | bytearray) -> Any:
 
 
 class _Reader:
-    """A place in a text; to read a single number beyond its end raises IndexError or struct.error."""
+    """Read UBJSON values from a buffer; reading past the end raises IndexError or struct.error."""
 
     def __init__(self, data: bytes | bytearray) -> None:
         self.data = memoryview(data).toreadonly()
@@ -50,7 +50,7 @@ class _Reader:
         )
 
     def skip(self, size: int) -> int:
-        """Go on by `size` bytes, and return the place before."""
+        """Advance by `size` bytes and return the position before."""
         start = self.at
         if size < 0 or size > len(self.data) - start:
             raise self.damaged(f"{size} bytes should follow but {len(self.data) - start} are left")
@@ -62,7 +62,7 @@ class _Reader:
         return self.data[self.at - 1]
 
     def length(self) -> int:
-        """Return a length, which is a whole number with its marker in front."""
+        """Return a length: an integer preceded by its type marker."""
         marker = self.byte()
         if marker not in _WHOLE:
             raise self.damaged(f"a length cannot start with {bytes([marker])!r}")
@@ -79,7 +79,7 @@ class _Reader:
         return str(self.data[start : self.at], "utf-8", "surrogateescape")
 
     def value(self, marker: int, depth: int) -> Any:
-        """Return the value that follows its marker."""
+        """Return the value after its type marker."""
         if marker == ord("S"):
             return self.text()
         if marker in _WHOLE:
@@ -118,7 +118,8 @@ class _Reader:
             return self.numbers(dtype, self.length())
         if first == ord("#"):
             count = self.length()
-            if count < 0 or count > len(self.data) - self.at:  # a value takes a byte at least
+            # Every value takes at least one byte.
+            if count < 0 or count > len(self.data) - self.at:
                 raise self.damaged(f"{count} values should follow but {len(self.data) - self.at} bytes are left")
             return [self.value(self.byte(), depth) for _ in range(count)]
         found = []
@@ -129,7 +130,7 @@ class _Reader:
 
 
 def encode(value: Any) -> bytearray:
-    """Return the UBJSON text that XGBoost reads as this value."""
+    """Return the UBJSON encoding of a value."""
     parts: list[Any] = []
     _write(value, parts)
     return bytearray().join(parts)
@@ -157,7 +158,8 @@ def _size(length: int) -> bytes:
     return b"L" + length.to_bytes(8, "big")
 
 
-@lru_cache(256)  # every tree has the same keys
+# Every tree has the same keys.
+@lru_cache(256)
 def _text(text: str) -> bytes:
     raw = text.encode("utf-8", "surrogateescape")
     return _size(len(raw)) + raw
@@ -174,4 +176,5 @@ def _scalar(value: Any) -> bytes:
             if -(1 << (8 * size - 1)) <= whole < 1 << (8 * size - 1):
                 return marker + whole.to_bytes(size, "big", signed=True)
         return b"L" + whole.to_bytes(8, "big", signed=True)
-    return b"d" + np.asarray(value, ">f4").tobytes()  # XGBoost knows no longer numbers
+    # XGBoost reads floating-point scalars as float32 only.
+    return b"d" + np.asarray(value, ">f4").tobytes()

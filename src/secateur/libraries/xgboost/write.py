@@ -1,7 +1,7 @@
-"""Saved XGBoost trees to forest arrays, and a decision back to saved trees.
+"""Convert saved XGBoost trees to forest arrays, and a pruning decision back to saved trees.
 
-A node that stays keeps its place in XGBoost's order, and a raised node gets the place of the one it stands in for:
-so a parent comes before its children and the right child directly after the left, as XGBoost itself lays them out.
+A kept node keeps its position in XGBoost's node order, and a raised node takes the position of the node it replaces.
+So a parent precedes its children and the right child directly follows the left one, as in XGBoost's own layout.
 """
 
 from typing import Any
@@ -18,11 +18,11 @@ from secateur.libraries.xgboost.trees import XGBoostTrees
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
 _LINKS = {"left_children": -1, "right_children": -1, "parents": NO_PARENT}
-"""The arrays that lead from node to node, and what they hold where there is none."""
+"""The arrays that link nodes, and the value each has where there is no link."""
 
 
 def forest_arrays(trees: XGBoostTrees, n_trees: int) -> dict[str, Any]:
-    """Return the fields of a Forest that the first `n_trees` trees fill."""
+    """Return the Forest fields that the first `n_trees` trees determine."""
     start = trees.order_start[: n_trees + 1]
     order = trees.order[: start[-1]]
     read = ("left_children", "split_indices", "split_conditions", "split_type", "default_left", "sum_hessian")
@@ -60,7 +60,7 @@ def _preorder_right(trees: XGBoostTrees, order: Ints, start: Ints, leaf: Bools) 
 
 
 def _categories(trees: XGBoostTrees, order: Ints, categorical: Bools) -> Categories:
-    """Return for every categorical split the categories that go right; all others go left."""
+    """Return the categories that each categorical split routes right; all others are routed left."""
     if not categorical.any():
         return Categories()
     list_of = np.full(trees.start[-1], -1, np.int64)
@@ -81,11 +81,12 @@ def _categories(trees: XGBoostTrees, order: Ints, categorical: Bools) -> Categor
 
 
 def prune_model(model: Saved, trees: XGBoostTrees, forest: Forest, decision: Decision) -> tuple[Saved, Ints]:
-    """Return the table of trees after a decision, and the old numbers of the trees in it.
+    """Return the table of trees after a pruning, and the original indices of its trees.
 
-    A round in which nothing is left goes. In others every output keeps as many trees as the one that keeps most, for
-    other programs tell from its place in a round which output a tree feeds: there a dropped tree is a leaf that says 0.
-    So is one of each output if all are dropped, for without trees XGBoost takes the base score for a sum.
+    Rounds without a kept tree are removed. In the other rounds all outputs keep the same number of trees, that of the
+    output that keeps most, because other programs infer a tree's output from its position in the round. A dropped
+    tree that fills such a position becomes a leaf with value 0. If all trees are dropped, one such leaf stays for each
+    output, because XGBoost without trees takes the base score for a raw prediction.
     """
     standing = kept_trees(forest, decision.keep)
     filler = _fillers(trees, standing)
@@ -108,7 +109,7 @@ def prune_model(model: Saved, trees: XGBoostTrees, forest: Forest, decision: Dec
 
 
 def _fillers(trees: XGBoostTrees, standing: Bools) -> Bools:
-    """Return the dropped trees that become a leaf that says 0, so that all outputs of a round have as many trees."""
+    """Return which dropped trees become a leaf with value 0, so that all outputs of a round have equally many trees."""
     n_trees = len(standing)
     filler = np.zeros(n_trees, bool)
     outputs = int(trees.output[:n_trees].max(initial=0)) + 1
@@ -130,7 +131,7 @@ def _fillers(trees: XGBoostTrees, standing: Bools) -> Bools:
 
 
 def _pruned_nodes(trees: XGBoostTrees, forest: Forest, decision: Decision, filler: Bools) -> dict[int, Saved]:
-    """Return the arrays of each tree that stays."""
+    """Return the arrays of each kept tree and of each filler."""
     replacement = check_keep(forest, decision.keep)
     split = kept_splits(forest, decision.keep, replacement)
     source, new_id, start = _places(trees, forest, replacement, split)
@@ -163,9 +164,10 @@ def _pruned_nodes(trees: XGBoostTrees, forest: Forest, decision: Decision, fille
 def _places(
     trees: XGBoostTrees, forest: Forest, replacement: NDArray[np.int32], split: Bools
 ) -> tuple[Ints, Ints, Ints]:
-    """Return the forest's node in each place, the place of each kept node, and where trees start."""
+    """Return the forest node at each new position, the new position of each kept node, and the start of each tree."""
     taken = np.full(trees.start[forest.n_trees], -1, np.int64)
     above = np.flatnonzero(split)
+    # Each kept root, and each child of a kept split, gives its native position to the node that replaces it.
     for child in (above + 1, forest.right[above].astype(np.int64), forest.root[replacement[forest.root] != -1]):
         taken[trees.order[child]] = replacement[child]
     used = taken != -1
@@ -179,7 +181,7 @@ def _places(
 def _pruned_lists(
     trees: XGBoostTrees, source: Ints, is_split: Bools, split_type: NDArray[Any]
 ) -> tuple[Ints, Ints, Ints]:
-    """Return the places with lists of categories, where lists start, and the lists."""
+    """Return the positions of categorical splits, the start of each list of categories, and the lists."""
     place = np.flatnonzero(is_split & (split_type == 1))
     list_of = np.full(trees.start[-1], -1, np.int64)
     list_of[trees.category_node] = np.arange(len(trees.category_node))
@@ -191,7 +193,7 @@ def _pruned_lists(
 
 
 def _slices(node: Saved, lists: tuple[Ints, Ints, Ints], first: int, stop: int) -> Saved:
-    """Return the arrays of one tree out of those of all."""
+    """Return the arrays of one tree, sliced from those of all trees."""
     tree = {name: array[first:stop] for name, array in node.items()}
     place, start, code = lists
     low, high = np.searchsorted(place, [first, stop]) if len(place) else (0, 0)
@@ -205,7 +207,7 @@ def _slices(node: Saved, lists: tuple[Ints, Ints, Ints], first: int, stop: int) 
 
 
 def without_trees(model: Saved, trees: XGBoostTrees) -> tuple[Saved, Ints]:
-    """Return the table of trees with a leaf that says 0 for each output, or none at all if there were none."""
+    """Return the table of trees with one leaf of value 0 per output, or without trees if there were none."""
     outputs, first = np.unique(trees.output, return_index=True)
     blank = [{**model["trees"][t], **_says_0(), "id": place} for place, t in enumerate(first.tolist())]
     for tree in blank:
@@ -216,7 +218,7 @@ def without_trees(model: Saved, trees: XGBoostTrees) -> tuple[Saved, Ints]:
 
 
 def _says_0() -> Saved:
-    """Return the arrays of a tree of one leaf that says 0."""
+    """Return the arrays of a tree with a single leaf of value 0."""
     tree = {name: np.zeros(1, dtype) for name, dtype in NODE_ARRAYS.items()}
     for name, nothing in _LINKS.items():
         tree[name] = np.full(1, nothing, NODE_ARRAYS[name])
@@ -224,7 +226,7 @@ def _says_0() -> Saved:
 
 
 def check_one_kind(forest: Forest) -> NDArray[np.int32]:
-    """Return the features with categorical splits; raise ValueError if one has splits by a threshold too."""
+    """Return the features with categorical splits; raise ValueError if one of them also has numerical splits."""
     rows = forest.categories.row
     if not len(rows):
         return np.empty(0, np.int32)

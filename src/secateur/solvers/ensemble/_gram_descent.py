@@ -1,4 +1,13 @@
-"""ForestPrune's problem (1), a depth for every tree, solved on inner products alone: no rows are needed."""
+"""Choose a depth for every tree by block coordinate descent on the Gram matrix of the tree layers.
+
+This solves ForestPrune's Problem (1) without access to the rows: `secateur.solvers.ensemble.gram` collects the inner
+products once, and `secateur.kernels.ensemble.gram_descent` does the block updates.
+
+References
+----------
+Liu and Mazumder (2023), ForestPrune: compact depth-pruned tree ensembles, AISTATS. Problem (1); the block update is
+Problem (4).
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,7 +29,7 @@ Floats = NDArray[np.float64]
 def gram_points(
     forest: Forest, prices: tuple[Floats, Floats], gram: Gram, settings: DescentSettings
 ) -> Iterator[Point]:
-    """Yield what a `GramDescent` with these arguments finds at each penalty, without repeating a shape."""
+    """Yield one point per penalty from a `GramDescent`, skipping penalties that do not change the set of kept nodes."""
     descent = GramDescent(forest, prices, gram, settings)
     for penalty, state in distinct(descent.states()):
         keep, value = decide(descent.ensemble, state)
@@ -29,35 +38,39 @@ def gram_points(
 
 @dataclass(frozen=True, eq=False)
 class Cut:
-    """An ensemble of trees cut at depths; the arrays change. See `secateur.kernels.ensemble.gram_descent`.
+    """The state of the descent: the depth of every tree. The descent updates the arrays in place.
+
+    See `secateur.kernels.ensemble.gram_descent`.
 
     Attributes
     ----------
     depth : (n_trees,)
-        -1 for a dropped tree.
+        The depth at which each tree is cut; -1 for a dropped tree.
     neg_gradient : (n_columns,)
+        The inner product of each column with the current residual.
     """
 
     depth: NDArray[np.int64]
     neg_gradient: Floats
 
     def copy(self) -> "Cut":
-        """Return a state of its own."""
+        """Return an independent copy."""
         return Cut(self.depth.copy(), self.neg_gradient.copy())
 
 
 class GramDescent(FallingDescent[Cut]):
-    """One sequence of descents over the depths of trees, as `Descent` does it with layers and kept values.
+    """Descend over the depths of all trees at a decreasing sequence of penalties, on inner products only.
 
-    The intercept is solved for beforehand: inner products are those of what differs from the mean.
+    The path equals that of `Descent` with layers and original values. The intercept is eliminated beforehand by
+    centring the columns and the target.
 
     Parameters
     ----------
     forest : Forest
     prices : (n_nodes,) and (n_nodes,)
-        What a node costs as a leaf and as a split.
+        The price of a node as a leaf and as a split.
     gram : Gram
-    settings : Settings
+    settings : DescentSettings
     """
 
     def __init__(self, forest: Forest, prices: tuple[Floats, Floats], gram: Gram, settings: DescentSettings) -> None:
@@ -66,6 +79,7 @@ class GramDescent(FallingDescent[Cut]):
         self.as_leaf, self.as_split = layer_prices(forest) if settings.by_depth else prices
         self.column_start = columns(forest)
         self.price = _depth_prices(forest, self.column_start, self.as_leaf, self.as_split)
+        # Centring the columns and the residual eliminates the unpenalised intercept.
         mean = gram.added / gram.weight
         self.inner = (gram.inner - gram.added @ mean.T) / unit
         self.match = (gram.match - mean @ gram.rest) / unit
@@ -75,12 +89,12 @@ class GramDescent(FallingDescent[Cut]):
         self.open = np.ones(forest.n_trees, bool)
 
     def states(self) -> Iterator[tuple[float, State]]:
-        """Yield what `run` does, node by node."""
+        """Yield the penalties and states of `run`, with each state expanded to all nodes."""
         for penalty, cut in self.run():
             yield penalty, self.spread(cut)
 
     def spread(self, cut: Cut) -> State:
-        """Return the state of all nodes; there are no rows in it."""
+        """Return the state of all nodes, with empty row arrays."""
         ensemble, forest = self.ensemble, self.ensemble.forest
         depth = np.repeat(cut.depth, np.diff(forest.tree_start))
         keep = forest.depth <= depth
@@ -99,12 +113,15 @@ class GramDescent(FallingDescent[Cut]):
         )
 
     def inside(self, cut: Cut) -> NDArray[np.bool_]:
-        """Return which columns are in the sum, (n_columns,)."""
+        """Return whether each column is part of the pruned ensemble, (n_columns,)."""
         layer = np.arange(len(self.match)) - np.repeat(self.column_start[:-1], np.diff(self.column_start))
         return layer < np.repeat(cut.depth, np.diff(self.column_start))
 
     def sweep(self, penalty: float, trees: NDArray[np.bool_], first: int, frozen: bool) -> tuple[bool, float]:
-        """Give some trees their best depth; there is nothing else, so `frozen` leaves all as it is."""
+        """Update the depth of some trees once.
+
+        With `frozen` nothing changes, as the depths are the only variables.
+        """
         if frozen:
             return True, 0.0
         changed, gain = kernels.sweep_layers(
@@ -121,17 +138,17 @@ class GramDescent(FallingDescent[Cut]):
         return changed == 0, gain
 
     def objective(self, penalty: float) -> float:
-        """Return what is being minimised."""
+        """Return the objective: squared error plus penalty times price."""
         inside = self.inside(self.state)
         loss = self.scale - float((self.match + self.state.neg_gradient)[inside].sum())
         return loss + penalty * float(self.price[self.places()][self.used()].sum())
 
     def used(self) -> NDArray[np.bool_]:
-        """Return which trees are there."""
+        """Return which trees are not dropped, (n_trees,)."""
         return self.state.depth >= 0
 
     def rises(self) -> Floats:
-        """Return by how much the loss rises when a tree is dropped, (n_trees,)."""
+        """Return the increase in loss from dropping each tree, (n_trees,)."""
         rise = np.zeros(len(self.open))
         for tree in np.flatnonzero(self.used()):
             kept = slice(self.column_start[tree], self.column_start[tree] + self.state.depth[tree])
@@ -139,7 +156,7 @@ class GramDescent(FallingDescent[Cut]):
         return rise
 
     def drop(self, tree: int) -> None:
-        """Take one tree out."""
+        """Drop one tree."""
         self.move(tree, -1)
 
     def move(self, tree: int, depth: int) -> None:
@@ -147,16 +164,17 @@ class GramDescent(FallingDescent[Cut]):
         kernels.move_cut(tree, depth, self.inner, self.column_start, self.state.depth, self.state.neg_gradient)
 
     def places(self) -> NDArray[np.int64]:
-        """Return where in `price` the depth of each tree is; for a dropped tree nowhere in particular."""
+        """Return the index into `price` of each tree's depth, (n_trees,); for a dropped tree that of depth 0."""
         return self.column_start[:-1] + np.arange(len(self.state.depth)) + np.maximum(self.state.depth, 0)
 
 
 def _depth_prices(forest: Forest, column_start: NDArray[np.int64], as_leaf: Floats, as_split: Floats) -> Floats:
-    """Return what every tree costs at every depth from 0 to its own, one tree after another."""
+    """Return the price of every tree at every depth from 0 to its full depth, the trees concatenated."""
     tree = np.repeat(np.arange(forest.n_trees), np.diff(forest.tree_start))
     first = column_start + np.arange(forest.n_trees + 1)
     place = first[tree] + forest.depth
-    # As the cut goes down, a node comes as a leaf, and if it is a split turns into one when the cut passes it.
+    # Price increments per depth: a node enters as a leaf at its own depth, and a split turns from a leaf into a split
+    # one depth further down. The cumulative sum over depths gives the prices.
     steps = np.bincount(place, as_leaf, first[-1])
     split = forest.is_split
     steps += np.bincount(place[split] + 1, (as_split - as_leaf)[split], first[-1])

@@ -1,4 +1,7 @@
-"""Descents over the nodes of trees, wherever the rows are: what they have in common."""
+"""Define the base class of block descents over nodes: objective, budget trimming and leaf value modes.
+
+Subclasses supply the loss and the row sums.
+"""
 
 from abc import abstractmethod
 
@@ -20,21 +23,27 @@ _VALUES = {
 
 
 class NodeDescent(FallingDescent[State]):
-    """Descents whose state says of every node what it is and what it adds; subclasses know of the rows.
+    """Block descent whose state holds the status and the contribution of every node.
+
+    Subclasses implement what depends on the rows: `loss`, `weakest` and `collapse`, and the `sweep` of the base class.
 
     Attributes
     ----------
     values : int
-        What a kept leaf adds, as in `secateur.kernels.ensemble.block_update`.
+        How the contribution of a kept leaf is determined: one of the constants of
+        `secateur.kernels.ensemble.block_update`.
     ridge : float
-        On the scale of the loss.
+        Ridge penalty on the scale of the loss.
     """
 
     values: int
     ridge: float
 
     def prepare(self, ensemble: Additive, problem: Problem, settings: DescentSettings, weight_per_row: float) -> None:
-        """Store all but the state and the scale."""
+        """Set every attribute but `state` and `scale`.
+
+        `weight_per_row` converts `settings.ridge` from rows to the scale of the loss.
+        """
         self.ensemble, self.settings = ensemble, settings
         self.as_leaf, self.as_split = layer_prices(problem.forest) if settings.by_depth else problem.prices
         self.values = _VALUES[settings.values]
@@ -43,7 +52,7 @@ class NodeDescent(FallingDescent[State]):
         self.open = np.ones(ensemble.forest.n_trees, bool)
 
     def objective(self, penalty: float) -> float:
-        """Return what is being minimised."""
+        """Return the objective: loss plus penalty times price plus ridge term."""
         state = self.state
         half = 0.5 if self.ensemble.logits else 1.0
         price = self.as_leaf[state.status == 2].sum() + self.as_split[state.status == 1].sum()
@@ -57,15 +66,19 @@ class NodeDescent(FallingDescent[State]):
         return self.loss() + penalty * price + extra
 
     def spread(self, state: State) -> State:
-        """Return the state as it is."""
+        """Return the state unchanged: it already covers all nodes."""
         return state
 
     def used(self) -> NDArray[np.bool_]:
-        """Return which trees are there."""
+        """Return which trees are not dropped, (n_trees,)."""
         return self.state.status[self.ensemble.forest.root] != 0
 
     def trim(self, budget: int) -> None:
-        """Collapse the weakest splits until at most `budget` nodes are left, or none."""
+        """Collapse the weakest splits until at most `budget` nodes are left.
+
+        Each round collapses at most one split per tree, those with the smallest increase in loss per price first. When
+        no split is left to collapse, whole trees are dropped from the end.
+        """
         forest, state = self.ensemble.forest, self.state
         while self.size(state) > budget:
             node, rate, value = self.weakest()
@@ -73,9 +86,10 @@ class NodeDescent(FallingDescent[State]):
             if not len(found):
                 left = np.flatnonzero(state.status[forest.root])
                 if not len(left):
-                    return  # no model is as small
+                    return  # even the model without trees exceeds the budget
                 self.drop(int(left[-1]))
                 continue
+            # Collapse an eighth of the excess per round, then recompute the rates.
             some = max(1, (self.size(state) - budget) // 8)
             for tree in found[np.argsort(rate[found], kind="stable")[:some]]:
                 if self.size(state) <= budget:
@@ -88,8 +102,18 @@ class NodeDescent(FallingDescent[State]):
 
     @abstractmethod
     def weakest(self) -> tuple[NDArray[np.int64], Floats, Floats]:
-        """Return for each tree the split to collapse, -1 if there is none, what that costs per price, the new value."""
+        """Return the cheapest split of each tree to collapse.
+
+        Returns
+        -------
+        node : (n_trees,)
+            The split, -1 if the tree has none.
+        rate : (n_trees,)
+            Increase in loss per price saved.
+        value : (n_trees, width)
+            The contribution of the new leaf.
+        """
 
     @abstractmethod
     def collapse(self, tree: int, node: int, value: Floats) -> None:
-        """Make a split a leaf with a value; a root goes altogether."""
+        """Turn a split into a leaf with the given contribution; collapsing a root drops the tree."""

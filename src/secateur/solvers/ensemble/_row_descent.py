@@ -1,4 +1,7 @@
-"""Descents over the trees of an ensemble that see the rows: any subtree, any values, any loss."""
+"""Prune an ensemble by block coordinate descent on local rows, for every granularity, value mode and loss.
+
+The block update is `secateur.kernels.ensemble.block_descent.update_tree`.
+"""
 
 from dataclasses import replace
 
@@ -14,11 +17,28 @@ from secateur.solvers.ensemble.descent_path import DescentSettings
 
 Floats = NDArray[np.float64]
 _LARGE = 500
-"""From how many nodes on, on average, it pays to look at crowns."""
+"""Mean number of nodes per tree above which active sets pay off."""
 
 
 class Descent(NodeDescent):
-    """One sequence of descents from the empty ensemble, with the settings of a solver."""
+    """Descend at a decreasing sequence of penalties, starting from the empty ensemble.
+
+    Parameters
+    ----------
+    ensemble : Additive
+    problem : Problem
+    settings : DescentSettings
+
+    Attributes
+    ----------
+    nodes : ActiveNodes
+        The node arrays the next sweep works on.
+    crown : Crown, optional
+        The active set last built.
+    has_large_trees : bool
+        Whether sweeps are restricted to active sets. Only for squared error at the node level, for which the bound of
+        `mark_crown` holds.
+    """
 
     def __init__(self, ensemble: Additive, problem: Problem, settings: DescentSettings) -> None:
         self.prepare(ensemble, problem, settings, ensemble.weight_per_row)
@@ -32,7 +52,7 @@ class Descent(NodeDescent):
         self.enough = 0.0 if settings.values == "keep" else 1e-5 * self.scale
 
     def sweep(self, penalty: float, trees: NDArray[np.bool_], first: int, frozen: bool) -> tuple[bool, float]:
-        """Update some trees once, then the intercept."""
+        """Update some trees once, then the intercept; return whether nothing changed, and the gain."""
         nodes, state = self.nodes, self.state
         tolerance = 1e-12 * self.scale
         changed, gain = kernels.sweep_blocks(
@@ -66,7 +86,7 @@ class Descent(NodeDescent):
         return changed == 0 and moved <= tolerance, gain + moved
 
     def converge(self, penalty: float, first: int, frozen: bool, most: int) -> tuple[int, float]:
-        """Update the trees in use, of large ones the crowns alone, until they settle."""
+        """Update the trees in use until they stop changing; if trees are large, update active sets only."""
         if most <= 0 or not self.has_large_trees:
             return super().converge(penalty, first, frozen, most)
         crown = self.crown = self.crown_for(penalty)
@@ -76,16 +96,17 @@ class Descent(NodeDescent):
         try:
             return super().converge(penalty, first, frozen, most)
         finally:
+            # Expand the result to all nodes: a node outside the set gets the contribution of its ancestor in the set.
             before.status[:] = 0
             before.status[crown.nodes] = status
             np.take(added, crown.lowest, axis=0, out=before.contribution)
             self.nodes, self.state = everything, before
 
     def crown_for(self, penalty: float) -> Crown:
-        """Return the nodes in question at this penalty: the crown that is there, if it will do, or a new one.
+        """Return an active set for this penalty: the last one if it is still valid, otherwise a new one.
 
-        A new one will do for the next few penalties, too. What is not in it is looked at once at every penalty, so this
-        saves time and changes nothing.
+        A new set is built for half the penalty, so that the next few penalties can reuse it. `descend` still sweeps
+        over all nodes at least once per penalty, so active sets save time without excluding any node.
         """
         state, forest, crown = self.state, self.ensemble.forest, self.crown
         if crown is not None and penalty >= crown.penalty and not (state.status[~crown.marked] > 0).any():
@@ -108,15 +129,15 @@ class Descent(NodeDescent):
         return crown_of(self.nodes, self.ensemble, marked, penalty / 2)
 
     def loss(self) -> float:
-        """Return the loss, without penalty."""
+        """Return the loss without the penalty."""
         return loss_of(self.ensemble, self.state)
 
     def used(self) -> NDArray[np.bool_]:
-        """Return which trees are there."""
+        """Return which trees are not dropped, (n_trees,)."""
         return self.state.status[self.nodes.tree_start[:-1]] != 0
 
     def rises(self) -> Floats:
-        """Return by how much the loss rises, to second order, when a tree is dropped, (n_trees,)."""
+        """Return the second-order estimate of the increase in loss from dropping each tree, (n_trees,)."""
         ensemble, forest, state = self.ensemble, self.ensemble.forest, self.state
         rise = np.zeros(forest.n_trees)
         half = 0.5 if ensemble.logits else 1.0
@@ -132,7 +153,7 @@ class Descent(NodeDescent):
         return rise
 
     def drop(self, tree: int) -> None:
-        """Take one tree out."""
+        """Drop one tree."""
         ensemble, forest, state = self.ensemble, self.ensemble.forest, self.state
         kernels.drop_tree(
             ensemble.leaves[tree],
@@ -148,7 +169,7 @@ class Descent(NodeDescent):
         state.factor[tree] = 0.0
 
     def weakest(self) -> tuple[NDArray[np.int64], Floats, Floats]:
-        """Return for each tree the split to collapse, -1 if there is none, what that costs per price, the new value."""
+        """Return for each tree the cheapest split to collapse, its increase in loss per price, and its new value."""
         ensemble, forest, state = self.ensemble, self.ensemble.forest, self.state
         node, rate, value = kernels.weakest_collapses(
             ensemble.leaves,
@@ -170,7 +191,7 @@ class Descent(NodeDescent):
         return node, rate, value
 
     def collapse(self, tree: int, node: int, value: Floats) -> None:
-        """Make a split a leaf with a value; a root goes altogether."""
+        """Turn a split into a leaf with the given contribution; collapsing a root drops the tree."""
         ensemble, forest, state = self.ensemble, self.ensemble.forest, self.state
         kernels.collapse(
             ensemble.leaves[tree],

@@ -1,7 +1,8 @@
-"""An ensemble as a sum of trees, on the scale on which its loss is a function of the sum; and the way back.
+"""Convert an ensemble to an additive model on the scale of its loss, and a pruned state back to leaf values.
 
-On this scale a tree adds `contribution` to a row, and one intercept per output holds everything else: the base, and
-what the roots of all trees say, so that a tree can go without taking the mean along.
+On this scale each tree adds a `contribution` to the score of a row: the prediction for squared error, the logit for log
+loss. One unpenalised intercept per output holds everything else: the base of the model and the root values of all
+trees. Contributions are therefore relative to the root, and dropping a tree does not shift the mean.
 """
 
 from dataclasses import dataclass, replace
@@ -18,28 +19,30 @@ from secateur.problem import Problem
 
 Floats = NDArray[np.float64]
 MOST_PAIRED = 20_000
-"""How many trees may be compared with each other: 3 GB of inner products."""
+"""Largest number of trees for a Gram matrix of trees, which then takes 3 GB."""
 
 
 @dataclass(frozen=True, eq=False)
 class Additive:
-    """What does not change while an ensemble is being pruned.
+    """The constant data of a block descent: trees, rows and targets on the scale of the loss.
 
     Attributes
     ----------
+    forest : Forest
     leaves : (n_trees, n_rows)
+        The leaf each row reaches, counted from the root of the tree.
     weight : (n_rows,)
-        Adds up to 1; to 1 / n_targets where the loss is a mean over targets.
+        Row weights. They sum to 1, or to 1 / n_targets where the loss is a mean over targets.
     target : (n_rows, n_outputs)
-        Numbers, or 1 for the class of the row and 0 for others.
+        Regression targets or one-hot class indicators.
     start : (n_rows, n_outputs)
-        What a row gets besides trees and intercept.
+        The offset of each row: its score without trees and intercept.
     slope : float
-        From the model's scale to this one.
+        Factor from the model's scale to the scale of the loss.
     logits : bool
-        Whether sums are logits, and the loss is the log loss, instead of squared error.
+        Whether scores are logits and the loss is log loss; otherwise the loss is squared error.
     original : (n_nodes, width)
-        What each node adds as a leaf, less what its root does.
+        The contribution of each node as a leaf, minus that of its root.
     share : (n_nodes,)
         Row weight at each node.
     """
@@ -56,13 +59,32 @@ class Additive:
 
     @property
     def weight_per_row(self) -> float:
-        """What a penalty counted against the sum over rows is to be multiplied by."""
+        """Factor from a penalty on the sum over rows to a penalty on the weighted mean."""
         return float(self.weight.sum()) / len(self.weight)
 
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """An ensemble in the course of being pruned; the arrays change. See `secateur.kernels.ensemble.block_descent`."""
+    """The variables of a block descent, which updates the arrays in place.
+
+    Attributes
+    ----------
+    neg_gradient : (n_rows, n_outputs)
+        weight · (target − prediction).
+    probability : (n_rows, n_outputs)
+        Predicted probabilities for log loss; empty for squared error.
+    intercept : (n_outputs,)
+    status : (n_nodes,) int8
+        0 absent, 1 split, 2 leaf.
+    contribution : (n_nodes, width)
+        The contribution of each kept leaf, repeated at the nodes below it.
+    factor : (n_trees,)
+        The weight of each tree.
+
+    See Also
+    --------
+    secateur.kernels.ensemble.block_descent : The updates.
+    """
 
     neg_gradient: Floats
     probability: Floats
@@ -72,12 +94,12 @@ class State:
     factor: Floats
 
     def copy(self) -> "State":
-        """Return a state of its own."""
+        """Return an independent copy."""
         return State(*(getattr(self, name).copy() for name in self.__dataclass_fields__))
 
 
 def not_additive(forest: Forest) -> str | None:
-    """Return why the model is no sum whose loss we can follow, or None if it is."""
+    """Return why the model is not a sum of trees with squared error or log loss, or None if it is."""
     link = forest.response
     if forest.aggregation == "median" or not (link.linear or link.logits):
         return f"its trees are combined by {forest.aggregation} and {forest.link}, which this method cannot follow. "
@@ -87,7 +109,7 @@ def not_additive(forest: Forest) -> str | None:
 
 
 def too_many_pairs(forest: Forest) -> str | None:
-    """Return why there is no room for a number for each pair of trees, or None if there is."""
+    """Return why a Gram matrix of the trees would not fit in memory, or None if it would."""
     if forest.n_trees <= MOST_PAIRED:
         return None
     return (
@@ -97,7 +119,7 @@ def too_many_pairs(forest: Forest) -> str | None:
 
 
 def additive(problem: Problem) -> Additive:
-    """Return the ensemble and its rows on the scale of the loss; rows without weight are left out."""
+    """Return the ensemble and its rows on the scale of the loss, without rows of zero weight."""
     forest, sample = problem.forest, problem.sample
     rows = np.flatnonzero(sample.weight)
     if len(rows) < len(sample):
@@ -117,7 +139,7 @@ def additive(problem: Problem) -> Additive:
 
 
 def without_rows(forest: Forest, share: Floats) -> Additive:
-    """Return the ensemble with no rows: what a state needs to become a decision."""
+    """Return the ensemble without rows, which suffices for `decide`."""
     none = np.empty((0, forest.n_outputs))
     leaves = np.empty((forest.n_trees, 0), np.uint16)
     logits = forest.response.logits
@@ -125,26 +147,29 @@ def without_rows(forest: Forest, share: Floats) -> Additive:
 
 
 def n_targets(forest: Forest) -> int:
-    """Return over how many targets the loss is a mean."""
+    """Return the number of targets over which the loss is averaged."""
     return len(forest.n_classes) or forest.n_outputs
 
 
 def own_values(forest: Forest) -> Floats:
-    """Return what each node adds as a leaf, less what its root does, (n_nodes, width)."""
+    """Return the contribution of each node as a leaf, minus that of its root, (n_nodes, width)."""
     tree = np.repeat(np.arange(forest.n_trees), np.diff(forest.tree_start))
     original = forest.value * (_slope(forest) / forest.divisor * forest.tree_weight[tree])[:, None]
     return original - original[forest.root][tree]
 
 
 def starts(forest: Forest, sample: LocalRows) -> Floats:
-    """Return what each row gets besides trees and intercept, (n_rows, n_outputs)."""
+    """Return the offset of each row on the scale of the loss, (n_rows, n_outputs)."""
     if sample.offset is None:
         return np.zeros((len(sample), forest.n_outputs))
     return _slope(forest) * sample.offset / forest.divisor
 
 
 def as_numbers(forest: Forest, y: NDArray[np.generic]) -> Floats:
-    """Return the target as numbers, or as 1 for the class of the row and 0 for others, (n_rows, n_outputs)."""
+    """Return regression targets as floats and class targets one-hot encoded, (n_rows, n_outputs).
+
+    A binary classifier with one output gets a single 0/1 column.
+    """
     if not forest.n_classes:
         return y.astype(np.float64)
     if forest.n_outputs == 1:
@@ -153,13 +178,16 @@ def as_numbers(forest: Forest, y: NDArray[np.generic]) -> Floats:
 
 
 def _slope(forest: Forest) -> float:
-    """Return the factor from the model's scale to this one."""
+    """Return the factor from the model's scale to the scale of the loss."""
     link = forest.response
     return link.slope if isinstance(link, Logit) else 1.0
 
 
 def empty_state(ensemble: Additive) -> State:
-    """Return the ensemble without trees: the intercept that is best alone."""
+    """Return the state without trees, with the optimal intercept.
+
+    For log loss the intercept takes up to 20 Newton steps from the log odds of the target.
+    """
     forest = ensemble.forest
     shape = ensemble.target.shape
     if ensemble.logits:
@@ -182,14 +210,14 @@ def empty_state(ensemble: Additive) -> State:
 
 
 def log_odds(share: Floats) -> Floats:
-    """Return sums whose probabilities are these shares, or nearly so where a share is 0."""
+    """Return the logits of class frequencies, clipped away from 0 and 1; for several outputs softmax logits."""
     tiny = 1e-9
     logit = np.log(np.maximum(share, tiny))
     return logit - np.log(np.maximum(1 - share, tiny)) if len(share) == 1 else logit
 
 
 def full_state(ensemble: Additive) -> State:
-    """Return the ensemble as it is; a tree that is nothing but a root is in the intercept."""
+    """Return the state of the unpruned ensemble; a tree of one node is absorbed into the intercept."""
     forest = ensemble.forest
     at_root = forest.value[forest.root] * (ensemble.slope / forest.divisor * forest.tree_weight)[:, None]
     intercept = ensemble.slope * forest.base / forest.divisor
@@ -214,12 +242,12 @@ def full_state(ensemble: Additive) -> State:
 
 
 def predict(ensemble: Additive, score: Floats) -> Floats:
-    """Return what the sums mean: themselves, or probabilities."""
+    """Return predictions from scores: probabilities for logits, otherwise the scores themselves."""
     return chances(score) if ensemble.logits else score
 
 
 def chances(score: Floats) -> Floats:
-    """Return the probabilities of logits, (n_rows, n_outputs)."""
+    """Return the probabilities of logits (sigmoid or softmax), (n_rows, n_outputs)."""
     if score.shape[1] == 1:
         return 1 / (1 + np.exp(-score))
     power = np.exp(score - score.max(axis=1, keepdims=True))
@@ -227,7 +255,7 @@ def chances(score: Floats) -> Floats:
 
 
 def loss_of(ensemble: Additive, state: State) -> float:
-    """Return the loss that is being minimised, without penalty: squared error, or log loss."""
+    """Return the loss being minimised, without penalty: squared error or log loss."""
     if ensemble.logits:
         return log_loss(ensemble.weight, ensemble.target, state.probability)
     residual = state.neg_gradient / ensemble.weight[:, None]
@@ -235,7 +263,7 @@ def loss_of(ensemble: Additive, state: State) -> float:
 
 
 def log_loss(weight: Floats, target: Floats, probability: Floats) -> float:
-    """Return the log loss of some rows with their weights."""
+    """Return the weighted sum of the rows' log losses."""
     if probability.shape[1] == 1:
         probability = np.where(target == 1, probability, 1 - probability)
     else:
@@ -244,7 +272,7 @@ def log_loss(weight: Floats, target: Floats, probability: Floats) -> float:
 
 
 def risk_of(ensemble: Additive, state: State, problem: Problem) -> float:
-    """Return the mean loss of the state, by whatever loss was asked for; NaN where its rows do not tell."""
+    """Return the mean of the problem's loss in this state; NaN for logits, as the state holds no scores."""
     if ensemble.logits:
         return np.nan
     raw = ensemble.target - state.neg_gradient / ensemble.weight[:, None]
@@ -253,10 +281,10 @@ def risk_of(ensemble: Additive, state: State, problem: Problem) -> float:
     return float(np.average(problem.loss.rows(ensemble.forest, raw, y), weights=ensemble.weight))
 
 
-def with_stand_ins(ensemble: Additive, state: State) -> NDArray[np.int8]:
-    """Return the status of all nodes with the roots a model cannot do without.
+def with_replacements(ensemble: Additive, state: State) -> NDArray[np.int8]:
+    """Return the status of all nodes, with the dropped roots the model needs restored as leaves.
 
-    An output without trees keeps one root to hold its intercept, and where every output has its tree in every round, a
+    An output without trees keeps one root to hold its intercept. Where every boosting round has one tree per output, a
     round keeps all of its roots or none.
     """
     forest, status = ensemble.forest, state.status.copy()
@@ -274,7 +302,10 @@ def with_stand_ins(ensemble: Additive, state: State) -> NDArray[np.int8]:
 
 
 def rounds(forest: Forest) -> NDArray[np.intp]:
-    """Return a number for each tree; equal ones stay or go together: the trees of a round with one for every output."""
+    """Return the boosting round of each tree, (n_trees,).
+
+    Trees of one round are kept or dropped together. Without rounds of one tree per output each tree has its own.
+    """
     trees = np.arange(forest.n_trees)
     if forest.n_outputs > 1 and np.array_equal(forest.tree_output, trees % forest.n_outputs):
         return trees // forest.n_outputs
@@ -282,12 +313,18 @@ def rounds(forest: Forest) -> NDArray[np.intp]:
 
 
 def decide(ensemble: Additive, state: State) -> tuple[NDArray[np.bool_], Floats]:
-    """Return what is kept and the value of every kept node, such that the model predicts what the state does.
+    """Return the keep mask and the node values with which the model predicts what the state predicts.
 
-    The intercept is shared out among the trees of an output.
+    The intercept is divided equally among the kept trees of an output.
+
+    Returns
+    -------
+    keep : (n_nodes,) bool
+    value : (n_nodes, width)
+        On the model's scale.
     """
     forest = ensemble.forest
-    status = with_stand_ins(ensemble, state)
+    status = with_replacements(ensemble, state)
     trees_of = [np.flatnonzero((forest.tree_output == k) | (forest.tree_output < 0)) for k in range(forest.n_outputs)]
     keep = status > 0
     standing = keep[forest.root]
@@ -306,7 +343,7 @@ def decide(ensemble: Additive, state: State) -> tuple[NDArray[np.bool_], Floats]
 
 
 def fill_splits(ensemble: Additive, status: NDArray[np.int8], contribution: Floats) -> Floats:
-    """Return `contribution` with the mean of the kept leaves below, by their rows, at the splits that are kept."""
+    """Return `contribution` with each kept split set to the row-weighted mean of the kept leaves below it."""
     right = ensemble.forest.right
     at_leaf = (status == 2)[:, None]
     sums = np.hstack(
@@ -318,7 +355,7 @@ def fill_splits(ensemble: Additive, status: NDArray[np.int8], contribution: Floa
 
 
 def rescaled(ensemble: Additive, state: State, tree: int, times: float) -> State:
-    """Return the state with what one tree adds multiplied."""
+    """Return the state with the contribution of one tree multiplied by `times`; the row arrays stay as they are."""
     forest = ensemble.forest
     nodes = slice(forest.tree_start[tree], forest.tree_start[tree + 1])
     contribution = state.contribution.copy()

@@ -1,4 +1,9 @@
-"""Block descent: ForestPrune (Liu and Mazumder 2023) and its node-level, refitting generalisation."""
+"""Prune all trees of an ensemble jointly by block coordinate descent.
+
+This is ForestPrune (Liu and Mazumder 2023), generalised from layers to arbitrary subtrees with refitted leaf values.
+The class here holds the settings. `descent_path` runs the warm-started path, the local search and the budgets,
+`secateur.kernels.ensemble.block_update` solves one block, `_gram_descent` works on inner products instead of rows.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -21,63 +26,86 @@ from secateur.solvers.penalty_grid import check_penalties
 from secateur.solvers.whole_trees.reweight import polished
 
 _COLUMNS = 4096
-"""Of how many layers, at most, inner products are taken unasked: 128 MB."""
+"""Largest number of layers for which remote rows are replaced by a Gram matrix by default: 128 MB."""
 
 
 @final
 @dataclass(frozen=True, repr=False)
 class BlockDescent(Solver):
-    """Prune all trees together: each in turn gets the best subtree given the others, at every penalty of a sequence.
+    """Prune all trees jointly by block coordinate descent, at every penalty of a decreasing sequence.
 
-    It minimises, over all subtrees of all trees, their leaf values and one intercept,
+    The solver minimises, over the subtrees of all trees, their leaf values and one intercept per output,
 
         loss(y, intercept + Σ_trees tree(x)) + penalty · cost(pruning) + ridge / n · Σ_leaves value²
 
-    with squared error for numbers and for class probabilities (Brier), log loss for boosted classifiers. One update is
-    exact (a dynamic program over the tree; for log loss by a parabola, taken only if the true objective falls); the
-    whole is a local minimum with respect to single trees, from the one at the next larger penalty. O(rows + nodes) per
-    update.
+    The loss is squared error for regression and for class probabilities (Brier score), and log loss for boosted
+    classifiers. A block is one tree: each tree in turn gets the subtree that is optimal given all other trees.
 
-    Rows that are elsewhere are asked for sums alone, and the path is the same. A change of a tree costs a pass over
-    them, where trees stay as they are one pass does for many; with squared error and up to 4096 leaves in all, a few
-    passes do for the whole path. Only `polish` needs the rows on this machine.
+    The result is a local optimum with respect to single trees, warm-started from the result at the next larger penalty.
+    For squared error a block update is exact (a dynamic program over the tree). For log loss it minimises a quadratic
+    approximation and is accepted only if the true objective decreases. An update takes O(rows + nodes).
 
-    `granularity="layer", values="keep"` is ForestPrune's problem (1); `polish` its problem (2); `joint` its (5)–(7).
+    From remote rows only sums are requested, and the path is the same. Changing a tree takes one pass over the rows;
+    one pass serves many trees as long as they do not change. With squared error and up to 4096 leaves in all, a few
+    passes suffice for the whole path. Only `polish` needs local rows.
+
+    `granularity="layer", values="keep"` is ForestPrune's Problem (1), `polish` its Problem (2) and `joint` its Problems
+    (5)–(7).
 
     Parameters
     ----------
     granularity : "node" or "layer"
-        Whether any subtree may be cut, or all that is below a depth.
+        Prune arbitrary subtrees, or cut each tree at a depth.
     values : "refit", "keep" or "both"
-        Whether leaf values are fitted anew or stay (but for the intercept). Both make one path with all their points.
+        Refit the leaf values, or keep the original ones up to the intercept. "both" merges the points of the two into
+        one path.
     weights : "nodes" or "depth"
-        What a layer costs: the cost of its nodes, or 1.
+        Price of a layer: the cost of its nodes, or 1.
     ridge : float or tuple of float
-        How many rows the value 0 counts in a refitted leaf. Several make one path with all their points.
+        Shrinkage of refitted leaf values: each leaf is fitted as if `ridge` extra rows had target 0. The points of
+        several ridges are merged into one path.
     penalties : int or tuple of float
-        How many, from one too large for any split down to `smallest` times that; or which.
+        Number of penalties, or the penalties themselves. A number gives a sequence that starts at a penalty too large
+        for any split and ends at `smallest` times that.
     smallest : float
+        Ratio of the smallest penalty to the largest.
     max_sweeps : int
-        Rounds over all trees at each penalty.
+        Maximum number of sweeps over all trees at each penalty.
     local_search : int
-        After a descent, drop trees at random and descend again, until this many attempts in a row were in vain.
+        After each descent, drop a random tree and descend again; stop after this many consecutive attempts without
+        improvement. 0 disables the search.
     polish : "ridge", "subset" or None
-        Reweigh the trees of each point, with a penalty on the squared weights or on their number.
+        Fit a weight per tree at each point, with a penalty on the squared weights or on the number of non-zero weights.
     polish_penalty : float
-        Counted against the sum of squared errors over rows, as ForestPrune does.
+        Penalty of `polish`, relative to the sum of squared errors over rows.
     joint : bool
-        Choose each tree's weight together with its depth, penalised as `polish` says.
+        Optimise the weight of each tree together with its depth, with the penalty of `polish`.
     engine : "rows" or "gram"
-        What an update looks at: the rows, or the inner products of what layers add, taken once. The same path either
-        way. "gram" is for `granularity="layer", values="keep"` and squared error; it takes (Σ depths of trees)²
-        numbers of memory, and an update does not depend on the number of rows. Where rows are elsewhere it is taken
-        unasked for up to 4096 layers.
+        Compute updates from the rows, or from the Gram matrix of the layers, which is computed once. Both give the same
+        path. "gram" requires `granularity="layer", values="keep"` and squared error. It needs memory for (Σ depths of
+        trees)² floats, and an update does not depend on the number of rows. For remote rows it is the default up to
+        4096 layers.
     max_nodes : int, optional
-        Make sure that a point uses up this number of nodes, and stop there.
+        Node budget. The path ends with points that use nearly all of it.
     max_trees : int, optional
-        Once there are more trees, drop the weakest, and go on to smaller penalties with those that are left.
+        Tree budget. Once a point has more trees, the weakest are dropped, and smaller penalties only use the rest.
     seed : int
-        For the local search.
+        Seed of the local search.
+
+    References
+    ----------
+    Liu and Mazumder (2023), ForestPrune: compact depth-pruned tree ensembles, AISTATS.
+
+    Examples
+    --------
+    >>> import secateur as sc
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.ensemble import RandomForestRegressor
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> forest = RandomForestRegressor(10, max_depth=4, random_state=0).fit(X, y)
+    >>> path = sc.prune_path(forest, X, y, solver=sc.solvers.BlockDescent(penalties=10, max_nodes=50))
+    >>> bool((path.table["n_nodes"] <= 50).any())
+    True
     """
 
     granularity: Literal["node", "layer"] = "node"
@@ -103,46 +131,46 @@ class BlockDescent(Solver):
 
     @property
     def changes(self) -> tuple[str, ...]:
-        """Values: also kept ones, as the intercept and the number of trees are in them."""
+        """Node values. Even `values="keep"` changes them, as they absorb the intercept and the number of trees."""
         return ("value",)
 
     @property
     def supports_symmetric(self) -> bool:
-        """Whether layers are what is cut."""
+        """Whether trees are cut at a depth."""
         return self.granularity == "layer"
 
     @property
     def needs_rows(self) -> bool:
-        """Only to reweigh trees."""
+        """Whether `polish` reweights the trees; otherwise sums over rows suffice."""
         return self.polish is not None
 
     @property
     def many_passes(self) -> bool:
-        """Whether inner products, asked for once, will not do."""
+        """Whether a single pass over the rows, for the Gram matrix, is not enough."""
         return self.granularity == "node" or self.values != "keep" or self.needs_rows
 
     @property
     def uses_ensemble_loss(self) -> bool:
-        """Yes: that is the point."""
+        """True: the objective is the loss of the ensemble."""
         return True
 
     def with_budget(
         self, *, max_nodes: int | None = None, max_trees: int | None = None, max_cost: float | None = None
     ) -> "BlockDescent":
-        """Return the same with budgets, unless there are some."""
+        """Return a copy with these budgets; budgets already set take precedence."""
         return replace(self, max_nodes=self.max_nodes or max_nodes, max_trees=self.max_trees or max_trees)
 
     @property
     def several_ridges(self) -> bool:
-        """Whether there are several ridges, between which there are others."""
+        """Whether there are several positive ridges, so that ridges in between can be interpolated."""
         return isinstance(self.ridge, tuple) and len(self.ridge) > 1 and min(self.ridge) > 0 and self.values != "keep"
 
     def with_ridge(self, ridge: float | None) -> "BlockDescent":
-        """Return the same with one ridge, or with kept values."""
+        """Return a copy with a single ridge, or with original leaf values if `ridge` is None."""
         return replace(self, values="keep") if ridge is None else replace(self, values="refit", ridge=ridge)
 
     def unsupported(self, problem: Problem) -> str | None:
-        """Return a reason for models that are no sums, and for settings that do not go together."""
+        """Return why the model is not additive or does not fit the settings, or None if it can be pruned."""
         reason = not_additive(problem.forest)
         if reason:
             return f"{reason}Use weakest_link."
@@ -156,7 +184,7 @@ class BlockDescent(Solver):
         return no_gram(problem.forest) if self.engine == "gram" else None
 
     def path(self, problem: Problem) -> Path:
-        """Return the unpruned forest and what was found at each penalty, by falling size."""
+        """Return the unpruned forest and the pruning at each penalty, by decreasing size."""
         if self._takes_gram(problem):
             gram = problem.row_source.total(problem.forest, gram_of)
             points = gram_points(problem.forest, problem.prices, gram, self.settings("keep", 0.0))
@@ -165,7 +193,7 @@ class BlockDescent(Solver):
         return trace_points(problem, points, repr(self), ensemble=True)
 
     def _takes_gram(self, problem: Problem) -> bool:
-        """Return whether inner products are asked for, or are all it takes to prune by rows that are elsewhere."""
+        """Return whether to work on the Gram matrix: by request, or for layers on remote rows."""
         if self.engine == "gram":
             return True
         layers = self.granularity == "layer" and self.values == "keep" and self.polish is None
@@ -174,7 +202,10 @@ class BlockDescent(Solver):
         return bool(columns(problem.forest)[-1] <= _COLUMNS)
 
     def _points(self, problem: Problem) -> Iterator[Point]:
-        """Yield what was found for every kind of values, ridge and penalty, without repeating a shape."""
+        """Yield a point for every value mode, ridge and penalty.
+
+        Within a run, consecutive penalties with the same kept nodes give one point.
+        """
         ridges = self.ridge if isinstance(self.ridge, tuple) else (self.ridge,)
         runs = [] if self.values == "keep" else [("refit", ridge) for ridge in ridges]
         runs += [] if self.values == "refit" else [("keep", 0.0)]
@@ -192,7 +223,7 @@ class BlockDescent(Solver):
                 yield Point(penalty, *decide(ensemble, state), more, risk_of(ensemble, state, problem))
 
     def _distant_points(self, problem: Problem, runs: list[tuple[str, float]]) -> Iterator[Point]:
-        """Yield the same, with nothing but sums over the rows; the loss of the points remains to be measured."""
+        """Yield the points of `_points` from sums over remote rows; the loss of the points is not computed."""
         known = KnownSums(problem.forest, problem.row_source, problem.weight)
         for run, (values, ridge) in enumerate(runs):
             descent = DistantDescent(problem, self.settings(values, ridge), known)
@@ -202,7 +233,7 @@ class BlockDescent(Solver):
                 yield Point(penalty, *decide(descent.ensemble, state), more)
 
     def settings(self, values: str, ridge: float) -> DescentSettings:
-        """Return how to descend with one kind of values."""
+        """Return the descent settings for one value mode and ridge."""
         kind = values if not self.joint else {"ridge": "scale", "subset": "scale_sparse"}[str(self.polish)]
         return DescentSettings(
             layered=self.granularity == "layer",
@@ -220,7 +251,7 @@ class BlockDescent(Solver):
 
 
 def _check(solver: BlockDescent) -> None:
-    """Raise ValueError for settings that mean nothing, alone or together."""
+    """Raise ValueError for settings that are invalid, alone or in combination."""
     check_choices(
         solver,
         granularity=("node", "layer"),

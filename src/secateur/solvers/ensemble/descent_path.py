@@ -1,4 +1,13 @@
-"""Descents at falling penalties, each from where the one before ended, and budgets met exactly."""
+"""Run block descent along a decreasing sequence of penalties, with warm starts, local search and budgets.
+
+The sequence starts from the empty ensemble. Each descent starts from the result at the next larger penalty
+(ForestPrune, section 3.2). A node budget is met by bisection of the penalty and by trimming.
+
+References
+----------
+Liu and Mazumder (2023), ForestPrune: compact depth-pruned tree ensembles, AISTATS. Section 3.1 (cyclic block coordinate
+descent and local search) and section 3.2 (regularisation paths).
+"""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
@@ -9,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secateur.forest import Forest
-from secateur.solvers.ensemble.additive_model import Additive, State, rounds, with_stand_ins
+from secateur.solvers.ensemble.additive_model import Additive, State, rounds, with_replacements
 from secateur.solvers.penalty_grid import falling
 
 Floats = NDArray[np.float64]
@@ -17,10 +26,10 @@ Bools = NDArray[np.bool_]
 
 
 class Copies(Protocol):
-    """A state a descent can go back to."""
+    """A state that can be copied, so that a descent can be undone."""
 
     def copy(self) -> Self:
-        """Return a state of its own."""
+        """Return an independent copy."""
 
 
 S = TypeVar("S", bound=Copies)
@@ -28,19 +37,19 @@ S = TypeVar("S", bound=Copies)
 
 @dataclass(frozen=True)
 class DescentSettings:
-    """How to descend.
+    """Settings of one run along the penalties.
 
     Attributes
     ----------
     layered : bool
-        Whether trees are cut at a depth only.
+        Whether trees are only cut at a depth.
     values : "keep", "refit", "scale" or "scale_sparse"
-        What a kept leaf adds: its own value, a fitted one, or its own times a factor of the tree, the factor's square
-        or its presence penalised.
+        Contribution of a kept leaf: the original value, a refitted value, or the original value times a weight of the
+        tree. "scale" penalises the squared weight, "scale_sparse" the presence of the tree.
     by_depth : bool
-        Whether a layer costs 1, instead of the cost of its nodes.
+        Whether a layer costs 1 instead of the cost of its nodes.
     ridge : float
-        In rows for fitted values; the penalty of factors.
+        Number of extra rows with target 0 for refitted values; the penalty on tree weights for scaled ones.
     penalties, smallest, max_sweeps, local_search, max_nodes, max_trees, seed
         As in BlockDescent.
     """
@@ -59,27 +68,27 @@ class DescentSettings:
 
 
 class FallingDescent(ABC, Generic[S]):
-    """Descents at falling penalties, each from where the one before ended; subclasses say how to descend.
+    """Block descent along decreasing penalties with warm starts; subclasses implement the sweep over the trees.
 
     Attributes
     ----------
     ensemble : Additive
-    settings : Settings
+    settings : DescentSettings
     as_leaf, as_split : (n_nodes,)
-        Prices.
+        The price of a node as a leaf and as a split.
     state : S
-        Where the last descent ended; at first the ensemble without trees.
+        The result of the last descent; initially the ensemble without trees.
     scale : float
-        The loss without trees.
+        The loss of the ensemble without trees.
     open : (n_trees,) bool
-        Which trees may change.
+        Whether a tree may change.
     rng : Generator
     enough : float
-        A round that gains no more is the last.
+        A sweep that gains no more than this is the last.
     on_sweep : callable, optional
-        Called as `on_sweep(done, total)` after every round over the trees.
+        Called as `on_sweep(done, total)` after every sweep.
     updates : int
-        How many trees were looked at so far.
+        Number of block updates so far.
     """
 
     ensemble: Additive
@@ -97,7 +106,10 @@ class FallingDescent(ABC, Generic[S]):
     _told = 0
 
     def run(self) -> Iterator[tuple[float, S]]:
-        """Yield the state at every penalty, the largest first; with a node budget until it is used up, and there."""
+        """Yield the penalty and the state at every penalty, the largest first.
+
+        With a node budget, stop at the first penalty that exceeds it, and yield the states of `meet`.
+        """
         budget = self.settings.max_nodes
         fits = (np.inf, self.state.copy())
         penalties = self.penalties()
@@ -116,9 +128,9 @@ class FallingDescent(ABC, Generic[S]):
             fits = (penalty, self.state.copy())
 
     def descend(self, penalty: float, *, first: int = 0, frozen: bool = False) -> float:
-        """Update trees until a whole round changes nothing, or as long as the settings allow; return what was gained.
+        """Sweep over the trees until a full sweep changes nothing or `max_sweeps` is reached; return the gain.
 
-        `frozen` changes nothing of what is kept.
+        Full sweeps alternate with sweeps over the trees in use. `frozen` refits values without changing the kept nodes.
         """
         total, rounds_left = 0.0, self.settings.max_sweeps
         while rounds_left > 0:
@@ -133,7 +145,7 @@ class FallingDescent(ABC, Generic[S]):
         return total
 
     def converge(self, penalty: float, first: int, frozen: bool, most: int) -> tuple[int, float]:
-        """Update the trees in use, which have the most to gain, until they settle; return the rounds and the gain."""
+        """Sweep over the trees in use, which gain most, until they stop changing; return the sweeps and the gain."""
         total = 0.0
         for done in range(1, most + 1):
             gain, settled = self.sweep_and_tell(penalty, self.open & self.used(), first, frozen)
@@ -143,7 +155,7 @@ class FallingDescent(ABC, Generic[S]):
         return max(most, 0), total
 
     def sweep_and_tell(self, penalty: float, trees: Bools, first: int, frozen: bool) -> tuple[float, bool]:
-        """Update some trees once; return the gain, and whether it was so small that another round will not pay."""
+        """Sweep over some trees once and report progress; return the gain and whether the descent has converged."""
         quiet, gain = self.sweep(penalty, trees, first, frozen)
         self.updates += int(np.count_nonzero(trees))
         if self.on_sweep:
@@ -153,7 +165,10 @@ class FallingDescent(ABC, Generic[S]):
         return gain, quiet or gain <= self.enough
 
     def limit_trees(self, penalty: float) -> None:
-        """Once there are too many trees, drop the weakest and let no others in from then on."""
+        """Enforce `max_trees`: drop the trees with the smallest increase in loss, then exclude all others for good.
+
+        Trees of one boosting round are dropped together.
+        """
         most = self.settings.max_trees
         if most is None or self.n_trees(self.state) <= most:
             return
@@ -167,7 +182,10 @@ class FallingDescent(ABC, Generic[S]):
         self.descend(penalty)
 
     def penalties(self) -> Floats:
-        """Return the penalties, the largest first."""
+        """Return the penalties, the largest first.
+
+        At the largest one no tree pays off: the cheapest stump costs as much as the loss without trees.
+        """
         root = self.ensemble.forest.root
         root = root[self.ensemble.forest.is_split[root]]
         right = self.ensemble.forest.right[root]
@@ -176,7 +194,10 @@ class FallingDescent(ABC, Generic[S]):
         return falling(self.settings.penalties, largest, self.settings.smallest)
 
     def search(self, penalty: float) -> None:
-        """Drop a tree, descend from the first that is not used, and go back if that was no better."""
+        """Improve the state by local search (ForestPrune, section 3.1).
+
+        Drop a random tree, descend beginning with the first unused tree, and revert unless the objective decreased.
+        """
         failures = 0
         while failures < self.settings.local_search:
             used = np.flatnonzero(self.used())
@@ -193,13 +214,21 @@ class FallingDescent(ABC, Generic[S]):
                 self.state, failures = before, failures + 1
 
     def meet(self, budget: int, fits: tuple[float, S], over: tuple[float, S]) -> Iterator[tuple[float, S]]:
-        """Yield states that use nearly all of `budget` nodes: one by bisection, one by trimming what is over.
+        """Yield states that use nearly all of a budget of nodes.
 
-        Layers are not trimmed.
+        The first is found by bisection of the penalty, with warm starts from the state within the budget. The second
+        is the smallest state over the budget, trimmed; layers are not trimmed.
+
+        Parameters
+        ----------
+        budget : int
+        fits, over : (penalty, state)
+            The last state within the budget and the first over it.
         """
         self.state = fits[1]
         for tree in np.flatnonzero(self.used() & ~self.open):
             self.drop(int(tree))
+        # Invariant: `fits` is within the budget, `over` exceeds it, and fits[0] > over[0].
         for _ in range(14):
             if self.size(fits[1]) == budget or fits[0] / over[0] < 1.0005:
                 break
@@ -218,16 +247,16 @@ class FallingDescent(ABC, Generic[S]):
             yield over[0], self.state
 
     def standing(self, state: S) -> Bools:
-        """Return which trees the pruned model has."""
-        return with_stand_ins(self.ensemble, self.spread(state))[self.ensemble.forest.root] != 0
+        """Return which trees the pruned model has, including roots restored by `with_replacements`, (n_trees,)."""
+        return with_replacements(self.ensemble, self.spread(state))[self.ensemble.forest.root] != 0
 
     def n_trees(self, state: S) -> int:
-        """Return how many trees the pruned model has."""
+        """Return the number of trees of the pruned model."""
         return int(np.count_nonzero(self.standing(state)))
 
     def size(self, state: S) -> int:
-        """Return how many nodes the pruned model has."""
-        return int(np.count_nonzero(with_stand_ins(self.ensemble, self.spread(state))))
+        """Return the number of nodes of the pruned model."""
+        return int(np.count_nonzero(with_replacements(self.ensemble, self.spread(state))))
 
     @abstractmethod
     def sweep(self, penalty: float, trees: Bools, first: int, frozen: bool) -> tuple[bool, float]:
@@ -235,30 +264,30 @@ class FallingDescent(ABC, Generic[S]):
 
     @abstractmethod
     def objective(self, penalty: float) -> float:
-        """Return what is being minimised."""
+        """Return the objective at this penalty."""
 
     @abstractmethod
     def spread(self, state: S) -> State:
-        """Return the state of all nodes; its rows may be missing."""
+        """Return the state of all nodes; its row arrays may be empty."""
 
     @abstractmethod
     def used(self) -> Bools:
-        """Return which trees are there."""
+        """Return which trees are not dropped, (n_trees,)."""
 
     @abstractmethod
     def rises(self) -> Floats:
-        """Return by how much the loss rises, to second order, when a tree is dropped, (n_trees,)."""
+        """Return the second-order estimate of the increase in loss from dropping each tree, (n_trees,)."""
 
     @abstractmethod
     def drop(self, tree: int) -> None:
-        """Take one tree out."""
+        """Drop one tree."""
 
     def trim(self, budget: int) -> None:
-        """Collapse the weakest splits until at most `budget` nodes are left; layers are not trimmed."""
+        """Collapse the weakest splits until at most `budget` nodes are left. By default nothing is trimmed."""
 
 
 def distinct(states: Iterable[tuple[float, State]]) -> Iterator[tuple[float, State]]:
-    """Yield the states whose shape is not that of the one before."""
+    """Yield the states whose kept nodes differ from those of the state before."""
     before = np.empty(0, np.int8)
     for penalty, state in states:
         if not np.array_equal(before, state.status):
@@ -267,7 +296,7 @@ def distinct(states: Iterable[tuple[float, State]]) -> Iterator[tuple[float, Sta
 
 
 def layer_prices(forest: Forest) -> tuple[Floats, Floats]:
-    """Return prices by which a layer costs 1, paid by its first node."""
+    """Return prices as leaf and as split with which a layer below the root costs 1, charged to its first node."""
     tree = np.repeat(np.arange(forest.n_trees), np.diff(forest.tree_start))
     _, first = np.unique(tree * (forest.max_depth + 1) + forest.depth, return_index=True)
     price = np.zeros(forest.n_nodes)

@@ -1,8 +1,12 @@
-"""Inner products of what the layers of all trees add to the rows: all that squared error ever asks of the rows.
+"""Compute the Gram matrix of the tree layers, the sufficient statistics of squared error for depth pruning.
 
-They are sums over rows, so those of parts of the rows can be added up, wherever the parts are. Column c is one layer of
-one tree, as in `secateur.kernels.ensemble.gram_descent`: what cutting below this layer, instead of above it, adds to
-a row.
+Gram matrices are sums over rows, so those of several partitions can be added. Column c is one layer of one tree, as in
+`secateur.kernels.ensemble.gram_descent`: the change in a row's prediction from cutting the tree below this layer
+instead of above it. These are the columns of ForestPrune's depth-difference matrices (section 2.1), without the root.
+
+References
+----------
+Liu and Mazumder (2023), ForestPrune: compact depth-pruned tree ensembles, AISTATS.
 """
 
 from dataclasses import dataclass
@@ -18,14 +22,15 @@ from secateur.solvers.ensemble.additive_model import as_numbers, not_additive, o
 
 Floats = NDArray[np.float64]
 _CHUNK = 2**22
-"""How many numbers a matrix of rows by columns may have."""
+"""Maximum number of entries of a chunk of rows by columns."""
 
 
 @dataclass(frozen=True, eq=False)
 class Gram:
-    """Sums over rows, with their weights as they were given. Two of the same forest can be added.
+    """Sufficient statistics of squared error: sums over rows, with the row weights as given.
 
-    Below, a and b are what two columns add to an output of a row, and the rest is target − start − shift.
+    Two of the same forest can be added. Below, a and b are the values of two columns for one output of a row, and the
+    rest is target − start − shift.
 
     Attributes
     ----------
@@ -42,9 +47,10 @@ class Gram:
     reach : (n_nodes,)
         Row weight at each node.
     weight : float
-        Of all rows.
+        Total row weight.
     shift : (n_outputs,)
-        What the roots of the forest say, taken off the target so that squares do not swamp differences.
+        The prediction of the forest cut to its roots. It is subtracted from the target to avoid cancellation in the
+        sums of squares.
     """
 
     inner: Floats
@@ -57,7 +63,7 @@ class Gram:
     shift: Floats
 
     def __add__(self, other: "Gram") -> "Gram":
-        """Return the sums over the rows of both."""
+        """Return the statistics of the rows of both."""
         if self.inner.shape != other.inner.shape or not np.array_equal(self.shift, other.shift):
             raise ValueError(
                 f"Sums for {len(self.inner)} and {len(other.inner)} layers, with roots that say {self.shift} and "
@@ -76,7 +82,7 @@ class Gram:
 
 
 def no_gram(forest: Forest) -> str | None:
-    """Return why the loss of a model is no function of inner products, or None if it is."""
+    """Return why the loss of a model is not a function of the Gram matrix, or None if it is."""
     reason = not_additive(forest)
     if reason:
         return f"{reason}Use weakest_link."
@@ -86,14 +92,15 @@ def no_gram(forest: Forest) -> str | None:
 
 
 def gram_of(forest: Forest, sample: LocalRows) -> Gram:
-    """Return the sums over some rows, of which there may be none.
+    """Return the statistics of some rows, possibly none.
 
-    O(rows · columns²) for each output, in matrix products of at most 2²² numbers; columns² numbers of memory.
+    The rows are processed in chunks of at most 2²² entries. Takes O(rows · columns²) time per output and memory for
+    columns² floats.
 
     Raises
     ------
     ValueError
-        If the model is no sum, or its loss not squared error.
+        If the model is not additive or its loss is not squared error.
     """
     reason = no_gram(forest)
     if reason:
@@ -140,19 +147,19 @@ def gram_of(forest: Forest, sample: LocalRows) -> Gram:
 
 
 def columns(forest: Forest) -> NDArray[np.int64]:
-    """Return the first column of each tree, and their number at the end, (n_trees + 1,)."""
+    """Return the first column of each tree, followed by the number of columns, (n_trees + 1,)."""
     deepest = np.maximum.reduceat(forest.depth, forest.root) if forest.n_trees else np.empty(0, np.int32)
     return np.concatenate([[0], np.cumsum(deepest)]).astype(np.int64)
 
 
 def _feeds(forest: Forest, first_column: NDArray[np.int64]) -> Floats:
-    """Return 1 where a column feeds an output, else 0, (n_columns, n_outputs)."""
+    """Return 1 where a column contributes to an output, else 0, (n_columns, n_outputs)."""
     output = np.repeat(forest.tree_output, np.diff(first_column))[:, None]
     return ((output < 0) | (output == np.arange(forest.n_outputs))).astype(np.float64)
 
 
 def _said_by_roots(forest: Forest) -> Floats:
-    """Return what the model says when every tree is cut to its root, (n_outputs,)."""
+    """Return the prediction of the model with every tree cut to its root, (n_outputs,)."""
     said = forest.base.copy()
     for tree, output in enumerate(forest.tree_output.tolist()):
         value = forest.tree_weight[tree] * forest.value[forest.root[tree]]

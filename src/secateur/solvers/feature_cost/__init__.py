@@ -1,1 +1,1 @@
-"""Trade classification errors or loss against the cost of the features that rows need."""
+"""Prune by the trade-off between prediction error and the cost of the features a row needs."""

@@ -1,4 +1,4 @@
-"""Features given up one after the other, the least missed for its price first, and trees repaired after each."""
+"""Eliminate features backwards: drop the one with the smallest loss increase per cost saved, then repair the trees."""
 
 from dataclasses import replace
 
@@ -10,20 +10,22 @@ from secateur.solvers.ensemble.additive_model import fill_splits
 from secateur.solvers.feature_cost._priced_descent import Floats, Found, PricedDescent, Purchases
 
 _AT_ONCE = 64
-"""From how many features on more than one is dropped at a time."""
+"""Above this number of sets, more than one set is dropped at a time."""
 _TRIED = 3
-"""How many of the features that look least useful are dropped on trial."""
+"""Number of candidate sets that are dropped on trial, with repair, before one is chosen."""
 _ROOM = 2**25
-"""How many numbers may be held while features are compared."""
+"""Maximum number of floats held while sets are compared."""
 
 
 class Elimination(PricedDescent):
-    """A descent that bans features, one by one or in groups, until none is left that costs."""
+    """Eliminate features, singly or by price group, until no feature with a cost is left."""
 
     def eliminate(self, least: float, budgets: tuple[float, ...]) -> Found:
-        """Yield what is left when features, and groups of them, go one after the other: the least missed per price.
+        """Yield the state after each elimination, together with the states that just meet the budgets.
 
-        `least` is the penalty to begin with; later it is the rate at which loss was given for price.
+        `least` is the initial penalty. The penalty is later raised to the largest ratio of loss increase to cost
+        saved seen so far. After each elimination the descent is also run at three times the penalty, as a side
+        branch.
         """
         rate = least
         self.descend(rate, anneal=False)
@@ -43,7 +45,7 @@ class Elimination(PricedDescent):
             yield "eliminate", rate, self.now.state
 
     def droppable(self) -> list[NDArray[np.intp]]:
-        """Return the features that cost and are used, each by itself, and groups of them."""
+        """Return the sets of features to try: each used feature with a cost, and each group with several of them."""
         resources, feature = self.purchases.resources, self.forest.feature
         used = np.unique(feature[self.now.state.status == 1])
         priced = used[(resources[used] >= 0).any(axis=1)]
@@ -55,9 +57,15 @@ class Elimination(PricedDescent):
         return sets
 
     def drop_one_of(self, sets: list[NDArray[np.intp]], rate: float) -> float:
-        """Ban the features of the set least missed, and repair; return how much loss was given for the price saved.
+        """Ban the set of features with the smallest loss increase per cost saved, and repair the trees.
 
-        Of many sets several go at once, as long as there are many.
+        The few sets that look best before repair are tried, and the one that is best after repair is banned. With
+        more than `_AT_ONCE` sets, several are banned at once without trial.
+
+        Returns
+        -------
+        float
+            The loss increase per cost saved.
         """
         rise, saved = self.price_of_dropping(sets)
         order = np.argsort(rise / np.maximum(saved, 1e-300))
@@ -80,7 +88,7 @@ class Elimination(PricedDescent):
         return best[0]
 
     def ban(self, features: NDArray[np.intp]) -> None:
-        """Collapse every split by these features, and let none come back."""
+        """Collapse every split on these features and forbid them from now on."""
         ensemble, forest, now = self.ensemble, self.forest, self.now
         banned = now.banned.copy()
         banned[features] = True
@@ -103,7 +111,7 @@ class Elimination(PricedDescent):
         self.now = replace(now, spent=now.spent + change, banned=banned)
 
     def price_of_dropping(self, sets: list[NDArray[np.intp]]) -> tuple[Floats, Floats]:
-        """Return by how much the loss would rise without each set of features, unrepaired, and what that would save."""
+        """Return the loss increase without each set of features, before repair, and the cost saved, both (n_sets,)."""
         rise, saved = np.empty(len(sets)), np.empty(len(sets))
         at_once = max(1, _ROOM // max(self.ensemble.target.size, 1))
         for first in range(0, len(sets), at_once):
@@ -112,6 +120,7 @@ class Elimination(PricedDescent):
         for k, members in enumerate(sets):
             resources = np.unique(self.purchases.resources[members])
             resources = resources[resources >= 0]
+            # A single feature saves its own price only: the group price is still paid if other members are used.
             if len(members) == 1:
                 resources = self.purchases.resources[members[0], :1]
                 resources = resources[resources >= 0]
@@ -120,11 +129,12 @@ class Elimination(PricedDescent):
         return rise, saved
 
     def rises(self, sets: list[NDArray[np.intp]]) -> Floats:
-        """Return by how much the loss rises when the splits of each set of features collapse to their means."""
+        """Return the loss increase when the splits of each set collapse to their mean leaf values, (n_sets,)."""
         ensemble, forest, state = self.ensemble, self.forest, self.now.state
         mean = fill_splits(ensemble, state.status, state.contribution)
         rise = np.empty(len(sets))
         single = [k for k, members in enumerate(sets) if len(members) == 1]
+        # Single features are disjoint and share one pass over the rows. A group needs a pass: it overlaps its members.
         rounds = [single] if single else []
         rounds += [[k] for k, members in enumerate(sets) if len(members) > 1]
         for which in rounds:
@@ -148,8 +158,9 @@ class Elimination(PricedDescent):
         return rise
 
     def rise_by(self, shift: Floats) -> float:
-        """Return by how much the loss rises when the sums of rows move, (n_rows, n_outputs)."""
+        """Return the loss increase when the raw predictions move by `shift` (n_rows, n_outputs)."""
         ensemble, state = self.ensemble, self.now.state
+        # Squared error: w (r − s)² − w r² = s (w s − 2 w r), with w r the negative gradient.
         if not ensemble.logits:
             return float((shift * (ensemble.weight[:, None] * shift - 2 * state.neg_gradient)).sum())
         if shift.shape[1] == 1:

@@ -1,4 +1,4 @@
-"""Wrong labels against the price of features: what the solvers of this question have in common."""
+"""Define the base class of the solvers that trade wrong labels of single trees against feature cost."""
 
 from typing import Any
 
@@ -15,23 +15,23 @@ Floats = NDArray[np.float64]
 
 
 class FeatureSolver(Solver):
-    """A solver that minimises the wrong labels of single trees and the price of the features rows need."""
+    """Base class of solvers that minimise the wrong labels of single trees plus the cost of the features rows need."""
 
     def default_loss(self, forest: Forest) -> Loss | None:
-        """Return wrong labels, which is what is minimised."""
+        """Return the default loss: the number of wrong labels, which is the loss that is minimised."""
         return ZeroOne() if forest.n_classes else None
 
     def default_cost(self) -> Cost | None:
-        """Return the number of distinct features a row needs."""
+        """Return the default cost: the number of distinct features a row needs."""
         return FeatureCost()
 
     def unsupported(self, problem: Problem) -> str | None:
-        """Return a reason for anything but feature cost and trees that give labels."""
+        """Return why the problem is unsupported: the cost is not shared, or the trees predict no labels."""
         return cannot_count(problem)
 
 
 def cannot_count(problem: Problem) -> str | None:
-    """Return why wrong labels against feature cost is no question for this problem, or None if it is."""
+    """Return why wrong labels of single trees plus feature cost is undefined for this problem, or None."""
     forest = problem.forest
     if not isinstance(problem.cost, SharedCost):
         return f"the cost {problem.cost.name} is paid node by node. Use cost=FeatureCost(prices), or weakest_link."
@@ -53,13 +53,16 @@ def cannot_count(problem: Problem) -> str | None:
 
 
 def judged_by(problem: Problem, errors: str) -> NDArray[np.intp]:
-    """Return the label by which each node is judged, (n_nodes,)."""
+    """Return the label predicted at each node, (n_nodes,).
+
+    With `errors="train"` it is the most frequent label of the rows at the node, otherwise the model's label.
+    """
     votes = problem.stats.counts if errors == "train" else problem.forest.value
     return votes.argmax(axis=1)
 
 
 def weights_of_classes(problem: Problem, class_weight: Any) -> Floats:
-    """Return what an error counts for each class, (n_classes,)."""
+    """Return the weight of an error for each class, (n_classes,)."""
     n_classes = problem.forest.n_classes[0]
     if class_weight is None:
         return np.ones(n_classes)

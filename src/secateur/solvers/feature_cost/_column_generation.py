@@ -1,12 +1,18 @@
-"""Column generation for (IP3), section 5 of Nan, Wang and Saligrama 2016: trees pruned alone, at prices of a master.
+"""Solve (IP3) of Nan, Wang and Saligrama (2016) by column generation (Dantzig-Wolfe decomposition, section 5).
 
 The master program chooses among the prunings of each tree found so far, (LP3) of the paper:
 
     min Σ_t Σ_j errors_tj a_tj + penalty · Σ_items price w,   Σ_j a_tj = 1,   Σ_j a_tj needs_tj ≤ w,   a, w ≥ 0.
 
-The duals of the last rows share out the price of each item among the trees that need it; at those prices every tree has
-a cheapest pruning, found by dynamic programming, which is a new column. What these cost together is a lower bound. The
-duals jump about, so the prices tried lie between those of the best bound so far and those of the master (Wentges 1997).
+The duals of the last constraints split the price of each item among the trees that need it. At those prices, dynamic
+programming finds the cheapest pruning of every tree, the subproblem (SUB1) of the paper; it is a new column. The
+optimal values of the subproblems sum to a lower bound. The duals of the master oscillate, so the prices are
+stabilised: they are a convex combination of those of the best bound so far and those of the master (Wentges 1997).
+
+References
+----------
+Nan, Wang, Saligrama (2016): Optimally Pruning Decision Tree Ensembles With Feature Cost.
+Wentges (1997): Weighted Dantzig-Wolfe Decomposition for Linear Mixed-Integer Programming.
 """
 
 import logging
@@ -35,15 +41,15 @@ log = logging.getLogger(__name__)
 
 
 class ColumnGeneration:
-    """(IP3) by Dantzig-Wolfe decomposition, for one penalty after another; columns and shares are kept between them.
+    """Solve (IP3) by Dantzig-Wolfe decomposition for a sequence of penalties, reusing columns and price shares.
 
     Parameters
     ----------
-    question : Question
+    question : DecomposedProblem
     tolerance : float
-        The gap at which it ends, as a share of the objective.
+        The gap at which to stop, as a fraction of the objective.
     max_iterations : int
-        For each penalty.
+        Maximum number of iterations for each penalty.
     """
 
     def __init__(self, question: DecomposedProblem, tolerance: float, max_iterations: int) -> None:
@@ -51,16 +57,17 @@ class ColumnGeneration:
         self._tolerance, self._max_iterations = tolerance, max_iterations
         self._master = Master(self._question)
         self._share = np.ones(len(self._question.item))
-        """How the prices were shared out at the best bound so far, (n_needs,)."""
+        """The prices of the needs at the best bound so far, (n_needs,)."""
         self._best = tidied(self._question, question.forest.is_split)
         for split in (np.zeros(question.forest.n_nodes, bool), self._best):
             self._master.add(split)
 
     def solve(self, penalty: float) -> DecomposedSolution:
-        """Return a pruning, and how good it is at least, for one penalty.
+        """Return a pruning and a lower bound for one penalty.
 
-        It ends. Where prices between the two give no column that is new, those of the master are tried; where these
-        give none, no column is missing and the master has the optimum.
+        The loop terminates even without an iteration limit. If the stabilised prices give no new column, the next
+        iteration uses the prices of the master. If these give no new column either, no column has a negative reduced
+        cost and the master is optimal.
         """
         question, master = self._question, self._master
         centre, bound, missed, iteration = share_out(question, penalty, self._share), -np.inf, False, 0
@@ -70,11 +77,13 @@ class ColumnGeneration:
             iteration += 1
             stays, duals = master.solve(penalty)
             sought = share_out(question, penalty, duals)
-            far = 1.0 if missed else 0.5 if iteration > 1 else 0.0  # how far to go from the centre to what is sought
+            # Stabilisation weight: 0 uses the prices of the best bound, 1 those of the master.
+            far = 1.0 if missed else 0.5 if iteration > 1 else 0.0
             prices = far * sought + (1 - far) * centre
             worth, split = cheapest(question, prices)
             if lower_bound(question, worth) > bound:
                 bound, centre = lower_bound(question, worth), prices
+            # Every candidate is a feasible pruning; its objective is an upper bound.
             found = [rounded(question, stays, penalty), split, tidied(question, split), self._best]
             self._best = min(found, key=lambda pruning: question.objective(pruning, penalty))
             least = question.objective(self._best, penalty)
@@ -90,7 +99,7 @@ class ColumnGeneration:
 
 
 class Master:
-    """The master program on HiGHS: which prunings of single trees to mix, and in what proportion."""
+    """The master program on HiGHS: a convex combination of known prunings for each tree."""
 
     def __init__(self, question: DecomposedProblem) -> None:
         n_trees, n_needs, n_items = question.forest.n_trees, len(question.item), len(question.price)
@@ -101,10 +110,10 @@ class Master:
         self._question, self._highs = question, start_highs()
         load(self._highs, np.zeros(n_items), matrix, lower, upper)
         self._columns: dict[tuple[int, bytes], Bools] = {}
-        """The splits of a tree in every column, in their order."""
+        """The splits of the tree for every column, in column order."""
 
     def add(self, split: Bools) -> int:
-        """Add each tree of a pruning as a column, and return how many of them are new."""
+        """Add the pruning of each tree as a column; return the number of new columns."""
         question, start = self._question, self._question.forest.tree_start.tolist()
         leaf = question.keep(split) & ~split
         before = len(self._columns)
@@ -120,7 +129,15 @@ class Master:
         return len(self._columns) - before
 
     def solve(self, penalty: float) -> tuple[Floats, Floats]:
-        """Return the share with which every node stays a split, (n_nodes,), and the duals of the needs, (n_needs,)."""
+        """Solve the master program at a penalty.
+
+        Returns
+        -------
+        stays : (n_nodes,)
+            The fraction with which each node is kept as a split.
+        duals : (n_needs,)
+            The price of each need: the negated duals of the rows Σ_j a_tj needs_tj ≤ w.
+        """
         question, n_items = self._question, len(self._question.price)
         self._highs.changeColsCost(n_items, np.arange(n_items, dtype=np.int32), penalty * question.price)
         x, duals = solve(self._highs)

@@ -1,4 +1,4 @@
-"""The middle of parts that are pruned each by itself: profits moved between them, bounds, and the best prunings."""
+"""Coordinate partitions by dual decomposition: subgradient steps on split profits, bounds, best feasible pruning."""
 
 from math import floor, fsum, log2
 from uuid import uuid4
@@ -23,16 +23,26 @@ Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 Levels = list[tuple[NDArray[np.uint8], int]]
-_MOST = 2.0**57  # profits, in the unit they are moved in, add up to no more
-_MOST_MOVED = 2.0**60  # and what is moved, in each part
-_WHOLE = 2**20  # of which directions are multiples
+_MOST = 2.0**57
+"""Upper limit on the sum of profits, in the integer unit in which they are moved."""
+_MOST_MOVED = 2.0**60
+"""Upper limit on the sum of absolute profits moved in a partition."""
+_WHOLE = 2**20
+"""Fixed-point scale of the step direction."""
 _N_LEVELS = 48
-_PATIENCE = 3  # passes without a better bound after which steps are halved
-_MEMORY = 0.1  # the weight of the latest sets of splits in their running average, at least
+"""Maximum number of thresholds tried when rounding."""
+_PATIENCE = 3
+"""Passes without a better bound after which the step length is halved."""
+_MEMORY = 0.1
+"""Minimum weight of the latest closures in their running average."""
 
 
 class SplitCopies:
-    """The splits of all parts in a row, each part's after those of the one before, and the profits moved."""
+    """The copies of the splits in all partitions, concatenated by partition, and the profit moved off each copy.
+
+    Invariant: the profits moved off the copies of a split sum to 0, so the sum of the partitions' optima is an upper
+    bound on the gain of every pruning.
+    """
 
     def __init__(self, numbers: list[int], held: list[NDArray[np.int32]], n: int) -> None:
         self.numbers = numbers
@@ -45,11 +55,11 @@ class SplitCopies:
         self.halt()
 
     def by_part(self) -> dict[int, Whole]:
-        """Return what was taken off the profits of each part."""
+        """Return the profits moved off the copies of each partition."""
         return dict(zip(self.numbers, np.split(self.moved, self.bounds[:-1]), strict=True))
 
     def inside(self, answers: list[PartitionSolution]) -> Bools:
-        """Return which copies are in the closures of their parts."""
+        """Return which copies are in the closures of their partitions."""
         bits = {answer.number: answer.inside for answer in answers}
         sizes = np.diff(self.bounds, prepend=0).tolist()
         return np.concatenate(
@@ -57,19 +67,22 @@ class SplitCopies:
         )
 
     def wanted(self, inside: Bools) -> Whole:
-        """Return how many parts want each split, (n,)."""
+        """Return the number of partitions whose closure contains each split, (n,)."""
         return np.bincount(self.split[inside], minlength=len(self.count))
 
     def halt(self) -> None:
-        """Forget which way profits were moved last."""
+        """Reset the momentum."""
         self.way = np.zeros(len(self.split), np.int64)
 
     def move(self, inside: Bools, excess: float) -> bool:
-        """Take profit off copies that are inside, or were lately; return whether that was possible.
+        """Take one subgradient step with momentum; return whether it succeeded.
 
-        `excess` is what the parts together should gain less, which makes Polyak's step. Copies are moved by whole
-        numbers times how many copies there are, less the sum of these numbers: that adds up to 0 for every split.
+        The step moves profit off the copies that are inside the closures. `excess` is the intended decrease of the
+        partitions' total gain and sets Polyak's step length. Integer arithmetic keeps the invariant: each copy moves
+        by an integer times the number of copies, less the sum of these integers over the copies of the split, which
+        sums to 0 for every split. The step fails if it rounds to 0 or would overflow.
         """
+        # The direction is the subgradient plus half the previous direction.
         self.way = (self.way >> 1) + inside * _WHOLE
         spread = self._sums(self.way**2) - self._sums(self.way) ** 2 / np.maximum(self.count, 1)
         length = excess * _WHOLE / max(float(spread.sum()), 1e-3)
@@ -91,9 +104,9 @@ class SplitCopies:
 
 
 class Search:
-    """The middle of the parts: asks them, bounds, and keeps the best prunings.
+    """Evaluate the partitions, maintain upper bounds on the gain, and keep the best prunings.
 
-    Penalties are in units of errors here; gains, too.
+    Penalties and gains are in units of errors.
     """
 
     def __init__(self, problem: Problem, row_source: RowSource, counted: Counted, tolerance: float) -> None:
@@ -110,21 +123,22 @@ class Search:
         self.levels: Levels = [(np.ones(n, np.uint8), 1)]
 
     def largest_penalty(self) -> float:
-        """Return a penalty from which on no split that costs anything is worth it, from equal shares of the prices."""
-        order = np.lexsort((self.paid, self.copies.split))  # so that sums do not depend on the order of parts
+        """Return a penalty from which on no split with a cost is kept, from equal shares of the prices."""
+        # Sort, so that floating-point sums do not depend on the order of the partitions.
+        order = np.lexsort((self.paid, self.copies.split))
         paid = sums_by(self.copies.split[order], self.paid[order], len(self.splits.parent))
         return largest_penalty(self.splits.parent, self.splits.profit.astype(np.float64), paid)
 
     def least(self, most: int) -> float:
-        """Return the errors and prices that are left if so much is gained, in units of 1 / factor."""
+        """Return the objective, errors plus cost, that corresponds to a gain `most` in units of 1 / factor."""
         return (self.root_errors * self.factor - most) / self.factor
 
     def stays(self) -> NDArray[np.intp]:
-        """Return at how many penalties each split is in the best pruning, (n,)."""
+        """Return the number of penalties at which the best pruning contains each split, (n,)."""
         return np.sum(self.best, axis=0, dtype=np.intp)
 
     def run(self, penalties: Floats, passes: int) -> tuple[list[int], list[int]]:
-        """Return the most that can be gained at each penalty, times the factor, and how many passes that took."""
+        """Return an upper bound on the gain at each penalty, times the factor, and the number of passes used."""
         self.penalties = penalties
         self.gain = np.zeros(len(penalties))
         self.best = [np.zeros(len(self.splits.parent), bool) for _ in penalties]
@@ -134,11 +148,12 @@ class Search:
             if tell is not None:
                 tell(k, len(penalties))
             found.append(self._agree(k, passes))
-        self._ask(None)  # only for what the last sets cost
+        # A final pass without closures, to price the last threshold sets.
+        self._ask(None)
         return [bound for bound, _ in found], [n for _, n in found]
 
     def _agree(self, k: int, passes: int) -> tuple[int, int]:
-        """Return the least bound found at a penalty, and after how many passes."""
+        """Return the lowest upper bound found at a penalty, and the number of passes."""
         copies = self.copies
         copies.halt()
         bound, length, since = None, 1.0, 0
@@ -161,8 +176,9 @@ class Search:
             ):
                 break
             if since == _PATIENCE:
+                # Halve the step length and restart from the profits of the best bound.
                 length, since, worth = length / 2, 0, bound
-                copies.moved, inside = found  # and on from where it was best
+                copies.moved, inside = found
                 copies.halt()
             if n < passes and not copies.move(inside, length * (worth - self.factor * self.gain[k])):
                 break
@@ -170,7 +186,7 @@ class Search:
         return bound or 0, n
 
     def _ask(self, k: int | None) -> list[PartitionSolution]:
-        """Ask all parts for their closures at a penalty, and learn what the sets of the pass before cost."""
+        """Return the partitions' closures at a penalty, and record the cost of the previous pass's threshold sets."""
         rate = None if k is None else float(self.penalties[k]) * self.factor
         levels = self.levels
         question = Pass(self.question, self.factor, rate, self.copies.by_part(), levels)
@@ -181,7 +197,7 @@ class Search:
         return answers
 
     def _learn(self, level: NDArray[np.uint8], n: int, paid: Floats) -> None:
-        """Keep sets of splits that gain more than what was known, at whatever penalty."""
+        """Keep the nested sets of splits that improve the best known gain at any penalty."""
         profit = np.zeros(n + 1, np.int64)
         np.add.at(profit, level, self.splits.profit)
         total = np.cumsum(profit[::-1])[::-1][1:]
@@ -193,7 +209,11 @@ class Search:
 
 
 def _levels(values: Floats, parent: NDArray[np.int32]) -> tuple[NDArray[np.uint8], int]:
-    """Return above how many levels of some values each split is, and how many there are; none is above its parent."""
+    """Return the number of thresholds that each split reaches, and the number of thresholds.
+
+    Values are first lowered to those of their parents, so the splits that reach any threshold form a closure. The
+    thresholds are the distinct positive values, at most `_N_LEVELS` of them.
+    """
     values = kernels.no_more_than_parent(values, parent)
     levels = np.unique(values[values > 0])
     if len(levels) > _N_LEVELS:

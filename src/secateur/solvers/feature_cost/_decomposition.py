@@ -1,12 +1,16 @@
-"""Pruning with feature cost in real numbers: what nodes add as leaves, what rows buy where, and what that proves.
+"""Define pruning under feature cost in floating point, and decompose it by tree.
 
-With s_h = 1 where node h stays a split, the problem of Nan, Wang and Saligrama 2016 is, in units of one wrong label,
+With s_h = 1 where node h stays a split, the problem of Nan, Wang and Saligrama (2016) is, in units of one wrong label,
 
     min Σ_leaves errors + penalty · Σ_items price · max over the splits h that need the item of s_h.
 
-A *need* is an item, a resource bought for a row, at the first split of a tree that asks for it: w_ki^(t) of the paper.
-If the price of every item is shared out among its needs, each tree can be pruned alone, and the sum of what the trees
-cost then is a lower bound for all prunings together, whatever the shares.
+An *item* is a resource bought for a row. A *need* is an item at the first split of a tree that tests it: w_ki^(t) of
+the paper. If the price of every item is split among its needs, each tree can be pruned separately, and the sum of the
+trees' optimal values is a lower bound on the objective of every pruning, for any split of the prices.
+
+References
+----------
+Nan, Wang, Saligrama (2016): Optimally Pruning Decision Tree Ensembles With Feature Cost.
 """
 
 from collections.abc import Callable
@@ -29,30 +33,30 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 _EPS = float(np.finfo(np.float64).eps)
 _FEW = 100_000
-"""Needs that are priced sooner than a thread starts."""
+"""Below this number of needs, starting threads takes longer than the computation."""
 _MOST_LEVELS = 100
-"""How many roundings of a fractional solution are tried at most."""
+"""Maximum number of thresholds tried when rounding a fractional solution."""
 
 
 @dataclass(frozen=True, eq=False)
 class DecomposedProblem:
-    """Errors, needs and prices.
+    """The errors, needs and prices of a pruning problem.
 
     Attributes
     ----------
     forest : Forest
     leaves : (n_trees, n_rows)
-        Where rows end, as in a LocalRows.
+        The leaf of each row in each tree, as in LocalRows.
     errors : (n_nodes,)
-        What each node adds as a leaf: wrong labels, in rows of average weight.
+        The error of each node as a leaf: wrong labels, in rows of average weight.
     start, item : (n_nodes + 1,), (n_needs,)
-        Splits v need the items `item[start[v] : start[v + 1]]` first.
+        Split v is the first of its tree to need the items `item[start[v] : start[v + 1]]`.
     row : (n_items,)
         The row an item is bought for.
     price : (n_items,)
-        What an item adds at penalty 1, in the unit of the errors.
+        The cost of an item at penalty 1, in the unit of the errors.
     unit : float
-        What one wrong label of a row of average weight adds to the risk.
+        The risk of one wrong label of a row of average weight.
     """
 
     forest: Forest
@@ -70,18 +74,18 @@ class DecomposedProblem:
         return np.repeat(np.arange(self.forest.n_nodes), np.diff(self.start))
 
     def keep(self, split: Bools) -> Bools:
-        """Return the nodes that are there if these are the splits, (n_nodes,)."""
+        """Return the nodes that remain if `split` are the splits, (n_nodes,)."""
         above = self.forest.parent
         return (above == -1) | split[above]
 
     def bought(self, split: Bools) -> Bools:
-        """Return the items that splits need, (n_items,)."""
+        """Return the items that the splits need, (n_items,)."""
         bought = np.zeros(len(self.price), bool)
         bought[self.item[np.repeat(split, np.diff(self.start))]] = True
         return bought
 
     def value(self, split: Bools) -> tuple[float, float]:
-        """Return errors and price of a pruning."""
+        """Return the errors and the price of a pruning."""
         return float(self.errors[self.keep(split) & ~split].sum()), float(self.price[self.bought(split)].sum())
 
     def objective(self, split: Bools, penalty: float) -> float:
@@ -91,15 +95,15 @@ class DecomposedProblem:
 
 
 class DecomposedSolution(NamedTuple):
-    """A pruning for one penalty.
+    """A pruning for one penalty, with a certificate.
 
     Attributes
     ----------
     split : (n_nodes,) bool
     bound : float
-        No pruning has errors + penalty · price below it.
+        A lower bound on errors + penalty · price of every pruning.
     integral : bool
-        Whether the solution of the linear program was a pruning as it stood.
+        Whether the solution of the linear program was a pruning without rounding.
     iterations : int
     """
 
@@ -110,7 +114,10 @@ class DecomposedSolution(NamedTuple):
 
 
 def ask(problem: Problem, errors: str, class_weight: object, *, apart: bool = False) -> DecomposedProblem:
-    """Return the question; `apart` makes each tree pay for itself. Items without a price are left out."""
+    """Return the decomposed problem, without items that have no price.
+
+    With `apart` each tree pays for its own features.
+    """
     forest, sample = problem.forest, problem.sample
     labels, of_class = judged_by(problem, errors), weights_of_classes(problem, class_weight)
     mean = sample.total_weight / len(sample)
@@ -127,7 +134,8 @@ def ask(problem: Problem, errors: str, class_weight: object, *, apart: bool = Fa
     if apart:
         item, key = np.arange(len(item), dtype=np.int32), key[item]
     else:
-        key, place = np.unique(key, return_inverse=True)  # items in the order of rows and resources
+        # Sort the items by row and resource.
+        key, place = np.unique(key, return_inverse=True)
         item = place.astype(np.int32)[item]
     row, resource = np.divmod(key, max(n_resources, 1))
     price = prices[row if len(prices) > 1 else 0, resource] * sample.weight[row] / mean * forest.n_trees
@@ -137,7 +145,7 @@ def ask(problem: Problem, errors: str, class_weight: object, *, apart: bool = Fa
 
 
 def _without(question: DecomposedProblem, free: Bools) -> DecomposedProblem:
-    """Return the question without some items."""
+    """Return the problem without the items marked in `free` (n_items,)."""
     number = np.cumsum(~free, dtype=np.int32) - 1
     stays = ~free[question.item]
     start = np.concatenate([[0], np.cumsum(stays)])[question.start]
@@ -147,20 +155,21 @@ def _without(question: DecomposedProblem, free: Bools) -> DecomposedProblem:
 
 
 def merged(question: DecomposedProblem) -> DecomposedProblem:
-    """Return the question with one item in place of all that the same splits need."""
+    """Return the problem with items that the same splits need merged into one."""
     of, n_classes = kernels.equal_items(len(question.price), question.start, question.item)
     first = np.full(n_classes, -1, np.int64)
     first[of[::-1]] = np.arange(len(of))[::-1]
     price = np.bincount(of, question.price, n_classes).astype(np.float64)
     rest = np.ones(len(of), bool)
     rest[first] = False
-    return replace(_without(question, rest), price=price)  # classes are numbered in the order of their first items
+    # Classes are numbered in the order of their first items, so `price` is aligned with the remaining items.
+    return replace(_without(question, rest), price=price)
 
 
 def cheapest(question: DecomposedProblem, price: Floats) -> tuple[Floats, Bools]:
-    """Return what the cheapest pruning of each tree costs if its needs have these prices, and the splits of all.
+    """Return the cost of the cheapest pruning of each tree at these prices of its needs, and the splits of all trees.
 
-    Trees are pruned side by side.
+    Trees are pruned in parallel threads if there are many needs.
     """
     forest = question.forest
     split = np.empty(forest.n_nodes, bool)
@@ -175,7 +184,10 @@ def cheapest(question: DecomposedProblem, price: Floats) -> tuple[Floats, Bools]
 
 
 def share_out(question: DecomposedProblem, penalty: float, wish: Floats) -> Floats:
-    """Return prices of the needs, (n_needs,), in proportion to a wish, that add up to the price of every item."""
+    """Return prices of the needs, (n_needs,), in proportion to `wish`, that sum to the price of every item.
+
+    Items whose wishes are all 0 are split equally.
+    """
     wish = np.maximum(wish, 0.0)
     n_items = len(question.price)
     total = np.bincount(question.item, wish, n_items)
@@ -186,9 +198,9 @@ def share_out(question: DecomposedProblem, penalty: float, wish: Floats) -> Floa
 
 
 def lower_bound(question: DecomposedProblem, worth: Floats) -> float:
-    """Return a bound on errors + penalty · price from what the trees cost, with room for all rounding on the way.
+    """Return a lower bound on errors + penalty · price from the trees' optimal values, corrected for rounding.
 
-    Everything summed is at least 0, so that every addition is wrong by at most a share of 2⁻⁵³ of its result.
+    All summands are nonnegative, so each addition has a relative error of at most 2⁻⁵³.
     """
     n_additions = np.diff(question.start).max(initial=0) + np.diff(question.forest.tree_start).max(initial=0)
     n_shares = np.bincount(question.item).max(initial=0)
@@ -196,21 +208,22 @@ def lower_bound(question: DecomposedProblem, worth: Floats) -> float:
 
 
 def tidied(question: DecomposedProblem, split: Bools) -> Bools:
-    """Return the smallest of the best prunings that need nothing more than this one."""
+    """Return the smallest of the best prunings that need no item beyond those of this pruning."""
     missing = ~question.bought(split)[question.item]
     return cheapest(question, np.where(missing, np.inf, 0.0))[1]
 
 
 def is_integral(stays: Floats) -> bool:
-    """Return whether all splits stay or go, within 1e-6."""
+    """Return whether every split is kept or removed, within 1e-6."""
     return bool((np.minimum(stays, 1 - stays) <= 1e-6).all())
 
 
 def rounded(question: DecomposedProblem, stays: Floats, penalty: float) -> Bools:
-    """Return the best of the prunings that keep the splits above a level, from shares between 0 and 1.
+    """Return the best pruning among the thresholds of a fractional solution `stays` in [0, 1], (n_nodes,).
 
-    Shares do not rise from a split to those below it, so every level is a pruning; and the objective is, as a function
-    of the shares, the average over all levels, so one of them is no worse than the shares themselves.
+    `stays` does not increase from a split to its children, so the splits above any threshold form a pruning. The
+    objective of `stays` is the average of the objectives over all thresholds, so some threshold is at least as good.
+    At most `_MOST_LEVELS` thresholds are tried.
     """
     levels = np.unique(stays[stays > 1e-6].round(9))
     levels = np.append(levels[np.linspace(0, len(levels) - 1, min(len(levels), _MOST_LEVELS)).astype(int)], 2.0)
@@ -219,7 +232,10 @@ def rounded(question: DecomposedProblem, stays: Floats, penalty: float) -> Bools
 
 
 def largest_penalty(question: DecomposedProblem, solve: Callable[[float], DecomposedSolution]) -> float:
-    """Return the penalty from which on nothing is bought, 0 if nothing is worth a price: Newton's method on ratios."""
+    """Return the penalty from which on nothing is bought, or 0 if nothing is worth buying.
+
+    By Newton's method on the ratio of errors saved to price (Dinkelbach's method).
+    """
     nothing = question.value(tidied(question, np.zeros(question.forest.n_nodes, bool)))[0]
     errors, price = question.value(tidied(question, question.forest.is_split))
     penalty = 0.0

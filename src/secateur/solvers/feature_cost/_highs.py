@@ -1,4 +1,4 @@
-"""HiGHS, the solver of linear programs: how it is found, set up and asked."""
+"""Set up HiGHS, load linear programs into it, and solve them."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ Floats = NDArray[np.float64]
 
 
 def start_highs() -> Any:
-    """Return a silent HiGHS on one thread.
+    """Return a HiGHS instance that uses the simplex method on one thread and prints nothing.
 
     Raises
     ------
@@ -36,7 +36,7 @@ def start_highs() -> Any:
 
 
 def load(highs: Any, cost: Floats, matrix: Any, lower: Floats, upper: Floats) -> None:
-    """Hand over min cost · x, lower ≤ matrix x ≤ upper, x ≥ 0, with a scipy matrix in compressed rows."""
+    """Load the program min cost · x subject to lower ≤ matrix x ≤ upper, x ≥ 0; `matrix` is a scipy CSR matrix."""
     import highspy
 
     program = highspy.HighsLp()
@@ -51,7 +51,9 @@ def load(highs: Any, cost: Floats, matrix: Any, lower: Floats, upper: Floats) ->
 
 
 def solve(highs: Any, cost: Floats | None = None) -> tuple[Floats, Floats]:
-    """Return an optimal vertex and the duals of the rows, from the basis of the call before; `cost` if it is new.
+    """Return an optimal vertex and the duals of the rows, warm-started from the previous basis.
+
+    `cost`, if given, replaces the objective first.
 
     Raises
     ------

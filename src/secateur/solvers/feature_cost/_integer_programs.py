@@ -1,8 +1,11 @@
-"""Pruning as integer programs, (IP0) to (IP3) of Nan, Wang and Saligrama 2016, as sparse matrices.
+"""Build the integer programs (IP0) to (IP3) of Nan, Wang and Saligrama (2016) as sparse matrices.
 
-z_h is 1 where node h is a leaf of the pruned tree, w_ki where resource k is bought for row i, w_ki^(t) where tree t
-needs that. p(h) are the nodes above h. A program is written for all trees at once; resources without a price are left
-out.
+z_h is 1 where node h is a leaf of the pruned tree, w_ki where resource k is bought for row i, and w_ki^(t) where tree t
+needs it. p(h) is the set of ancestors of h. A program covers all trees at once; resources without a price are dropped.
+
+References
+----------
+Nan, Wang, Saligrama (2016): Optimally Pruning Decision Tree Ensembles With Feature Cost.
 """
 
 from dataclasses import dataclass
@@ -20,16 +23,18 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Program:
-    """min (errors + penalty · price) · x, lower ≤ matrix x ≤ upper, x in {0, 1}; relaxed: x ≥ 0, which implies x ≤ 1.
+    """An integer program: min (errors + penalty · price) · x subject to lower ≤ matrix x ≤ upper, x in {0, 1}.
+
+    The linear relaxation requires x ≥ 0, which implies x ≤ 1.
 
     Attributes
     ----------
     errors, price : (n_columns,)
-    matrix : sparse, (n_rows, n_columns), in compressed rows
-        The first columns are z, one per node; then w^(t), one per need, where there are any; then w, one per item.
+    matrix : CSR, (n_rows, n_columns)
+        The columns are z, one per node; then w^(t), one per need, in (IP2) and (IP3); then w, one per item.
     lower, upper : (n_rows,)
     n_links : int
-        How many of the rows, the last, say w_ki^(t) ≤ w_ki.
+        The number of rows w_ki^(t) ≤ w_ki, which come last.
     """
 
     errors: Floats
@@ -40,12 +45,12 @@ class Program:
     n_links: int = 0
 
     def objective(self, penalty: float) -> Floats:
-        """Return the coefficients to be minimised at a penalty, (n_columns,)."""
+        """Return the objective coefficients at a penalty, (n_columns,)."""
         return self.errors + penalty * self.price
 
 
 def ancestry(forest: Forest) -> Any:
-    """Return the sparse matrix with a 1 for every node and each of the nodes above it, and itself: z_h + Σ_p(h) z."""
+    """Return the sparse (n_nodes, n_nodes) matrix whose row h sums z_h and its ancestors: z_h + Σ_p(h) z."""
     below, above = [np.arange(forest.n_nodes)], [np.arange(forest.n_nodes)]
     while len(below[-1]):
         up = forest.parent[above[-1]]
@@ -56,7 +61,10 @@ def ancestry(forest: Forest) -> Any:
 
 
 def ip0(question: DecomposedProblem) -> Program:
-    """Return (IP0): least errors, one leaf on the way to every leaf h of the unpruned trees: z_h + Σ_p(h) z = 1."""
+    """Return (IP0): minimise the errors regardless of cost.
+
+    On the path to every leaf h of the unpruned trees there is exactly one leaf: z_h + Σ_p(h) z = 1.
+    """
     forest = question.forest
     rows = ancestry(forest)[~forest.is_split]
     ones = np.ones(rows.shape[0])
@@ -64,7 +72,10 @@ def ip0(question: DecomposedProblem) -> Program:
 
 
 def ip1(question: DecomposedProblem) -> Program:
-    """Return (IP1): with w_ki ≥ z_h for the nodes h a row comes to after k. Its relaxation has fractional vertices."""
+    """Return (IP1): (IP0) with w_ki ≥ z_h for every node h that row i reaches after testing feature k.
+
+    Its linear relaxation has fractional vertices.
+    """
     alone = ip0(question)
     item, node = _later_nodes(question)
     n_nodes, n_items, ones = question.forest.n_nodes, len(question.price), np.ones(len(item))
@@ -81,12 +92,13 @@ def ip1(question: DecomposedProblem) -> Program:
 
 
 def _later_nodes(question: DecomposedProblem) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return pairs of an item and a node the row comes to after the split that needs it first, in the same tree."""
+    """Return pairs of an item and a node that the row reaches after the first split of the tree that needs it."""
     forest, need = question.forest, question.node
     tree = np.searchsorted(forest.tree_start, need, side="right") - 1
     item, node = question.item, forest.tree_start[tree] + question.leaves[tree, question.row[question.item]]
     items, nodes = [item[:0]], [node[:0]]
-    while len(item):  # from the leaf of the row upwards, as far as the split
+    # Walk from the leaf of the row up to the split, which is excluded.
+    while len(item):
         below = node != need
         item, node, need = item[below], node[below], need[below]
         items.append(item)
@@ -96,9 +108,9 @@ def _later_nodes(question: DecomposedProblem) -> tuple[NDArray[Any], NDArray[Any
 
 
 def ip2(question: DecomposedProblem) -> Program:
-    """Return (IP2): with w_ki + z_u + Σ_p(u) z = 1 for the first split u at which a row needs k, eq. (2).
+    """Return (IP2): (IP0) with w_ki + z_u + Σ_p(u) z = 1, eq. (2), where u is the first split at which row i needs k.
 
-    It is meant for one tree, and for several if each pays for itself: every need must be an item of its own.
+    It is valid for one tree, or for several if each pays for its own features: every need must be a separate item.
     """
     alone = ip0(question)
     needs, n_needs = ancestry(question.forest)[question.node], len(question.item)
@@ -113,7 +125,7 @@ def ip2(question: DecomposedProblem) -> Program:
 
 
 def ip3(question: DecomposedProblem) -> Program:
-    """Return (IP3): (IP2) for each tree, with w_ki^(t) ≤ w_ki, and the price on w_ki."""
+    """Return (IP3): (IP2) for each tree, coupled by w_ki^(t) ≤ w_ki, with the price on w_ki."""
     trees = ip2(question)
     n_nodes, n_needs, n_items = question.forest.n_nodes, len(question.item), len(question.price)
     number, ones = np.arange(n_needs), np.ones(n_needs)

@@ -1,4 +1,4 @@
-"""From real numbers to whole ones, so that sums and comparisons are exact."""
+"""Convert nonnegative floats to integer multiples of a unit, so that sums and comparisons are exact."""
 
 from fractions import Fraction
 from math import gcd, lcm
@@ -13,10 +13,11 @@ _SMALLEST = float(np.finfo(float).smallest_subnormal)
 
 
 def as_whole(values: Floats, largest: int) -> tuple[NDArray[np.int64], float]:
-    """Return whole numbers and a unit: values ≥ 0 as multiples of it.
+    """Return nonnegative values as integer multiples of a unit, and the unit.
 
-    Exact if a unit can be found of which all values are multiples (within 1e-12, so that 0.1 + 0.2 is 0.3) and the
-    largest is not beyond `largest`. Otherwise rounded down, in steps of 1 / `largest` of the largest value.
+    The conversion is exact if all values are multiples of a common unit (within a relative tolerance of 1e-12, so
+    that 0.1 + 0.2 equals 0.3) and the largest multiple is at most `largest`. Otherwise values are rounded down to
+    multiples of the largest value divided by `largest`.
     """
     different = np.unique(values)
     if not len(different) or different[-1] == 0:
@@ -29,7 +30,8 @@ def as_whole(values: Floats, largest: int) -> tuple[NDArray[np.int64], float]:
         if close.all() and int(fractions[-1] * common) // step <= largest:
             unit = step / common
             return np.rint(values / unit).astype(np.int64), unit
-    if different[-1] <= largest * _SMALLEST:  # steps smaller than that are not numbers
+    # The unit cannot be smaller than the smallest subnormal float.
+    if different[-1] <= largest * _SMALLEST:
         return np.rint(values / _SMALLEST).astype(np.int64), _SMALLEST
     unit = float(different[-1]) / largest
     return np.floor(values / unit * (1 - 1e-15)).astype(np.int64), unit

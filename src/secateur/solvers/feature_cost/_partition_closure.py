@@ -1,7 +1,7 @@
-"""Pruning by feature cost, as it is asked of a part of the rows: its own best closure, and what sets of splits pay.
+"""Solve the maximum closure of one partition, and price sets of splits on its rows.
 
-What is here is sent to where rows are, and answers for them alone: no answer has an entry for a row. The closure of a
-part is posed once and kept where it was, for passes to come; if it is gone, it is posed again, and nothing changes.
+The callables of this module are sent to the partitions and read only their rows; no result has an entry per row. A
+partition caches its closure problem between passes. If the cache is lost, the problem is rebuilt with the same result.
 """
 
 from collections.abc import Mapping
@@ -28,16 +28,16 @@ _EPS = 2.220446049250313e-16
 
 @dataclass(frozen=True, eq=False)
 class PartitionProblem:
-    """What all passes have in common.
+    """The facts common to all passes.
 
     Attributes
     ----------
     token : str
-        Names the question: what was posed under another name is forgotten.
+        Identifies the problem; cached closures with another token are dropped.
     judge : ErrorCounter
     cost : SharedCost
     place : (n_nodes,) int32
-        The number of each split, −1 for those left out; those with the same number stay or leave together.
+        The number of each split, −1 for dropped ones; splits with the same number are kept or removed together.
     """
 
     token: str
@@ -47,7 +47,10 @@ class PartitionProblem:
 
 
 class Posed(NamedTuple):
-    """The closure of a part: see `Closure`. Only splits its rows come to are in it; `held` has their numbers."""
+    """The closure problem of a partition, as in `Closure`.
+
+    It contains only splits that the partition's rows reach; `held` has their numbers.
+    """
 
     held: NDArray[np.int32]
     parent: NDArray[np.int32]
@@ -61,7 +64,7 @@ _POSED: dict[tuple[str, int], Posed] = {}
 
 
 def posed(question: PartitionProblem, forest: Forest, sample: LocalRows, number: int) -> Posed:
-    """Return the closure of a part: the one that was kept, or the same anew."""
+    """Return the closure problem of a partition, from the cache or rebuilt."""
     key = question.token, number
     if key not in _POSED:
         if any(token != question.token for token, _ in _POSED):
@@ -74,19 +77,21 @@ def posed(question: PartitionProblem, forest: Forest, sample: LocalRows, number:
 
 
 def forget() -> None:
-    """Let go of all closures kept in this process."""
+    """Clear the closure problems cached in this process."""
     _POSED.clear()
 
 
 def pose_part(question: PartitionProblem, forest: Forest, sample: LocalRows) -> Posed:
-    """Return the closure of a part of the rows; prices are rounded down, if at all."""
+    """Return the closure problem of a partition; prices are lowered to absorb rounding errors."""
     place = question.place
     n = int(place.max(initial=-1)) + 1
     came = node_weight(forest, sample.leaves, np.ones(len(sample))) > 0
-    number, head = np.unique(place, return_index=True)  # the first node of each number is above the others
+    # In preorder the first node of each number is an ancestor of the others.
+    number, head = np.unique(place, return_index=True)
     head = head[number >= 0]
     held = np.flatnonzero(came[head]).astype(np.int32)
-    local = np.full(n + 1, -1, np.int32)  # the last is for −1
+    # The extra last entry is what index −1 reads.
+    local = np.full(n + 1, -1, np.int32)
     local[held] = np.arange(len(held))
     here = local[place]
     above = forest.parent[head[held]]
@@ -105,7 +110,7 @@ def pose_part(question: PartitionProblem, forest: Forest, sample: LocalRows) -> 
 
 
 def _profits(question: PartitionProblem, forest: Forest, sample: LocalRows, place: NDArray[np.int32], n: int) -> Whole:
-    """Return by how much the splits of each place lower the errors of the part, (n,)."""
+    """Return the reduction of the partition's errors by the splits of each number, (n,)."""
     errors = question.judge.errors(forest, sample)
     split = np.flatnonzero(place >= 0)
     profit = np.zeros(n, np.int64)
@@ -115,12 +120,12 @@ def _profits(question: PartitionProblem, forest: Forest, sample: LocalRows, plac
 
 @dataclass(frozen=True, eq=False)
 class FirstLook:
-    """Asks a part which splits its rows come to, and what they would pay if all that need an item shared its price."""
+    """Report the splits that a partition's rows reach, and their costs with item prices split equally."""
 
     question: PartitionProblem
 
     def __call__(self, forest: Forest, sample: LocalRows, number: int) -> tuple[int, NDArray[np.int32], Floats]:
-        """Return the number of the part, the splits and what they pay."""
+        """Return the number of the partition, its splits (n_held,), and the price each pays (n_held,)."""
         closure = posed(self.question, forest, sample, number)
         share = closure.price / np.maximum(np.bincount(closure.need, minlength=len(closure.price)), 1)
         node = np.repeat(np.arange(len(closure.held)), np.diff(closure.start))
@@ -128,12 +133,24 @@ class FirstLook:
 
 
 def sums_by(number: NDArray[np.integer], values: NDArray[Any], n: int) -> Floats:
-    """Return the sums of the values that have each number, (n,)."""
+    """Return the sums of the values by number, (n,)."""
     return np.bincount(number, values, n).astype(np.float64)
 
 
 class PartitionSolution(NamedTuple):
-    """What a part says in a pass: the worth of its best closure, which of its splits are in it, and what levels pay."""
+    """The result of a partition in a pass.
+
+    Attributes
+    ----------
+    number : int
+        The number of the partition.
+    worth : int
+        The gain of its best closure, times the factor of the pass.
+    inside : (n_held / 8,) uint8
+        Which of its splits are in the closure, as packed bits.
+    paid : list of (n_levels,)
+        The cost of each nested set of splits on its rows.
+    """
 
     number: int
     worth: int
@@ -143,20 +160,20 @@ class PartitionSolution(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Pass:
-    """Asks a part for its best closure at a penalty and moved profits, and what sets of splits would pay there.
+    """Solve a partition's closure at a penalty with moved profits, and price nested sets of splits on its rows.
 
     Attributes
     ----------
-    question : Question
+    question : PartitionProblem
     factor : int
-        What profits are multiplied by, so that what is moved is fine enough.
+        Multiplies the profits, so that they can be moved in fine integer steps.
     rate : float, optional
-        What prices are multiplied by. Rounding makes them lower, and closures worth more. Without one, no closure is
-        asked for.
+        Multiplies the prices. Rounding lowers prices and so can only raise the gain of a closure. If None, no closure
+        is computed.
     moved : dict of (n_held,)
-        By how much the profits of each part are lowered.
+        The profit moved off the splits of each partition.
     levels : list of (n,), int
-        Nested sets of splits, and how many, as in `cost_of_levels`.
+        Nested sets of splits, and their number, as in `cost_of_levels`.
     """
 
     question: PartitionProblem
@@ -166,7 +183,7 @@ class Pass:
     levels: list[tuple[NDArray[np.uint8], int]]
 
     def __call__(self, forest: Forest, sample: LocalRows, number: int) -> PartitionSolution:
-        """Return what the part says."""
+        """Return the partition's solution."""
         closure = posed(self.question, forest, sample, number)
         edges = closure.start, closure.need
         worth, inside = 0, np.zeros(len(closure.held), np.bool_)

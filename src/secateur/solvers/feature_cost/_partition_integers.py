@@ -1,4 +1,4 @@
-"""Errors and prices as whole numbers, the same whole numbers in all parts of the rows: see `closure`."""
+"""Convert errors and prices to the same integers in all partitions, from sums over the partitions."""
 
 from dataclasses import dataclass
 from math import ceil, floor, log2
@@ -27,20 +27,20 @@ _MANY_WEIGHTS = 10_000
 
 @dataclass(frozen=True)
 class Quantizer:
-    """How values become whole: to the nearest multiple of a unit, or down where none was found that fits them all."""
+    """Round values to the nearest multiple of a unit, or down where no common unit represents all of them."""
 
     unit: float
     down: bool
 
     def whole(self, values: Floats) -> Whole:
-        """Return values ≥ 0 in units."""
+        """Return nonnegative values in units, as integers."""
         found = np.floor(values / self.unit * (1 - 1e-15)) if self.down else np.rint(values / self.unit)
         return found.astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False)
 class ErrorCounter:
-    """By which label nodes are judged, and what an error counts.
+    """Count weighted errors of nodes, given the labels they predict.
 
     Attributes
     ----------
@@ -54,22 +54,22 @@ class ErrorCounter:
     quantizer: Quantizer
 
     def error_weight(self, sample: LocalRows) -> Floats:
-        """Return what an error counts for each row."""
+        """Return the weight of an error for each row, (n_rows,)."""
         return sample.weight * self.class_weight[sample.y[:, 0]]
 
     def errors(self, forest: Forest, sample: LocalRows) -> Whole:
-        """Return what each node adds as a leaf, in whole numbers, (n_nodes,)."""
+        """Return the error of each node as a leaf, in integer units, (n_nodes,)."""
         whole = self.quantizer.whole(self.error_weight(sample)).astype(np.float64)
         return wrong_weight(forest, sample, self.labels, whole).astype(np.int64)
 
     def wrong(self, forest: Forest, sample: LocalRows) -> Floats:
-        """Return the same as it is before rounding."""
+        """Return the error of each node as a leaf before rounding, (n_nodes,)."""
         return wrong_weight(forest, sample, self.labels, self.error_weight(sample))
 
 
 @dataclass(frozen=True, eq=False)
 class Counted:
-    """Errors of all rows together, in units of `judge.quantizer.unit`, and the splits that matter.
+    """The errors over all rows, in units of `judge.quantizer.unit`, and the reduced set of splits.
 
     Attributes
     ----------
@@ -77,10 +77,10 @@ class Counted:
     cost : SharedCost
     errors : (n_nodes,)
     wrong : (n_nodes,)
-        The same as it was before rounding, in units of weight.
+        The errors before rounding, in units of weight.
     splits : Reduced
     exact : bool
-        Whether nothing was rounded.
+        Whether no value was rounded.
     """
 
     judge: ErrorCounter
@@ -92,7 +92,7 @@ class Counted:
 
 
 def count_in_parts(problem: Problem, row_source: RowSource, errors: str, class_weight: ClassWeight) -> Counted:
-    """Return what is known of all rows, from sums over the parts."""
+    """Return the errors over all rows and the reduced splits, from sums over the partitions."""
     forest, cost = problem.forest, problem.cost
     if not isinstance(cost, SharedCost):
         raise TypeError(f"The cost {cost.name} is paid node by node; nothing is bought for rows.")
@@ -108,7 +108,7 @@ def count_in_parts(problem: Problem, row_source: RowSource, errors: str, class_w
 def judge_of(
     problem: Problem, row_source: RowSource, errors: str, class_weight: ClassWeight
 ) -> tuple[ErrorCounter, bool]:
-    """Return how errors are counted, the same in all parts, and whether that takes no rounding."""
+    """Return the error counter, the same for all partitions, and whether it needs no rounding."""
     forest = problem.forest
     weights = weights_of_classes(problem, class_weight)
     found = row_source.each(forest, weights_found)
@@ -119,7 +119,10 @@ def judge_of(
 
 
 def pose_apart(problem: Problem, errors: str, class_weight: ClassWeight) -> tuple[Counts, Closure]:
-    """Return the closure in which each tree pays for itself, as `pose(apart=True)` does, from sums over rows alone."""
+    """Return the closure problem in which each tree pays for its own features.
+
+    The result is that of `pose(apart=True)`, computed from sums over rows alone.
+    """
     forest, row_source = problem.forest, problem.row_source
     counted = count_in_parts(problem, row_source, errors, class_weight)
     splits = counted.splits
@@ -139,7 +142,10 @@ def pose_apart(problem: Problem, errors: str, class_weight: ClassWeight) -> tupl
 
 
 def weights_found(forest: Forest, sample: LocalRows, number: int) -> tuple[NDArray[np.intp], Floats, bool]:
-    """Return the classes and weights of rows, each pair once, and whether these are all; if not, the largest."""
+    """Return the distinct pairs of class and weight of the rows, and True.
+
+    With more than `_MANY_WEIGHTS` pairs, return the largest weight of each class, and False.
+    """
     classes = sample.y[:, 0].astype(np.intp)
     pairs = np.unique(np.stack([classes.astype(np.float64), sample.weight]), axis=1)
     if pairs.shape[1] <= _MANY_WEIGHTS:
@@ -150,7 +156,10 @@ def weights_found(forest: Forest, sample: LocalRows, number: int) -> tuple[NDArr
 
 
 def ruler_for(values: Floats, *, complete: bool) -> tuple[Quantizer, bool]:
-    """Return how to make values whole, and whether none is rounded; unless `complete` there are others, none larger."""
+    """Return a quantizer for values, and whether it rounds none of them.
+
+    Unless `complete`, there are further values, none larger than the largest given.
+    """
     if complete:
         whole, unit = as_whole(values, _LARGEST_WEIGHT)
         nearest = Quantizer(unit, down=False)
@@ -162,7 +171,7 @@ def ruler_for(values: Floats, *, complete: bool) -> tuple[Quantizer, bool]:
 
 @dataclass(frozen=True, eq=False)
 class NeedCount:
-    """Asks how many items the rows at each place need there first, as `place` (n_nodes,) numbers the splits."""
+    """Count the items that rows first need at each place; `place` (n_nodes,) numbers the splits."""
 
     cost: SharedCost
     place: NDArray[np.int32]
@@ -178,7 +187,10 @@ class NeedCount:
 
 @dataclass(frozen=True, eq=False)
 class NeedPrice:
-    """Asks what the rows at each place buy there first, if no other tree did, in whole numbers: price · `scale`."""
+    """Sum the prices of the items that rows first need at each place, as if each tree paid for its own features.
+
+    Prices are multiplied by `scale` and rounded down to integers.
+    """
 
     cost: SharedCost
     place: NDArray[np.int32]
@@ -186,7 +198,7 @@ class NeedPrice:
     scale: float
 
     def __call__(self, forest: Forest, sample: LocalRows) -> Whole:
-        """Return the prices, (n,)."""
+        """Return the summed prices, (n,)."""
         resources, prices = self.cost.price_table(forest, sample)
         whole = np.floor(prices * sample.weight[:, None] * self.scale).astype(np.int64)
         rows = (sample.leaves, forest.tree_start, forest.parent, forest.feature)

@@ -1,4 +1,4 @@
-"""Descents over the trees of an ensemble whose rows buy features: tree by tree, at rising penalties, to budgets."""
+"""Prune an ensemble by block coordinate descent under feature prices: tree by tree, at rising penalties, to budgets."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -14,11 +14,11 @@ from secateur.solvers.ensemble.additive_model import Additive, State, full_state
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Found = Iterator[tuple[str, float, State]]
-"""Where a state comes from, at which penalty, and the state."""
+"""Tuples of the origin of a state, its penalty, and the state."""
 
 
 class PurchaseTable(NamedTuple):
-    """What rows buy: see `secateur.kernels.feature_cost.cost_descent`."""
+    """The purchases rows can make: see `secateur.kernels.feature_cost.cost_descent`."""
 
     resources: NDArray[np.int32]
     prices: Floats
@@ -29,17 +29,17 @@ class PurchaseTable(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Purchases:
-    """An ensemble in the course of being pruned, and what its rows need.
+    """The state of an ensemble during the descent, and the purchases of its rows.
 
     Attributes
     ----------
     state : State
     counts : (n_rows, n_resources) int16
-        In how many trees a row needs a resource.
+        The number of trees in which a row needs a resource.
     spent : float
-        What a row pays on average.
+        The average price a row pays.
     banned : (n_features,) bool
-        Features no split may use.
+        Features that no split may use.
     """
 
     state: State
@@ -48,13 +48,18 @@ class Purchases:
     banned: Bools
 
     def copy(self) -> "Purchases":
-        """Return a state of its own."""
+        """Return an independent copy."""
         return Purchases(self.state.copy(), self.counts.copy(), self.spent, self.banned.copy())
 
 
 @dataclass(frozen=True)
 class PricedDescentSettings:
-    """How to descend: `values`, `ridge`, `centre` and `per_split` as in CostDescent, `anneal` its stages."""
+    """Settings of the descent.
+
+    `ridge`, `centre` and `per_split` weigh the terms of the objective of `CostDescent`: leaf values are shrunk
+    towards `centre` times their original values. `keep` keeps the leaf values, `anneal` has the annealing exponents,
+    and `sweeps` limits the sweeps.
+    """
 
     keep: bool
     ridge: float
@@ -65,16 +70,16 @@ class PricedDescentSettings:
 
 
 class PricedDescent:
-    """Prunings of an ensemble whose rows buy features, from the whole ensemble downwards.
+    """Prune an ensemble under feature prices, starting from the whole ensemble.
 
     Attributes
     ----------
     now : Purchases
-        Where the last descent ended.
+        The state at the end of the last descent.
     scale : float
-        The loss of a constant, about: what differences of the objective are compared with.
+        Approximately the loss of a constant prediction; gains are compared with it.
     tell : callable, optional
-        Called as `tell(done, total)` after every penalty, or every feature given up.
+        Called as `tell(done, total)` before every penalty or elimination.
     """
 
     tell: Callable[[int, int], None] | None = None
@@ -109,19 +114,22 @@ class PricedDescent:
         self.now = replace(self.now, spent=self.count((0, forest.n_nodes), 1))
 
     def ladder(self, theta: float | None) -> Floats:
-        """Return the share of its price that a resource costs a tree when so many others need it; None is the truth."""
+        """Return the fraction of its price that a resource costs a tree, by the number of other trees that need it.
+
+        The fraction is (1 + others)^−θ, or for None the true price: 1 if no other tree needs the resource, else 0.
+        """
         others = np.arange(self.forest.n_trees + 1.0)
         return (others == 0).astype(np.float64) if theta is None else (1.0 + others) ** -theta
 
     def count(self, nodes: tuple[int, int], step: int) -> float:
-        """Add what a tree needs to the counts, or take it away; return how the price changes."""
+        """Add the needs of the splits of a tree to the counts, or subtract them; return the change of the price."""
         now = self.now
         return float(
             kernels.count_tree(*nodes, step, self.forest.feature, *self.purchases, now.state.status, now.counts)
         )
 
     def descend(self, penalty: float, *, anneal: bool = True, sweeps: int | None = None, budget: float = -1.0) -> None:
-        """Update trees at a penalty, stage by stage, until rounds gain next to nothing, or until a budget is met."""
+        """Sweep over the trees at a penalty, stage by stage, until the gain is negligible or the budget is met."""
         for theta in (*self.settings.anneal, None) if anneal else (None,):
             most = sweeps or (self.settings.sweeps if theta is None else max(1, self.settings.sweeps // 2 + 1))
             for _ in range(most):
@@ -132,11 +140,12 @@ class PricedDescent:
                     break
 
     def sweep(self, penalty: float, ladder: Floats, budget: float = -1.0) -> float:
-        """Update one tree after the other, then the intercept; return the gain. Ends where the budget is met."""
+        """Update each tree in turn, then the intercept; return the gain. Stop early when the budget is met."""
         ensemble, forest, state = self.ensemble, self.forest, self.now.state
         spent, gain = self.now.spent, 0.0
         for tree in range(forest.n_trees):
             nodes = int(forest.tree_start[tree]), int(forest.tree_start[tree + 1])
+            # While a tree is priced, the counts exclude its needs: it pays only for what no other tree needs.
             spent += self.count(nodes, -1)
             self.set_prices(nodes, penalty, ladder)
             gain += self.update(tree, nodes)
@@ -144,13 +153,14 @@ class PricedDescent:
             if spent <= budget:
                 break
         if not (state.status[forest.root] == 1).any():
-            spent = 0.0  # and not what rounding left
+            # Without splits nothing is bought: clear the rounding error.
+            spent = 0.0
         self.now = replace(self.now, spent=spent)
         gain += kernels.move_intercept(ensemble.weight, state.neg_gradient, state.probability, state.intercept)
         return gain
 
     def set_prices(self, nodes: tuple[int, int], penalty: float, ladder: Floats) -> None:
-        """Set what the splits of a tree cost, whose own needs are not counted."""
+        """Set the costs of the splits of a tree; the tree's needs must not be in the counts."""
         kernels.price_tree(
             *nodes,
             penalty,
@@ -165,7 +175,10 @@ class PricedDescent:
         )
 
     def update(self, tree: int, nodes: tuple[int, int], *, frozen: bool = False) -> float:
-        """Give one tree its best subtree at the prices of its splits, or new values; return the gain."""
+        """Replace a tree by its best subtree at the current split costs; return the gain.
+
+        With `frozen` only the leaf values are refitted.
+        """
         ensemble, forest, state = self.ensemble, self.forest, self.now.state
         return float(
             kernels.update_tree(
@@ -198,7 +211,7 @@ class PricedDescent:
         )
 
     def refit(self) -> None:
-        """Fit values anew, and change nothing of what is kept."""
+        """Refit the leaf values and the intercept without changing the splits."""
         if self.settings.keep:
             return
         ensemble, forest, state = self.ensemble, self.forest, self.now.state
@@ -212,7 +225,10 @@ class PricedDescent:
                 return
 
     def anneal(self, penalties: Floats, budgets: tuple[float, ...]) -> Found:
-        """Yield what is found at rising penalties, each from where the last one ended, and what just meets budgets."""
+        """Yield the states at increasing penalties and those that just meet the budgets.
+
+        Each penalty is warm-started from the state of the previous one.
+        """
         last = 0.0
         for place, penalty in enumerate(penalties):
             if self.tell:
@@ -226,7 +242,7 @@ class PricedDescent:
                 return
 
     def between(self, before: Purchases, budgets: tuple[float, ...], penalty: float) -> Found:
-        """Yield what just meets the budgets passed on the way from a state to the one that is now."""
+        """Yield the states that just meet the budgets between the price of `before` and the current price."""
         after = self.now
         for budget in sorted(budgets, reverse=True):
             if before.spent > budget >= after.spent:
@@ -236,9 +252,9 @@ class PricedDescent:
         self.now = after
 
     def meet(self, budget: float, penalty: float) -> float:
-        """Go on at rising penalties until no more than the budget is spent, and stop there; then fit the values.
+        """Descend at increasing penalties, stop as soon as the budget is met, and refit the leaf values.
 
-        Return the penalty at which that was.
+        Return the penalty at which the budget was met.
         """
         just_below = budget * (1 - 1e-9)
         for _ in range(200):
@@ -250,7 +266,7 @@ class PricedDescent:
         return penalty
 
     def objective(self, penalty: float, theta: float | None = None) -> float:
-        """Return what is being minimised in a stage."""
+        """Return the objective of an annealing stage."""
         state, purchases = self.now.state, self.purchases
         half = 0.5 if self.ensemble.logits else 1.0
         at_leaf = state.status == 2

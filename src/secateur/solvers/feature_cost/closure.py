@@ -1,12 +1,16 @@
-"""Pruning by feature cost as a maximum-weight closure, in whole numbers: (IP3) of Nan, Wang and Saligrama 2016.
+"""Pose pruning under feature cost, (IP3) of Nan, Wang and Saligrama (2016), as a maximum-weight closure in integers.
 
-A split h that stays lowers the number of wrong labels by its profit, needs its parent, and needs what the rows that
-come to it look at first there: items, a feature (or a group of them) bought for a row. The objective of (IP3) is
+A split h that is kept lowers the number of wrong labels by its profit, requires its parent, and requires the items that
+its rows first need there. An item is a feature, or a price group, bought for a row. The objective of (IP3) is
 
     Σ_trees errors / (rows · trees) + penalty · Σ_items price / rows,
 
-and s_h ≤ s_parent(h), s_h ≤ w_item are all its constraints. Everything is counted in whole numbers, rounded down where
-that takes rounding, so that no pruning can be better than what is found for them.
+and its constraints are s_h ≤ s_parent(h) and s_h ≤ w_item, which makes it a closure problem. Errors and prices are
+integers; where they have to be rounded they are rounded down, so the optimum is a lower bound for the original problem.
+
+References
+----------
+Nan, Wang, Saligrama (2016): Optimally Pruning Decision Tree Ensembles With Feature Cost.
 """
 
 from collections.abc import Callable
@@ -34,21 +38,21 @@ _LARGEST_PRICE = 2**30
 
 @dataclass(frozen=True, eq=False)
 class Counts:
-    """Errors and prices as whole numbers.
+    """Errors and prices as integers.
 
     Attributes
     ----------
     errors : (n_nodes,)
-        What each node adds as a leaf, in units of `error_unit`.
+        The error of each node as a leaf, in units of `error_unit`.
     wrong : (n_nodes,)
-        The same as it was before rounding.
+        The same before rounding, in units of weight.
     error_unit, price_unit : float
     resources : (n_features, 2)
-        What a feature needs, as in a PriceTable.
+        The resources a feature needs, as in a PriceTable.
     prices : (n_rows or 1, n_resources)
-        What it costs for a row, times the weight of the row, in units of `price_unit`.
+        The price of a resource for a row, times the weight of the row, in units of `price_unit`.
     exact : bool
-        Whether nothing was rounded.
+        Whether no value was rounded.
     """
 
     errors: Whole
@@ -61,21 +65,21 @@ class Counts:
 
     @property
     def price_table(self) -> PriceTable:
-        """The resources and their whole prices, as real numbers."""
+        """The resources and their integer prices, as floats."""
         return PriceTable(self.resources, self.prices.astype(np.float64))
 
 
 @dataclass(frozen=True, eq=False)
 class Closure:
-    """A closure problem: nodes with profits, parents before children, and the items they need.
+    """A closure problem: nodes with profits, parents before children, and the items they require.
 
     Attributes
     ----------
     group : (n_splits,)
-        The node that stands for each split, −1 for those that are not worth their while even for free.
+        The closure node of each split, −1 for splits that do not pay off even at penalty 0.
     parent, profit : (n,)
     start, need : (n + 1,), (n_edges,)
-        Node h needs the items `need[start[h] : start[h + 1]]`.
+        Node h requires the items `need[start[h] : start[h + 1]]`.
     price : (m,)
     """
 
@@ -88,10 +92,10 @@ class Closure:
 
 
 def count(problem: Problem, labels: NDArray[np.intp], class_weight: Floats, *, apart: bool = False) -> Counts:
-    """Return errors and prices as whole numbers, for nodes that say `labels` (n_nodes,).
+    """Return errors and prices as integers, for nodes that predict `labels` (n_nodes,).
 
-    If all of them together could be too large for the arithmetic, prices are rounded down until they are not; `apart`
-    says that each tree will pay for itself, so that an item may be paid for as often as there are trees.
+    If products of total errors and total prices could overflow, prices are rounded down until they cannot. `apart`:
+    each tree pays for its own features, so that an item can be paid for once per tree.
     """
     forest, sample = problem.forest, problem.sample
     error_weight = sample.weight * class_weight[sample.y[:, 0]]
@@ -115,26 +119,26 @@ def count(problem: Problem, labels: NDArray[np.intp], class_weight: Floats, *, a
 
 
 def wrong_weight(forest: Forest, sample: LocalRows, labels: NDArray[np.integer], weight: Floats) -> Floats:
-    """Return the weight of the rows at each node that have another label, (n_nodes,)."""
+    """Return the weight of the rows at each node whose label differs from the node's, (n_nodes,)."""
     counts = class_stats(forest, sample.leaves, sample.y, weight).counts
     return counts.sum(axis=1) - counts[np.arange(len(labels)), labels]
 
 
 def same(whole: Whole, unit: float, wanted: Floats) -> bool:
-    """Return whether nothing was rounded."""
+    """Return whether integers times the unit equal the wanted values, within a relative tolerance of 1e-11."""
     return bool((np.abs(whole * unit - wanted) <= 1e-11 * wanted).all())
 
 
 @dataclass(frozen=True, eq=False)
 class Reduced:
-    """Splits without those that are never worth their while, and those that always go together as one.
+    """The splits after presolve: those that can never pay off are removed, those that always leave together are merged.
 
     Attributes
     ----------
     group : (n_splits,)
         As in Closure.
     place : (n_nodes of the forest,) int32
-        The same for all nodes, −1 also for leaves.
+        The closure node of each node of the forest, −1 also for leaves.
     parent, profit : (n,)
     """
 
@@ -147,9 +151,9 @@ class Reduced:
 def reduce_splits(
     forest: Forest, errors: Whole, count_needs: Callable[[NDArray[np.int32], int], Whole]
 ) -> tuple[Reduced, Whole]:
-    """Return the splits that matter, and how many items each of them needs.
+    """Presolve: return the reduced splits and the number of items each of them needs. The reduction is exact.
 
-    `count_needs(place, n)` returns how many items the rows at each of n places need there first.
+    `count_needs(place, n)` returns the number of items that rows first need at each of n places.
     """
     split = np.flatnonzero(forest.is_split)
     place = np.full(forest.n_nodes, -1, np.int32)
@@ -171,9 +175,10 @@ def reduce_splits(
 
 
 def pose(problem: Problem, counts: Counts, *, apart: bool = False) -> Closure:
-    """Return the closure problem, made smaller without loss: what is never worth its while, or always goes together.
+    """Return the closure problem after an exact presolve that removes and merges splits and merges items.
 
-    `apart` makes each tree pay for itself, so that a node's items are its own, and one will do for all of them.
+    `apart`: each tree pays for its own features. The items of a node are then needed by no other node and are merged
+    into one.
     """
     forest, sample = problem.forest, problem.sample
     rows = (sample.leaves, forest.tree_start, forest.parent, forest.feature)
@@ -195,12 +200,12 @@ def pose(problem: Problem, counts: Counts, *, apart: bool = False) -> Closure:
 
 
 def _parents(forest: Forest, place: NDArray[np.int32], nodes: NDArray[np.intp]) -> NDArray[np.int32]:
-    """Return the places of the parents of some nodes, −1 for none."""
+    """Return the places of the parents of nodes, −1 for none."""
     return np.where(forest.parent[nodes] == -1, -1, place[forest.parent[nodes]]).astype(np.int32)
 
 
 def own_items(price: Whole) -> tuple[Whole, NDArray[np.int32], Whole]:
-    """Return edges and prices with one item for each node that has a price."""
+    """Return edges and prices with one private item for each node that has a price."""
     priced = price > 0
     start = np.concatenate([[0], np.cumsum(priced)])
     return start, np.arange(np.count_nonzero(priced), dtype=np.int32), price[priced]
@@ -209,9 +214,14 @@ def own_items(price: Whole) -> tuple[Whole, NDArray[np.int32], Whole]:
 def merge_items(
     start: Whole, need: NDArray[np.int32], price: NDArray[Any]
 ) -> tuple[Whole, NDArray[np.int32], NDArray[Any], Whole]:
-    """Return edges and prices with one item in place of all that the same nodes need, and without free ones.
+    """Merge the items that the same nodes need, and drop free ones.
 
-    The last result is how many items each is made of.
+    Returns
+    -------
+    start, need, price
+        As in Closure.
+    size : (m,)
+        The number of original items in each.
     """
     of, n_classes = kernels.equal_items(len(price), start, need)
     total = np.zeros(n_classes, price.dtype)
@@ -228,12 +238,14 @@ def merge_items(
 
 
 def critical_penalties(closure: Closure) -> tuple[Whole, Whole, Whole]:
-    """Return for each split the penalty, as a fraction of whole numbers, from which on it is left out, and counts.
+    """Return for each split the critical penalty from which on it is removed, as numerator and denominator, and counts.
 
-    Splits that are not worth their while are left out from 0 on; those that need nothing never, which is 1 over 0.
+    Splits that do not pay off even for free have the critical penalty 0. Splits that need nothing are never removed;
+    their critical penalty is 1 over 0.
     """
     over, under, counts = kernels.closure_path(
         closure.parent, closure.profit, closure.price, closure.start, closure.need
     )
-    over, under = np.append(over, 0), np.append(under, 1)  # group −1 finds the last
+    # Group −1 indexes the appended entry, the penalty 0.
+    over, under = np.append(over, 0), np.append(under, 1)
     return over[closure.group], under[closure.group], counts

@@ -1,4 +1,4 @@
-"""Feature cost for the ensemble's own loss: every budget reachable, by annealed descent and by elimination."""
+"""Prune an ensemble under feature cost by block coordinate descent with annealed prices and backward elimination."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -17,47 +17,63 @@ from secateur.solvers.feature_cost._priced_descent import Found, PricedDescent, 
 from secateur.solvers.penalty_grid import check_penalties, falling
 
 _RANGE = (1e-4, 30.0)
-"""The penalties, as shares of the loss of a constant over the price of the whole model."""
+"""Range of penalties, in units of the loss of a constant prediction divided by the cost of the unpruned model."""
 
 
 @final
 @dataclass(frozen=True, repr=False)
 class CostDescent(Solver):
-    """Prune all trees together against the price of the features rows need, each bought once for all trees.
+    """Prune all trees jointly against the cost of the features a row needs, by block coordinate descent.
 
-    It minimises, over all subtrees of all trees, their leaf values and one intercept,
+    The solver minimises, over all subtrees of all trees, their leaf values and one intercept,
 
         loss(y, intercept + Σ_trees tree(x)) + penalty · average price of the distinct features of a row
-        + node_penalty · splits + ridge / n · Σ_leaves (value − own value)²  [boosters: value²]
+        + node_penalty · splits + ridge / n · Σ_leaves (value − original value)²  [boosters: value²]
 
-    with squared error for numbers and for class probabilities (Brier), log loss for boosted classifiers. One update
-    gives a tree its best subtree given the others, exactly. As a feature that two trees need is free to each of them,
-    trees would never leave it together; so the price is annealed: first a tree pays (1 + other trees)^−θ of it, with
-    the θ of `anneal` in turn, at last the truth. Penalties rise from the whole ensemble. Besides, features are
-    eliminated one after the other, the least missed for its price first. All points are on one path, the column
-    `origin` says which is which; `max_cost` is met exactly, by stopping inside a round.
+    The loss is squared error for regression and for class probabilities (Brier), and log loss for boosted classifiers.
+    A feature is bought once per row and is then available to all trees.
 
-    It is a descent: no bound is known. O(rows · trees · features on the way) per round, and as much memory; and 2 bytes
-    for each row and feature.
+    One update replaces a tree by its exact best subtree given the other trees. A feature that two trees need is free to
+    each of them, so plain descent never drops it from both. The price is therefore annealed: a tree first pays the
+    fraction (1 + number of other trees)^−θ of it, for each θ of `anneal` in turn, and finally the true price. Penalties
+    increase, starting from the whole ensemble. In addition, backward elimination drops features one at a time, the one
+    with the smallest loss increase per cost saved first. The path contains the points of both searches; the column
+    `origin` tells them apart. `max_cost` is met without overshoot by stopping inside a sweep.
+
+    The result is a **local optimum** (a heuristic): no bound is known. A sweep takes O(rows · trees · features on the
+    path of a row) time and memory, plus 2 bytes per row and resource.
 
     Parameters
     ----------
     anneal : tuple of float
-        The stages; an empty one descends by the true price alone.
+        The exponents θ of the annealing stages. An empty tuple uses the true price only.
     values : "refit" or "keep"
-        Whether leaf values are fitted anew, or stay.
+        Whether leaf values are refitted or kept.
     ridge : float
-        How many rows the leaf's own value counts; where trees are added up, instead of averaged, the value 0.
+        Shrinkage of refitted leaf values: each leaf is fitted as if `ridge` extra rows had the leaf's original value as
+        target. For models that sum their trees instead of averaging them, the target of these rows is 0.
     penalties : int or tuple of float
-        How many, on a logarithmic scale; or which.
+        The number of penalties, on a logarithmic scale; or the penalties themselves.
     elimination : bool
-        Whether to eliminate features, too.
+        Whether to run backward elimination of features as well.
     node_penalty : float
-        What a split costs besides, in units of the loss.
+        The cost of a split, in units of the loss.
     max_sweeps : int
-        Rounds over all trees at each penalty and stage.
+        Maximum number of sweeps over all trees at each penalty and stage.
     max_cost : float or tuple of float, optional
-        Make sure that points just meet this price, or these.
+        Cost budgets. For each, the path contains a point that just meets it.
+
+    Examples
+    --------
+    >>> import secateur as sc
+    >>> from sklearn.datasets import load_wine
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> X, y = load_wine(return_X_y=True)
+    >>> forest = RandomForestClassifier(5, max_depth=3, random_state=0).fit(X[::2], y[::2])
+    >>> solver = sc.solvers.CostDescent(penalties=4, elimination=False, max_cost=4.0)
+    >>> path = sc.prune_path(forest, X[1::2], y[1::2], solver=solver)
+    >>> bool(((path.table["cost"] > 3) & (path.table["cost"] <= 4)).any())
+    True
     """
 
     anneal: tuple[float, ...] = (1.0, 2.0, 4.0)
@@ -78,26 +94,26 @@ class CostDescent(Solver):
 
     @property
     def changes(self) -> tuple[str, ...]:
-        """Values: also kept ones, as the intercept and the number of trees are in them."""
+        """Leaf values change even with `values="keep"`: they absorb the intercept and the number of trees."""
         return ("value",)
 
     @property
     def uses_ensemble_loss(self) -> bool:
-        """Yes: that is the point."""
+        """True: the loss of the ensemble is minimised, not that of single trees."""
         return True
 
     def default_cost(self) -> Cost | None:
-        """Return the number of distinct features a row needs."""
+        """Return the default cost: the number of distinct features a row needs."""
         return FeatureCost()
 
     def with_budget(
         self, *, max_nodes: int | None = None, max_trees: int | None = None, max_cost: float | None = None
     ) -> "CostDescent":
-        """Return the same with a price to be met, unless there is one."""
+        """Return a copy with this cost budget, unless `max_cost` is set."""
         return self if self.max_cost is not None else replace(self, max_cost=max_cost)
 
     def unsupported(self, problem: Problem) -> str | None:
-        """Return a reason for models that are no sums, and for costs nobody shares."""
+        """Return why the problem is unsupported: the model is not additive, or the cost is not shared."""
         reason = not_additive(problem.forest)
         if reason:
             return f"{reason}Use min_cut."
@@ -108,11 +124,11 @@ class CostDescent(Solver):
         return None
 
     def path(self, problem: Problem) -> Path:
-        """Return the unpruned forest and what was found at each penalty and after each elimination, by falling size."""
+        """Return the path: the unpruned forest and all points of the searches, by decreasing size."""
         return trace_points(problem, self._points(problem), repr(self), ensemble=True)
 
     def _points(self, problem: Problem) -> Iterator[Point]:
-        """Yield what was found, without repeating a shape."""
+        """Yield the points of the searches, each set of splits once."""
         ensemble = additive(problem)
         seen: set[bytes] = set()
         for found in self._searches(ensemble, problem):
@@ -125,11 +141,12 @@ class CostDescent(Solver):
                 yield Point(penalty, keep, value, {"origin": origin}, risk_of(ensemble, state, problem))
 
     def _searches(self, ensemble: Additive, problem: Problem) -> Iterator[Found]:
-        """Yield the searches to be made, each from the whole ensemble."""
+        """Yield the searches, each starting from the whole ensemble."""
         settings = replace(self.settings, centre=1.0 if problem.forest.aggregation == "mean" else 0.0)
         descent = PricedDescent(ensemble, problem, settings)
         descent.tell = problem.watch("pruning", 0, 1 + self.elimination)
-        unit = (descent.scale or 1.0) / (descent.now.spent or 1.0)  # a constant target has no scale of its own
+        # The scale is 0 for a constant target.
+        unit = (descent.scale or 1.0) / (descent.now.spent or 1.0)
         largest, smallest = _RANGE[1] * unit, _RANGE[0] * unit
         yield descent.anneal(falling(self.penalties, largest, smallest / largest)[::-1], self.budgets)
         if self.elimination:
@@ -139,14 +156,14 @@ class CostDescent(Solver):
 
     @property
     def budgets(self) -> tuple[float, ...]:
-        """The prices to be met."""
+        """The cost budgets as a tuple."""
         if self.max_cost is None:
             return ()
         return self.max_cost if isinstance(self.max_cost, tuple) else (self.max_cost,)
 
     @property
     def settings(self) -> PricedDescentSettings:
-        """How to descend."""
+        """The settings of the descent."""
         return PricedDescentSettings(
             keep=self.values == "keep",
             ridge=self.ridge,
@@ -158,7 +175,7 @@ class CostDescent(Solver):
 
 
 def _check(solver: CostDescent) -> None:
-    """Raise ValueError for settings that mean nothing."""
+    """Raise ValueError for settings out of range."""
     least_of = {"ridge": 0, "node_penalty": 0, "max_sweeps": 1}
     given = [(name, getattr(solver, name), least) for name, least in least_of.items()]
     given += [("max_cost", budget, 0) for budget in solver.budgets]

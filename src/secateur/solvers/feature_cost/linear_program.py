@@ -1,4 +1,9 @@
-"""Feature cost by linear programs, as Nan, Wang and Saligrama 2016 solve it: (IP0), (IP2) and (IP3), on HiGHS."""
+"""Solve the pruning programs (IP0), (IP2) and (IP3) of Nan, Wang and Saligrama (2016) by linear programming on HiGHS.
+
+References
+----------
+Nan, Wang, Saligrama (2016): Optimally Pruning Decision Tree Ensembles With Feature Cost.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -38,39 +43,63 @@ _CHOICES: dict[str, tuple[str | None, ...]] = {
 @final
 @dataclass(frozen=True, repr=False)
 class LinearProgram(FeatureSolver):
-    """The best pruning at some penalties on the price of the features rows need, by linear programming.
+    """Compute the optimal pruning at given penalties on feature cost by linear programming.
 
-    It minimises what `min_cut` minimises, BudgetPrune's (IP3), as the paper does: the linear program without the
-    demand for whole numbers, whose optima are whole. For comparison, and for faith to the paper: min_cut finds the same
-    optima, for all penalties at once, in far less time and memory.
+    The solver minimises over all prunings of all trees
 
-    Exact up to the arithmetic of HiGHS, and certified: no pruning has an objective below the column `bound`, which is
-    computed from the duals of the program without trusting them; `gap` is how far `objective` is above it. `integral`
-    is 1 where the solution was a pruning as it stood, and `iterations` says what it took. The program has
-    nodes + needs + items columns and leaves + 2 · needs rows, a need being a resource, a row and a tree.
+        1/trees Σ_trees wrong labels of the tree + penalty · average price of the distinct features of a row
 
-    Needs highspy: pip install 'secateur[lp]'.
+    which is BudgetPrune's (IP3), as the paper does: it solves the linear relaxation, whose optimal solutions are
+    integral (Theorem 4.2). It exists for comparison and for fidelity to the paper: `MinCut` finds the same optima for
+    all penalties at once, in far less time and memory.
+
+    The solution is **exact** up to the arithmetic of HiGHS, with a **certified** gap. The column `bound` is a lower
+    bound on the objective of every pruning; it is computed from the dual solution but stays valid if the duals are
+    inaccurate. `gap` is `objective` − `bound`. `integral` is 1 where the solution of the linear program was a pruning
+    without rounding, and `iterations` counts the iterations. The program has nodes + needs + items columns and leaves
+    + 2 · needs rows; a need is a (resource, row, tree) triple.
+
+    Requires highspy: pip install 'secateur[lp]'.
 
     Parameters
     ----------
     method : "simplex" or "dantzig_wolfe"
-        The whole program, each penalty from the basis of the one before; or column generation, where every tree is
-        pruned alone at prices that a smaller program sets, until the gap is closed.
+        "simplex" solves the whole program, each penalty warm-started from the basis of the previous one.
+        "dantzig_wolfe" is column generation (section 5 of the paper): each tree is pruned separately at prices set by a
+        smaller master program, until the gap is closed.
     formulation : "ip3", "ip2" or "ip0"
-        Features bought for all trees; each tree pays for itself (the cost shown is that of the ensemble, which has no
-        bound then unless there is one tree); or the least errors whatever the price, a path of one point. "ip1" has no
-        path, as its linear program has optima that are no prunings.
+        "ip3": a feature is bought once for all trees. "ip2": each tree pays for its features; the reported cost is that
+        of the ensemble, and there is no bound unless there is one tree. "ip0": the fewest errors regardless of cost, a
+        path of one point. "ip1" has no path, since its linear program has optimal solutions that are not prunings.
     penalties : int or tuple of float
-        How many, from the one at which nothing is bought down to `smallest` times that; or which.
+        The number of penalties, from the one at which nothing is bought down to `smallest` times that, on a logarithmic
+        scale; or the penalties themselves.
     smallest : float
+        The smallest penalty, as a fraction of the largest.
     errors : "holdout" or "train"
-        Which label a node is judged by: its own, or the most frequent of the rows that come to it, as in the paper.
+        The label predicted at a node: the model's, or the most frequent label of the rows at the node, as in the paper.
     class_weight : "balanced" or tuple of float, optional
-        What an error counts for rows of each class, in the order of the model's classes.
+        The weight of an error for rows of each class, in the order of the model's classes.
     tolerance : float
-        The gap at which column generation ends, as a share of the objective.
+        The gap at which column generation stops, as a fraction of the objective.
     max_iterations : int
-        How often column generation sets prices for each penalty; if that is not enough, `gap` says what is missing.
+        Maximum number of column generation iterations at each penalty. If the limit is reached, `gap` is the remaining
+        gap.
+
+    References
+    ----------
+    Nan, Wang, Saligrama (2016): Optimally Pruning Decision Tree Ensembles With Feature Cost.
+
+    Examples
+    --------
+    >>> import secateur as sc
+    >>> from sklearn.datasets import load_wine
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> X, y = load_wine(return_X_y=True)
+    >>> forest = RandomForestClassifier(5, max_depth=3, random_state=0).fit(X[::2], y[::2])
+    >>> path = sc.prune_path(forest, X[1::2], y[1::2], solver=sc.solvers.LinearProgram(penalties=3))
+    >>> bool((path.table["gap"][1:] < 1e-9).all())
+    True
     """
 
     method: Literal["simplex", "dantzig_wolfe"] = "simplex"
@@ -98,7 +127,10 @@ class LinearProgram(FeatureSolver):
             raise ValueError(f"max_iterations={self.max_iterations!r}; it must be at least 1. Try 500.")
 
     def unsupported(self, problem: Problem) -> str | None:
-        """Return a reason for anything but feature cost and trees that give labels, and for (IP1)."""
+        """Return why the problem is unsupported.
+
+        The reasons are a cost that is not shared, trees that predict no labels, and the formulation (IP1).
+        """
         if self.formulation == "ip1":
             return (
                 "the linear program of (IP1) has fractional vertices, so that its optimum need not be a pruning. "
@@ -107,7 +139,7 @@ class LinearProgram(FeatureSolver):
         return super().unsupported(problem)
 
     def path(self, problem: Problem) -> Path:
-        """Return the unpruned forest and the best pruning at each penalty, by falling size."""
+        """Return the path: the unpruned forest and the best pruning at each penalty, by decreasing size."""
         reason = self.unsupported(problem)
         if reason:
             raise ValueError(f"{self!r} cannot prune this: {reason}")
@@ -123,7 +155,7 @@ class LinearProgram(FeatureSolver):
     def _points(
         self, problem: Problem, question: DecomposedProblem, engine: "Simplex | ColumnGeneration"
     ) -> Iterator[Point]:
-        """Yield what was found at each penalty."""
+        """Yield the solution at each penalty."""
         penalties = np.zeros(1)
         if self.formulation != "ip0":
             largest = 0.0 if isinstance(self.penalties, tuple) else largest_penalty(question, engine.solve)
@@ -144,7 +176,7 @@ class LinearProgram(FeatureSolver):
 
 
 class Simplex:
-    """A linear program on HiGHS, solved for one penalty after another from the basis of the one before."""
+    """Solve a linear program on HiGHS for a sequence of penalties, each warm-started from the previous basis."""
 
     def __init__(self, question: DecomposedProblem, formulation: str) -> None:
         self._question, self._program = question, PROGRAMS[formulation](question)
@@ -154,7 +186,11 @@ class Simplex:
         load(self._highs, program.errors, program.matrix, program.lower, program.upper)
 
     def solve(self, penalty: float) -> DecomposedSolution:
-        """Return the pruning at an optimal vertex."""
+        """Return the pruning at an optimal vertex, and a lower bound.
+
+        The bound splits the prices in proportion to the duals of the rows w_ki^(t) ≤ w_ki and prunes each tree
+        separately at those prices. It holds for any nonnegative split, so it does not rely on the accuracy of HiGHS.
+        """
         question, n_links = self._question, self._program.n_links
         x, duals = solve(self._highs, self._program.objective(penalty))
         stays = 1 - self._above @ x[: question.forest.n_nodes]
@@ -166,7 +202,10 @@ class Simplex:
 
 
 def _completed(path: Path, question: DecomposedProblem) -> Path:
-    """Return the path with `objective` and `gap`, and with what is known of the unpruned forest, at penalty 0."""
+    """Return the path with the columns `objective` and `gap`.
+
+    The first point, the unpruned forest at penalty 0, gets its own risk and bound.
+    """
     table = dict(path.table)
     least = lower_bound(question, cheapest(question, np.zeros(len(question.item)))[0])
     first = {

@@ -1,4 +1,9 @@
-"""Feature cost exactly: (IP3) of Nan, Wang and Saligrama 2016 for every penalty, as one parametric minimum cut."""
+"""Compute the exact pruning path under feature cost, (IP3) of Nan, Wang and Saligrama (2016), by minimum cuts.
+
+References
+----------
+Nan, Wang, Saligrama (2016): Optimally Pruning Decision Tree Ensembles With Feature Cost.
+"""
 
 from dataclasses import dataclass, replace
 from typing import Any, Literal, final
@@ -19,42 +24,64 @@ from secateur.solvers.feature_cost.partition_cut import PartitionCut
 
 Floats = NDArray[np.float64]
 _OF_EACH = 500
-"""How many points of either scope a path of both has at most."""
+"""Maximum number of points taken from each scope when `scope="both"`."""
 _MOST_EDGES = 50_000_000
-"""How many needs, a feature of a row in a tree, rows that are brought here may have: 45 bytes each."""
+"""Maximum number of needs (a feature of a row in a tree) of rows to collect, at 45 bytes each."""
 
 
 @final
 @dataclass(frozen=True, repr=False)
 class MinCut(FeatureSolver):
-    """The best pruning at every penalty on the price of the features rows need, each bought once for all trees.
+    """Compute the optimal pruning at every penalty on the cost of the features a row needs.
 
-    It minimises over all prunings of all trees, for all penalties at once,
+    The solver minimises over all prunings of all trees, for all penalties at once,
 
         1/trees Σ_trees wrong labels of the tree + penalty · average price of the distinct features of a row
 
-    which is BudgetPrune's problem (IP3). It is a maximum-weight closure, solved as minimum cuts in whole numbers:
-    exact, whatever the model and the prices. The prunings are nested, at each penalty the smallest of equally good
-    ones. No pruning at all has an objective below the column `bound`, and `objective` is the same unless prices or
-    weights had to be rounded (the path's facts say so in `exact`). 2 cuts per point, each on a part of the problem.
+    which is BudgetPrune's problem (IP3). A feature is bought once per row and is then available to all trees.
 
-    It is the mean of the *trees'* errors that is minimised, not the error of their vote. As the penalty grows the cost
-    often falls by much at once (column `jump`, as a share of the unpruned cost); what is between cannot be reached by
-    any penalty.
+    The problem is a maximum-weight closure and is solved by minimum cuts in integer arithmetic. The solution is
+    **exact** for any model and any prices. The prunings are nested; among equally good prunings the smallest is
+    returned. The column `bound` is a lower bound on the objective of every pruning. It equals `objective` unless
+    prices or weights were rounded to integers; the path's `facts["exact"]` tells whether they were. A path with B
+    critical penalties takes 2 B − 1 cuts, each on a part of the problem.
 
-    Rows in parts that are too many to bring together, or need too much, are left where they are: trees that pay for
-    themselves need nothing but sums over rows, and for all trees together PartitionCut answers at its usual penalties.
+    Two caveats. First, the solver minimises the mean error of the *trees*, not the error of their vote. Second, the
+    cost often drops by a large amount at one penalty (column `jump`, as a fraction of the unpruned cost). No penalty
+    reaches a budget inside such a jump; use `CostDescent` for those.
+
+    Remote rows are collected only if they and their needs fit on this machine. Otherwise they stay in their partitions:
+    `scope="individual"` needs only sums over rows, and for `scope="ensemble"` `PartitionCut` computes the path with its
+    default penalties.
 
     Parameters
     ----------
     scope : "ensemble", "individual" or "both"
-        Whether a feature is bought for all trees, or each tree pays for itself while pruning (the cost shown is always
-        that of the ensemble); both are one path with the points of either, for other rows to choose from.
+        Whether a feature is bought once for all trees, or each tree pays for its features during pruning. The reported
+        cost is always that of the ensemble. "both" joins the points of the two paths, so that a validation set can
+        choose between them.
     errors : "holdout" or "train"
-        Which label a node is judged by: its own, so that splits can do harm on rows the model has not seen; or, as in
-        the paper, the most frequent of the rows that come to it.
+        The label predicted at a node. "holdout" uses the model's label, so a split can increase the error on rows the
+        model was not trained on. "train" uses the most frequent label of the rows at the node, as in the paper.
     class_weight : "balanced" or tuple of float, optional
-        What an error counts for rows of each class, in the order of the model's classes.
+        The weight of an error for rows of each class, in the order of the model's classes.
+
+    References
+    ----------
+    Nan, Wang, Saligrama (2016): Optimally Pruning Decision Tree Ensembles With Feature Cost.
+
+    Examples
+    --------
+    >>> import secateur as sc
+    >>> from sklearn.datasets import load_wine
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> X, y = load_wine(return_X_y=True)
+    >>> forest = RandomForestClassifier(5, max_depth=3, random_state=0).fit(X[::2], y[::2])
+    >>> path = sc.prune_path(forest, X[1::2], y[1::2], solver=sc.solvers.MinCut())
+    >>> path.table["n_nodes"].tolist()
+    [49, 39, 37, 35, 31, 29, 23, 19, 15, 13, 5]
+    >>> path.facts["exact"]
+    True
     """
 
     scope: Literal["ensemble", "individual", "both"] = "ensemble"
@@ -68,16 +95,16 @@ class MinCut(FeatureSolver):
 
     @property
     def needs_rows(self) -> bool:
-        """No: rows that are too many to bring together are asked where they are."""
+        """False: rows that do not fit on this machine are processed in their partitions."""
         return False
 
     @property
     def many_passes(self) -> bool:
-        """Yes, if it asks them there."""
+        """True: rows processed in their partitions are read many times."""
         return True
 
     def unsupported(self, problem: Problem) -> str | None:
-        """Return a reason for anything but feature cost and trees that give labels."""
+        """Return why the problem is unsupported: the cost is not shared, or the trees predict no labels."""
         return self._in_parts.unsupported(problem) if problem.row_source.is_remote else super().unsupported(problem)
 
     def path(self, problem: Problem) -> Path:
@@ -93,14 +120,16 @@ class MinCut(FeatureSolver):
 
     @property
     def _in_parts(self) -> PartitionCut:
+        """The solver for rows that stay in their partitions."""
         return PartitionCut(errors=self.errors, class_weight=self.class_weight)
 
     def _of_scope(self, problem: Problem, counts: Counts, *, apart: bool) -> Path:
+        """Return the path of one scope from local rows."""
         path = _nested_path(problem, counts, pose(problem, counts, apart=apart), repr(self))
         return _certified(path, np.full(len(path), np.nan) if apart else _bound(problem, counts, path))
 
     def _from_afar(self, problem: Problem, *, apart: bool) -> Path:
-        """Return the path of one scope from sums over rows alone."""
+        """Return the path of one scope from sums over the partitions of remote rows."""
         if not apart:
             path = self._in_parts.path(problem)
             return _certified(path, path.table["bound"])
@@ -110,18 +139,19 @@ class MinCut(FeatureSolver):
 
 
 def _too_much_for_one(problem: Problem) -> bool:
-    """Return whether rows are elsewhere, and they or what they need would not fit on one machine."""
+    """Return whether the rows are remote and they, or their needs, do not fit on one machine."""
     if problem.why_no_rows or not problem.row_source.is_remote:
         return problem.why_no_rows is not None
     forest, cost = problem.forest, problem.cost
-    assert isinstance(cost, SharedCost)  # asked for in `unsupported`
+    # `unsupported` has checked this.
+    assert isinstance(cost, SharedCost)
     place = np.where(forest.is_split, np.cumsum(forest.is_split) - 1, -1).astype(np.int32)
     needs = problem.row_source.total(forest, NeedCount(cost, place, int(forest.is_split.sum())))
     return int(needs.sum()) > _MOST_EDGES
 
 
 def _nested_path(problem: Problem, counts: Counts, closure: Closure, solver: str) -> Path:
-    """Return a point for every critical penalty of a closure."""
+    """Return the path with one point for every critical penalty of a closure problem."""
     forest = problem.forest
     over, under, _ = critical_penalties(closure)
     critical = np.full(forest.n_nodes, np.inf)
@@ -136,7 +166,7 @@ def _nested_path(problem: Problem, counts: Counts, closure: Closure, solver: str
 
 
 def _certified(path: Path, bound: Floats) -> Path:
-    """Return the path with what is minimised, what it cannot be below, and by how much the cost falls at each point."""
+    """Return the path with the columns `objective`, `bound` and `jump`."""
     cost = path.table["cost"]
     more = {
         "objective": path.table["risk"] + path.table["penalty"] * cost,
@@ -147,7 +177,11 @@ def _certified(path: Path, bound: Floats) -> Path:
 
 
 def _bound(problem: Problem, counts: Counts, path: Path) -> Floats:
-    """Return what no pruning can be below at the penalty of each point: the optimum in whole numbers."""
+    """Return a lower bound on the objective at the penalty of each point, (n_points,).
+
+    The bound is the optimum of the integer problem. Rounding only lowers errors and prices, so the bound holds for the
+    original problem.
+    """
     forest, total = problem.forest, problem.total_weight
     penalty, least, prices = (path.table[name] for name in ("penalty", "risk", "cost"))
     objective = least + penalty * prices
@@ -157,12 +191,13 @@ def _bound(problem: Problem, counts: Counts, path: Path) -> Floats:
         alike = replace(problem.sample, weight=np.ones(len(problem.sample)))
         prices = paid(forest, alike, path.masks, counts.price_table) * counts.price_unit / total
     bound = np.minimum(least + penalty * prices, objective)
-    bound[0] = least[penalty == 0].min()  # also of the point without splits that do harm, if there is one
+    # At penalty 0 the point without harmful splits, if there is one, has a lower error than the unpruned forest.
+    bound[0] = least[penalty == 0].min()
     return bound
 
 
 def _joined(problem: Problem, paths: list[Path], solver: str) -> Path:
-    """Return one path with the points of several, the largest first; the column `origin` says which is which."""
+    """Return one path with the points of several, largest first; the column `origin` names the scope of each."""
     chosen = [(path, point) for path in paths for point in _some(len(path))]
     chosen = [chosen[0], *(one for one in chosen[1:] if one[1] > 0)]
     chosen[1:] = sorted(chosen[1:], key=lambda one: (-one[0].table["n_nodes"][one[1]], one[0].table["cost"][one[1]]))
@@ -180,5 +215,5 @@ def _joined(problem: Problem, paths: list[Path], solver: str) -> Path:
 
 
 def _some(n_points: int) -> NDArray[np.intp]:
-    """Return at most so many points, the first and the last among them."""
+    """Return at most `_OF_EACH` evenly spaced points, including the first and the last."""
     return np.unique(np.linspace(0, n_points - 1, min(n_points, _OF_EACH)).round().astype(np.intp))

@@ -1,4 +1,11 @@
-"""Feature cost tree by tree: the primal-dual decomposition of Nan et al. 2016 and of Dercksen 2017 (eq. 10–12)."""
+"""Prune under feature cost tree by tree: Lagrangian decomposition with projected subgradient steps.
+
+References
+----------
+Nan, Wang, Saligrama (2016): Pruning Random Forests for Prediction on a Budget. arXiv:1606.05060.
+Dercksen (2017): Exploring the Impact of BudgetPrune on Apache Spark Random Forest Performance. BSc thesis, Radboud
+University Nijmegen. The primal-dual problem is its eq. (10)–(12).
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -23,37 +30,59 @@ Floats = NDArray[np.float64]
 @final
 @dataclass(frozen=True, repr=False)
 class PrimalDual(FeatureSolver):
-    """Prune each tree by itself, at prices moved between trees until they agree on which features to buy.
+    """Prune each tree separately, with feature prices split among the trees by a dual subgradient method.
 
-    It minimises at every penalty of a falling sequence, over all prunings of all trees,
+    The solver minimises at every penalty of a decreasing sequence, over all prunings of all trees,
 
         1/trees Σ_trees wrong labels of the tree + penalty · average price of the distinct features of a row
 
-    as MinCut does, but in parts. A feature bought for a row is paid for by the trees that may need it, each its share β
-    of penalty · price. Given the shares, the best pruning of a tree is one pass over its nodes, and the trees' values
-    add up to a lower bound. Projected sub-gradient steps of Polyak's length, from the shares of the penalty before,
-    raise the bound; the trees' prunings, and the levels of their average, are answers. They end when the best answer is
-    within `tolerance` of the best bound. O(edges) a step, one number an edge: (tree, feature, row).
+    as `MinCut` does, but decomposed by tree. The trees that may need a feature for a row split its cost: tree t pays
+    the share β of penalty · price (the dual variables of eq. (10) in Dercksen 2017). Given the shares, one pass over
+    the nodes of a tree finds its best pruning, and the optimal values of the trees sum to a lower bound. Projected
+    subgradient steps of Polyak's length, warm-started from the shares of the previous penalty, raise the bound. The
+    trees' prunings, and thresholds on their running average, are feasible prunings. The solver stops when the best of
+    them is within `tolerance` of the best bound. A step costs O(edges) time, and memory is one number per edge; an edge
+    is a (tree, feature, row) triple.
 
-    No pruning at all has an objective below the column `bound`; `gap` is by how much the objective is above. Points are
-    made nested in the end, each split staying for as many of the smallest penalties as there are points with it: that
-    raises no sum of objectives, but a gap can be above `tolerance` where others are below. MinCut finds all penalties
-    at once and exactly; this is the decomposition, for comparison.
+    The gap is **certified**: the column `bound` is a lower bound on the objective of every pruning, and `gap` is
+    `objective` − `bound`. The points are made nested at the end: a split that is present at k points is kept at the
+    k smallest penalties. This does not increase the sum of the objectives, but a single gap can exceed `tolerance`.
+    `MinCut` solves the same problem exactly for all penalties at once; this solver exists for comparison.
 
     Parameters
     ----------
     penalties : int or tuple of float
-        How many, from one that is sure to leave no split that costs anything down to `smallest` times that; or which.
+        The number of penalties, from one that removes every split with a cost down to `smallest` times that, on a
+        logarithmic scale; or the penalties themselves.
     smallest : float
+        The smallest penalty, as a fraction of the largest.
     max_iterations : int
-        Steps at each penalty.
+        Maximum number of subgradient steps at each penalty.
     tolerance : float
-        The gap to stop at, as a share of the objective.
+        The gap at which to stop, as a fraction of the objective.
     caching : "ensemble" or "tree"
-        Whether a feature is bought once for all trees, or each tree pays for itself while pruning. The latter falls
-        apart without any steps and answers another question: the cost shown is that of the ensemble, there is no bound.
+        Whether a feature is bought once for all trees, or each tree pays for its features during pruning. With "tree"
+        the problem separates by tree and needs no subgradient steps, but it is a different problem: the reported cost
+        is that of the ensemble, and there is no bound.
     errors, class_weight
-        As in MinCut.
+        As in `MinCut`.
+
+    References
+    ----------
+    Nan, Wang, Saligrama (2016): Pruning Random Forests for Prediction on a Budget. arXiv:1606.05060.
+    Dercksen (2017): Exploring the Impact of BudgetPrune on Apache Spark Random Forest Performance. BSc thesis, Radboud
+    University Nijmegen.
+
+    Examples
+    --------
+    >>> import secateur as sc
+    >>> from sklearn.datasets import load_wine
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> X, y = load_wine(return_X_y=True)
+    >>> forest = RandomForestClassifier(5, max_depth=3, random_state=0).fit(X[::2], y[::2])
+    >>> path = sc.prune_path(forest, X[1::2], y[1::2], solver=sc.solvers.PrimalDual(penalties=3))
+    >>> path.table["n_nodes"].tolist()
+    [49, 39, 37, 5]
     """
 
     penalties: int | tuple[float, ...] = 20
@@ -75,7 +104,7 @@ class PrimalDual(FeatureSolver):
             raise ValueError(f"tolerance={self.tolerance!r}; it must be at least 0 and below 1. Try 1e-3.")
 
     def path(self, problem: Problem) -> Path:
-        """Return the unpruned forest and the pruning found at each penalty."""
+        """Return the path: the unpruned forest and the pruning found at each penalty."""
         labels, class_weight = judged_by(problem, self.errors), weights_of_classes(problem, self.class_weight)
         counts = count(problem, labels, class_weight, apart=self.caching == "tree")
         closure = pose(problem, counts, apart=self.caching == "tree")
@@ -98,7 +127,10 @@ class PrimalDual(FeatureSolver):
     def _solve(
         self, problem: Problem, closure: Closure, penalties: Floats, root_errors: float
     ) -> Iterator[tuple[NDArray[np.bool_], float, int]]:
-        """Yield what stays, the most that can be gained, and the steps it took; each starts from the shares before."""
+        """Yield for each penalty the splits kept, an upper bound on the gain, and the number of steps.
+
+        Each penalty is warm-started from the shares of the previous one.
+        """
         tell = problem.watch("pruning")
         shares = _equal_shares(closure)
         for k, penalty in enumerate(penalties.tolist()):
@@ -109,7 +141,7 @@ class PrimalDual(FeatureSolver):
 
 
 def _equal_shares(closure: Closure) -> Shares:
-    """Return the problem at penalty 1, prices shared equally by the nodes that need the items."""
+    """Return the problem at penalty 1 with the price of each item split equally among the nodes that need it."""
     order = np.argsort(closure.need, kind="stable")
     node = np.repeat(np.arange(len(closure.parent), dtype=np.int32), np.diff(closure.start))[order]
     n_payers = np.bincount(closure.need, minlength=len(closure.price))
@@ -119,15 +151,15 @@ def _equal_shares(closure: Closure) -> Shares:
 
 
 def _penalty_of_nothing(shares: Shares) -> float:
-    """Return a penalty at which no split that costs anything is worth its shares of the prices."""
+    """Return a penalty at which no split with a cost earns its equal share of the prices."""
     paid = np.bincount(shares.node, shares.share, len(shares.parent)).astype(np.float64)
     return largest_penalty(shares.parent, shares.profit, paid)
 
 
 def largest_penalty(parent: NDArray[np.int32], profit: Floats, paid: Floats) -> float:
-    """Return a penalty from which on no split that costs anything is worth it, if nodes pay `paid` at penalty 1.
+    """Return a penalty from which on no split with a cost is kept, if nodes pay `paid` (n,) at penalty 1.
 
-    By Newton's steps: what can be gained is convex in the penalty, so they never go too far, and they end.
+    By Newton's method on the gain, which is convex in the penalty: the steps never overshoot and terminate.
     """
     inside = np.zeros(len(paid), np.bool_)
     free = best_apart(parent, np.where(paid > 0, -np.inf, profit), inside)
@@ -148,13 +180,26 @@ def nested_path(
     penalty: Floats,
     solver: str,
 ) -> Path:
-    """Return the path on which groups of splits are there at as many of the smallest penalties as `stays` says.
+    """Return the path that keeps each group of splits at as many of the smallest penalties as `stays` gives.
 
-    `wrong` (n_nodes,) is the weight of wrong labels at each node, `group` (n_splits,) as in Closure.
+    Parameters
+    ----------
+    problem : Problem
+    wrong : (n_nodes,)
+        The weight of wrong labels at each node.
+    group : (n_splits,)
+        The closure node of each split, as in `Closure`.
+    stays : (n,)
+        The number of penalties at which each closure node is kept.
+    penalty : (n_penalties,)
+        The penalties in increasing order.
+    solver : str
+        The solver's representation, recorded in the path.
     """
     forest = problem.forest
     cut_at = np.zeros(forest.n_nodes, np.int32)
-    cut_at[forest.is_split] = 1 + np.append(stays, 0)[group]  # group −1 finds the last: never there
+    # Group −1 indexes the appended 0: such splits are never kept.
+    cut_at[forest.is_split] = 1 + np.append(stays, 0)[group]
     inner = forest.parent != -1
     removed_at = np.full(forest.n_nodes, len(penalty) + 1, np.int32)
     removed_at[inner] = cut_at[forest.parent[inner]]

@@ -1,1 +1,1 @@
-"""Learn a weight for every node: max-heap regularisation and the rule lasso."""
+"""Fit a weight for every node: max-heap regularisation and the rule lasso."""

@@ -1,7 +1,8 @@
-"""Prunings made of node weights: every node has a weight, and a leaf's value is the sum of those on the way to it.
+"""Pose trees as sparse least-squares problems over node weights, and convert fitted weights to prunings.
 
-Trees become least-squares problems (`Block`) in which rows that nothing tells apart are one row; what is learned at a
-penalty (`Weights`) becomes a point of a path. Classes are ±1, one problem per class if there are more than two.
+Every node has a weight, and the value of a leaf is the sum of the weights on its path from the root. A `Block` is one
+least-squares problem; rows with the same path can be merged into one. The `Weights` fitted at a penalty become a point
+of a path. Classes are encoded as ±1, with one problem per class if there are more than two.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -22,20 +23,20 @@ Bools = NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """One least-squares problem: a tree, or all trees at once, with one target column per class.
+    """One least-squares problem: a single tree, or all trees jointly, with one target per class.
 
     Attributes
     ----------
     trees : slice
-        The forest's trees that are in it.
+        The trees of the forest in this block.
     nodes : (n_nodes,)
-        The forest's nodes that have a weight here, parents before children.
+        The nodes of the forest in this block, parents before children.
     parent : (n_nodes,) int32
-        Counted in this block, -1 at a root.
+        The index of the parent within the block, -1 at a root.
     leaves : (n_trees, n_rows) int32
-        The last node of each row's way.
+        The last node on each row's path through each tree.
     weight : (n_rows,)
-        Adds up to 1.
+        Row weights, which sum to 1.
     targets : (n_targets, n_rows)
     """
 
@@ -47,7 +48,14 @@ class Block:
     targets: Floats
 
     def within(self, support: Bools) -> "Block":
-        """Return the problem of roots and nodes in `support`, (n_nodes of the forest,); a way ends where they do."""
+        """Return the problem restricted to the roots and the nodes in `support`.
+
+        Paths are cut at the last node of the support, and rows with equal paths are merged.
+
+        Parameters
+        ----------
+        support : (n_nodes of the forest,) bool
+        """
         keep = support[self.nodes] | (self.parent == -1)
         lifted = kernels.lift(self.parent, keep)
         number = np.cumsum(keep, dtype=np.int32) - np.int32(1)
@@ -57,7 +65,7 @@ class Block:
         return Block(self.trees, self.nodes[keep], parent, *_merge_rows(ways, self.weight, self.targets))
 
     def loss(self, weights: "Weights") -> float:
-        """Return the mean squared error, up to what no weights can change, summed over targets."""
+        """Return the mean squared error, summed over targets, up to a constant that does not depend on the weights."""
         total = 0.0
         for k, target in enumerate(self.targets):
             sums = kernels.sum_down(self.parent, weights.node[k, self.nodes])
@@ -68,7 +76,7 @@ class Block:
 
 @dataclass(frozen=True, eq=False)
 class Weights:
-    """What was learned at one penalty.
+    """Node weights fitted at one penalty.
 
     Attributes
     ----------
@@ -76,7 +84,7 @@ class Weights:
     node : (n_targets, n_nodes)
     intercept : (n_targets, n_trees)
     criticality : float
-        How far one more step would move the weights.
+        Residual of the optimality conditions, as defined by the solver.
     """
 
     penalty: float
@@ -86,12 +94,12 @@ class Weights:
 
     @property
     def support(self) -> Bools:
-        """The nodes that have a weight for some target, (n_nodes,)."""
+        """Whether a node has a non-zero weight for some target, (n_nodes,)."""
         return (self.node != 0).any(axis=0)
 
 
 def cannot_weigh(problem: Problem, joint: bool) -> str | None:
-    """Return why node weights cannot be learned here, or None if they can."""
+    """Return why node weights cannot be fitted to this problem, or None if they can."""
     forest = problem.forest
     if not forest.response.linear or forest.aggregation == "median":
         return "weights are learned by least squares, and this model is no sum of predictions. Use weakest_link."
@@ -103,20 +111,21 @@ def cannot_weigh(problem: Problem, joint: bool) -> str | None:
 
 
 def blocks(problem: Problem, joint: bool) -> list[Block]:
-    """Return the least-squares problems: one per tree, or one for all trees."""
+    """Return the least-squares problems: one per tree, or one for all trees jointly."""
     if joint:
         return [_joint_block(problem)]
     return [_tree_block(problem, tree) for tree in range(problem.forest.n_trees)]
 
 
 def _joint_block(problem: Problem) -> Block:
-    """Return the problem of all trees."""
+    """Return the joint problem of all trees."""
     forest, sample = problem.forest, problem.sample
     rows = np.flatnonzero(sample.weight)
     y = sample.y[rows]
     if forest.n_classes:
         rest = np.array([np.where(y[:, 0] == code, 1.0, -1.0) for code in _learned_classes(forest)])
-    else:  # trees add to where the sum starts; probabilities start at 0
+    else:
+        # The trees explain the target minus base and offset; class probabilities start at 0.
         start = forest.base if sample.offset is None else forest.base + sample.offset[rows]
         rest = np.ascontiguousarray((y - start / forest.divisor).T)
     ways = (sample.leaves[:, rows] + forest.root[:, None]).astype(np.int32)
@@ -125,7 +134,7 @@ def _joint_block(problem: Problem) -> Block:
 
 
 def _tree_block(problem: Problem, tree: int) -> Block:
-    """Return the problem of one tree, its leaves the rows."""
+    """Return the problem of one tree, with one row per leaf: the mean target and the weight of its rows."""
     forest, stats = problem.forest, problem.stats
     start, stop = forest.tree_start[tree], forest.tree_start[tree + 1]
     parent = np.where(forest.parent[start:stop] == -1, -1, forest.parent[start:stop] - start).astype(np.int32)
@@ -141,13 +150,13 @@ def _tree_block(problem: Problem, tree: int) -> Block:
 
 
 def _learned_classes(forest: Forest) -> list[int]:
-    """Return the classes that have weights of their own: of two only the second."""
+    """Return the classes with separate weights: all, or only the second of two."""
     n_classes = forest.n_classes[0]
     return [1] if n_classes == 2 else list(range(n_classes))
 
 
 def _merge_rows(ways: NDArray[np.int32], weight: Floats, columns: Floats) -> tuple[NDArray[np.int32], Floats, Floats]:
-    """Return ways, weights and targets with rows that go the same way made one."""
+    """Return paths, weights and targets with rows of equal paths merged; targets become weighted means."""
     different, index = np.unique(ways, axis=1, return_inverse=True)
     index = index.ravel()
     total = np.bincount(index, weight).astype(np.float64)
@@ -156,11 +165,11 @@ def _merge_rows(ways: NDArray[np.int32], weight: Floats, columns: Floats) -> tup
 
 
 Fit = Callable[[Block, int, float, Floats], tuple[Floats, float, float]]
-"""From a block, the number of a target, a penalty and weights to start from: weights, intercept, criticality."""
+"""Maps a block, a target index, a penalty and initial weights to weights, intercept and criticality."""
 
 
 def learn_falling(whole: list[Block], penalties: Floats, forest: Forest, fit: Fit) -> Iterator[Weights]:
-    """Yield the weights at each penalty, each descent starting from the one before."""
+    """Yield the weights at each penalty, with warm starts; `penalties` should decrease."""
     n_targets = len(whole[0].targets) if whole else 1
     node = np.zeros((n_targets, forest.n_nodes))
     intercept = np.zeros((n_targets, forest.n_trees))
@@ -176,7 +185,10 @@ def learn_falling(whole: list[Block], penalties: Floats, forest: Forest, fit: Fi
 
 
 def keep_of(forest: Forest, support: Bools) -> Bools:
-    """Return the smallest pruning that has every node of `support`: what is above them, and their siblings."""
+    """Return the smallest pruning that contains every node of `support`, (n_nodes,).
+
+    It consists of the support, its ancestors, the siblings of both, and all roots.
+    """
     needed = support[:, None].astype(np.float64)
     kernels.roll_up(forest.right, needed)
     split = forest.is_split.copy()
@@ -188,10 +200,11 @@ def keep_of(forest: Forest, support: Bools) -> Bools:
 
 
 def values_of(forest: Forest, weights: Weights, joint: bool) -> Floats:
-    """Return the value of every node as a leaf, (n_nodes, width), from which the model predicts the score learned.
+    """Return node values with which the model predicts the fitted scores, (n_nodes, width).
 
-    A score s of a class is the probability (1 + s) / 2. Trees that stand alone have it cut at 0 and 1, and with more
-    than two classes scaled to add up to 1; of trees learned together only the sum has a meaning, so it is left alone.
+    A class score s is converted to the probability (1 + s) / 2. For trees fitted separately, probabilities are clipped
+    at 0 and normalised to sum to 1. For trees fitted jointly only the sum over trees is a probability, so the values
+    are not clipped.
     """
     tree = np.repeat(np.arange(forest.n_trees), np.diff(forest.tree_start))
     score = np.array([kernels.sum_down(forest.parent, w) for w in weights.node]).T
@@ -211,7 +224,7 @@ def values_of(forest: Forest, weights: Weights, joint: bool) -> Floats:
 
 
 def path_of(problem: Problem, learned: Iterable[Weights], solver: str, *, joint: bool, keep_values: bool) -> Path:
-    """Return the unpruned forest and what was learned, the largest pruning first."""
+    """Return a path of the unpruned forest and the fitted prunings, by decreasing size."""
     forest = problem.forest
 
     def points() -> Iterator[Point]:

@@ -1,4 +1,8 @@
-"""Max-heap pruning, Nie et al. 2017: node weights that shrink on the way down, learned with the tree's shape."""
+"""Prune trees by max-heap regularisation: sparse node weights that do not grow from parent to child.
+
+This implements Nie et al. (2017), with stability selection (section 4). The proximal gradient descent (3.7), (3.8) is
+`secateur.kernels.node_weights.max_heap.fit_max_heap`.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -20,46 +24,68 @@ Floats = NDArray[np.float64]
 @final
 @dataclass(frozen=True, repr=False)
 class MaxHeap(Solver):
-    """Learn what a tree predicts together with its shape, at every penalty of a falling sequence.
+    """Fit leaf values and tree structure together by max-heap regularisation, along decreasing penalties.
 
-    Every node v gets a weight w; a row's score is the intercept plus the weights on its way down. It seeks a minimum of
+    Every node v has a weight w_v, and the score of a row is the intercept plus the weights on its path. It minimises
 
-        1/2n Σ_rows (b + Σ_{v on the way} w_v − y)² + penalty · Σ|w_v|   with |w_parent| ≥ |w_child|,
+        1/2n Σ_rows (b + Σ_{v on path} w_v − y)² + penalty · Σ_v |w_v|   with |w_parent| ≥ |w_child|.
 
-    so that a node without weight has nothing below it. y is the number, or ±1 for a class; with more than two classes
-    each has its own weights and the shape is the union. The problem is not convex: every answer is a critical point
-    (the column `criticality` says how nearly), found from the answer at the next larger penalty. Rows enter through
-    their sums at the leaves alone, so an iteration is O(nodes log nodes) whatever the number of rows.
+    The constraint implies that a node of weight 0 has only weights of 0 below it, so the non-zero weights form a pruned
+    tree. y is the target, or ±1 for a class. With more than two classes each class has its own weights, and the tree
+    structure is the union over classes.
 
-    With `subsamples` the shape is chosen by stability: a node's support is the largest share, over penalties, of
-    half-samples in which it has a weight; the points of the path are the shapes of several least supports, their
-    weights learned again at every penalty. `Path.support` is the support of each node.
+    The problem is not convex. Each result is a critical point, warm-started from the result at the next larger penalty;
+    the column `criticality` measures how well it satisfies the first-order condition. Without `joint` the rows enter
+    only through their sums at the leaves, so an iteration takes O(nodes log nodes), whatever the number of rows.
+
+    With `subsamples` the structure is chosen by stability selection. The support of a node is the fraction of
+    subsamples in which it has a non-zero weight, maximised over penalties. The points of the path are the structures at
+    several support thresholds, with weights refitted at every penalty. `Path.support` holds the support of each node.
 
     Parameters
     ----------
     penalties : int or tuple of float
-        How many, from the one that empties every tree down to `smallest` times that; or which.
+        Number of penalties, or the penalties themselves. A number gives a sequence that starts at the penalty that
+        empties every tree and ends at `smallest` times that.
     smallest : float
+        Ratio of the smallest penalty to the largest.
     values : "learned" or "mean"
-        Whether leaves predict what was learned or keep the values they have.
+        Leaf values of the pruned model: the fitted sums of weights, or the original node values.
     joint : bool
-        Learn all trees at once on what the ensemble still gets wrong, instead of each tree by itself. O(rows · trees)
-        per iteration.
+        Fit all trees jointly to the target of the ensemble instead of each tree separately. An iteration then takes
+        O(rows · trees).
     tolerance : float
-        A descent ends when one more proximal step moves no weight by more than this times the spread of y.
+        Stop when one more proximal step moves no weight by more than this times the standard deviation of y.
     growth, memory, max_iterations : float, int, int
-        The factor of the line search, how many objectives it looks back, and when to give up.
+        Factor of the line search, number of past objectives it compares with, and maximum number of iterations.
     subsamples : int
-        How many random parts of the rows stability is judged on; 0 for none.
+        Number of random subsamples for stability selection; 0 disables it.
     sample_fraction : float
+        Size of a subsample as a fraction of the rows.
     stable_smallest : float, optional
-        The smallest penalty at which support counts, as a share of the largest; by default the one with which the
-        parts predict the rows left out of them best. At tiny penalties every node has a weight in every part, and
-        support means nothing.
+        Smallest penalty that counts for the support, as a fraction of the largest. The default is the penalty with the
+        smallest error on the rows left out of the subsamples. At tiny penalties every node has a non-zero weight in
+        every subsample, and the support is uninformative.
     thresholds : int
-        How many least supports are tried.
+        Number of support thresholds.
     seed : int
-        Draws the parts.
+        Seed of the subsamples.
+
+    References
+    ----------
+    Nie, Lin, Huang, Ramakrishnan, Fan and Ye (2017), Pruning decision trees via max-heap projection, SIAM International
+    Conference on Data Mining.
+
+    Examples
+    --------
+    >>> import secateur as sc
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.tree import DecisionTreeRegressor
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> tree = DecisionTreeRegressor(max_depth=5, random_state=0).fit(X, y)
+    >>> n_nodes = sc.prune_path(tree, X, y, solver=sc.solvers.MaxHeap(penalties=10)).table["n_nodes"].tolist()
+    >>> n_nodes[-1], n_nodes == sorted(n_nodes, reverse=True)
+    (1, True)
     """
 
     penalties: int | tuple[float, ...] = 40
@@ -83,25 +109,28 @@ class MaxHeap(Solver):
 
     @property
     def changes(self) -> tuple[str, ...]:
-        """Values, unless the means are put back."""
+        """Node values, unless the original ones are kept."""
         return () if self.values == "mean" else ("value",)
 
     @property
     def uses_ensemble_loss(self) -> bool:
-        """Whether trees are learned together."""
+        """Whether trees are fitted jointly."""
         return self.joint
 
     @property
     def needs_rows(self) -> bool:
-        """Only to learn trees together or on parts of the rows; otherwise sums at the nodes will do."""
+        """Whether trees are fitted jointly or on subsamples; otherwise sums at the nodes suffice."""
         return self.joint or self.subsamples > 0
 
     def unsupported(self, problem: Problem) -> str | None:
-        """Return a reason for several targets, for boosted classifiers, and without `joint` for boosting."""
+        """Return why the model cannot be pruned by this method, or None if it can.
+
+        Unsupported are several targets, boosted classifiers, and without `joint` all boosted models.
+        """
         return cannot_weigh(problem, self.joint)
 
     def path(self, problem: Problem) -> Path:
-        """Return the unpruned forest and what was learned at each penalty, by falling size."""
+        """Return the unpruned forest and the fitted pruning at each penalty, by decreasing size."""
         whole = blocks(problem, self.joint)
         penalties = self.falling(whole)
         support = None
@@ -113,12 +142,12 @@ class MaxHeap(Solver):
         return replace(path, support=support)
 
     def falling(self, whole: list[Block]) -> Floats:
-        """Return the penalties, the largest first."""
+        """Return the penalties in decreasing order."""
         largest = max((_largest_penalty(block, k) for block in whole for k in range(len(block.targets))), default=0.0)
         return falling(self.penalties, largest, self.smallest)
 
     def learn(self, whole: list[Block], penalties: Floats, problem: Problem) -> Iterator[Weights]:
-        """Return the weights at each penalty, each descent starting from the one before."""
+        """Return the weights at each penalty, with warm starts."""
 
         def fit(block: Block, k: int, penalty: float, start: Floats) -> tuple[Floats, float, float]:
             control = (self.tolerance, self.growth, self.memory, self.max_iterations)
@@ -129,7 +158,7 @@ class MaxHeap(Solver):
         return learn_falling(whole, penalties, problem.forest, fit)
 
     def _support(self, problem: Problem, penalties: Floats) -> Floats:
-        """Return the share of subsamples in which a node has a weight, at the penalty where it is largest."""
+        """Return each node's selection frequency, maximised over penalties (section 4.2), (n_nodes,)."""
         counts, loss = self.count_support(problem, penalties)
         if self.stable_smallest is None:
             allowed = np.arange(len(penalties)) <= loss.argmin()
@@ -138,7 +167,14 @@ class MaxHeap(Solver):
         return counts[allowed].max(axis=0) / self.subsamples
 
     def count_support(self, problem: Problem, penalties: Floats) -> tuple[NDArray[np.int32], Floats]:
-        """Return in how many subsamples a node has a weight (4.9), and the error on the rows left out, by penalty."""
+        """Count the subsamples that select each node, and sum the errors on the rows left out.
+
+        Returns
+        -------
+        counts : (n_penalties, n_nodes)
+            Number of subsamples in which a node has a non-zero weight, s(λ) of (4.9).
+        loss : (n_penalties,)
+        """
         rng = np.random.default_rng(self.seed)
         row_weight = problem.sample.weight
         counts = np.zeros((len(penalties), problem.forest.n_nodes), np.int32)
@@ -156,7 +192,7 @@ class MaxHeap(Solver):
     def _learn_again(
         self, whole: list[Block], support: Floats, penalties: Floats, problem: Problem
     ) -> Iterator[Weights]:
-        """Yield weights of the nodes with at least some support, for several supports at each penalty."""
+        """Yield refitted weights for each support threshold and penalty, restricted to nodes above the threshold."""
         found = np.unique(support[support > 0])
         few = np.unique(np.linspace(0, len(found) - 1, min(self.thresholds, len(found))).round().astype(int))
         for least in found[few]:
@@ -164,13 +200,16 @@ class MaxHeap(Solver):
 
 
 def _largest_penalty(block: Block, k: int) -> float:
-    """Return the smallest penalty at which no node has a weight."""
+    """Return the smallest penalty at which all weights are 0.
+
+    It is the largest entry of the max-heap projection of the absolute gradient at 0.
+    """
     gradient = kernels.node_gradient(block.parent, block.leaves, block.weight, block.targets[k])
     return float(kernels.project_max_heap(np.abs(gradient), block.parent).max(initial=0.0))
 
 
 def _check(settings: MaxHeap) -> None:
-    """Raise ValueError for settings that mean nothing."""
+    """Raise ValueError for invalid settings."""
     check_penalties(settings.penalties, settings.smallest)
     if settings.values not in ("learned", "mean"):
         raise ValueError(f"values={settings.values!r} is unknown; known are 'learned' and 'mean'. Use one of these.")

@@ -1,4 +1,7 @@
-"""The rule lasso, RuleFit's selection step (Friedman and Popescu 2008): a sparse sum of nodes, each a rule."""
+"""Select nodes as rules by the lasso, the selection step of RuleFit (Friedman and Popescu 2008).
+
+The descent is `secateur.kernels.node_weights.rule_lasso.fit_rule_lasso`.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,36 +23,53 @@ Floats = NDArray[np.float64]
 @final
 @dataclass(frozen=True, repr=False)
 class RuleLasso(Solver):
-    """Choose nodes as rules and learn their weights, at every penalty of a falling sequence.
+    """Select nodes as rules and fit their weights by the lasso, at every penalty of a decreasing sequence.
 
-    Every node v is a rule, that a row passes it, with a weight w; the intercept b has no penalty. It minimises
+    Every node v is a rule: the indicator that a row's path contains v, with weight w_v. The solver minimises
 
-        1/2n Σ_rows (b + Σ_{v on the row's ways} w_v − y)² + penalty · Σ|w_v|,
+        1/2n Σ_rows (b + Σ_{v on the row's paths} w_v − y)² + penalty · Σ_v |w_v|
 
-    whatever the tree says of the weights above and below each other, which is what `MaxHeap` adds. y is the number, or
-    ±1 for a class; with more than two classes each has its own weights. A point of the path keeps the nodes with a
-    weight, all above them, and siblings, so it has more nodes than rules.
+    with an unpenalised intercept b. Unlike in `MaxHeap`, weights of parents and children are not constrained. y is the
+    target, or ±1 for a class; with more than two classes each class has its own weights. A point of the path keeps the
+    nodes of non-zero weight, their ancestors and all siblings, so it has more nodes than rules.
 
-    The problem is convex, and every point its minimum up to a tolerance: the column `criticality` is by how much the
-    gradient misses the conditions of a minimum, as a share of the largest penalty of use. Weights need not be unique,
-    as a node is the sum of its children; predictions are. One tree is solved without iterations, in O(nodes · depth)
-    per penalty; trees together in sweeps of O(rows · trees), of which small penalties need hundreds.
+    The problem is convex, and each point is its minimum up to `tolerance`. The column `criticality` is the largest
+    violation of the optimality conditions by the gradient, relative to the penalty that empties every tree. The weights
+    need not be unique, as the indicator of a node is the sum of those of its children; the predictions are. A single
+    tree is solved without iterations, in O(nodes · depth) per penalty. Joint trees take sweeps of O(rows · trees), and
+    small penalties need hundreds of them.
 
     Parameters
     ----------
     penalties : int or tuple of float
-        How many, from the one that empties every tree down to `smallest` times that; or which.
+        Number of penalties, or the penalties themselves. A number gives a sequence that starts at the penalty that
+        empties every tree and ends at `smallest` times that.
     smallest : float
+        Ratio of the smallest penalty to the largest.
     joint : bool
-        Learn all trees at once, as RuleFit does, instead of each tree by itself.
+        Fit all trees jointly, as RuleFit does, instead of each tree separately.
     tolerance : float
-        Sweeps end when the criticality is at most this.
+        Stop when the criticality is at most this.
     max_sweeps : int
-        When to give up, at each penalty.
+        Maximum number of sweeps at each penalty.
 
     References
     ----------
-    Friedman and Popescu (2008), Predictive learning via rule ensembles; equation (2.1) of Nie et al. (2017).
+    Friedman and Popescu (2008), Predictive learning via rule ensembles, Annals of Applied Statistics.
+
+    Nie et al. (2017), Pruning decision trees via max-heap projection, SIAM International Conference on Data Mining.
+    Equation (2.1).
+
+    Examples
+    --------
+    >>> import secateur as sc
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.ensemble import RandomForestRegressor
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> forest = RandomForestRegressor(5, max_depth=3, random_state=0).fit(X, y)
+    >>> path = sc.prune_path(forest, X, y, solver=sc.solvers.RuleLasso(penalties=5))
+    >>> path.table["n_nodes"][-1].item()  # the five roots: no rule is selected at the largest penalty
+    5
     """
 
     penalties: int | tuple[float, ...] = 40
@@ -69,25 +89,28 @@ class RuleLasso(Solver):
 
     @property
     def changes(self) -> tuple[str, ...]:
-        """Values: a leaf predicts the sum of the weights on the way to it."""
+        """Node values: the value of a leaf is the sum of the weights on its path."""
         return ("value",)
 
     @property
     def uses_ensemble_loss(self) -> bool:
-        """Whether trees are learned together."""
+        """Whether trees are fitted jointly."""
         return self.joint
 
     def unsupported(self, problem: Problem) -> str | None:
-        """Return a reason for several targets, for boosted classifiers, and without `joint` for boosting."""
+        """Return why the model cannot be pruned by this method, or None if it can.
+
+        Unsupported are several targets, boosted classifiers, and without `joint` all boosted models.
+        """
         return cannot_weigh(problem, self.joint)
 
     def path(self, problem: Problem) -> Path:
-        """Return the unpruned forest and what was learned at each penalty, by falling size."""
+        """Return the unpruned forest and the fitted pruning at each penalty, by decreasing size."""
         whole = blocks(problem, self.joint)
         return path_of(problem, self.learn(whole, problem), repr(self), joint=self.joint, keep_values=False)
 
     def learn(self, whole: list[Block], problem: Problem) -> Iterator[Weights]:
-        """Return the weights at each penalty, each descent starting from the one before."""
+        """Return the weights at each penalty, with warm starts."""
         n_targets = len(whole[0].targets) if whole else 1
         largest = max((_largest_penalty(block, k) for block in whole for k in range(n_targets)), default=0.0) or 1.0
 
@@ -101,7 +124,7 @@ class RuleLasso(Solver):
 
 
 def _largest_penalty(block: Block, k: int) -> float:
-    """Return the smallest penalty at which no node has a weight, a little more so that rounding gives none either."""
+    """Return the smallest penalty at which all weights are 0, with a margin for rounding errors."""
     gradient = np.abs(kernels.node_gradient(block.parent, block.leaves, block.weight, block.targets[k]))
     largest = (1 + 1e-9) * float(gradient.max(initial=0.0))
     return largest if largest > 1e-12 * np.abs(block.targets[k]).max(initial=0.0) else 0.0

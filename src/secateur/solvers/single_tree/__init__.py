@@ -1,1 +1,1 @@
-"""Prune each tree on its own: weakest link, optimal size, and the classical error-based methods."""
+"""Prune each tree independently: weakest link, optimal size, and the classical error-based methods."""

@@ -1,4 +1,8 @@
-"""Trees of which only whole levels can go, seen as chains: every level is one split, whose other side is empty."""
+"""Represent symmetric (oblivious) trees as chains with one split per level.
+
+Only whole levels of a symmetric tree can be pruned. In the chain a level is one split with an empty leaf as its left
+child and the next level as its right child, so any algorithm for binary trees applies.
+"""
 
 from dataclasses import dataclass
 
@@ -12,14 +16,14 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Chains:
-    """One chain per tree, in preorder: a split, its empty leaf, the next split, and so on to a leaf.
+    """Hold one chain per tree in preorder: a split, its empty leaf, the next split, and so on, down to a leaf.
 
     Attributes
     ----------
     parent, right : (n_links,) int32
         As in a Forest.
     place : (n_nodes,)
-        The link that stands for the level of each node of the forest.
+        The link of the chain that represents the level of each node of the forest.
     """
 
     parent: NDArray[np.int32]
@@ -27,12 +31,13 @@ class Chains:
     place: NDArray[np.int64]
 
     def totals(self, of_node: Floats) -> Floats:
-        """Return the sums over the nodes of each level, 0 for the empty leaves, (n_links,)."""
+        """Return the sum of `of_node` over the nodes of each level, 0 at the empty leaves, (n_links,)."""
         return np.bincount(self.place, of_node, minlength=len(self.right)).astype(np.float64, copy=False)
 
 
 def chains_of(forest: Forest) -> Chains:
-    """Return the chains of a symmetric forest."""
+    """Return the chain representation of a symmetric forest."""
+    # A tree of depth d becomes a chain of d splits (even links), d empty leaves (odd links) and a last leaf.
     depth = np.maximum.reduceat(forest.depth, forest.root)
     size = 2 * depth + 1
     start = np.cumsum(size) - size

@@ -1,4 +1,4 @@
-"""What the classical one-answer methods share: a path of two points, the unpruned forest and the answer."""
+"""Build two-point paths for methods with a single result: the unpruned forest and its pruning."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,13 +15,15 @@ ONLY_OWN_PREDICTIONS = (
 
 
 def cut_below(forest: Forest, cut: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Return the mask that removes everything below the nodes in `cut`, (n_nodes,)."""
+    """Return the mask that removes all descendants of the nodes in `cut`, (n_nodes,)."""
+    # The descendants of v are the slice v + 1 : end[v] of the preorder.
     cuts, n = np.flatnonzero(cut & forest.is_split), forest.n_nodes
     begin, end = np.bincount(cuts + 1, minlength=n + 1), np.bincount(forest.end[cuts], minlength=n + 1)
-    return np.cumsum(begin - end)[:n] == 0  # how many cuts a node is below
+    # The running sum counts the cut ancestors of each node.
+    return np.cumsum(begin - end)[:n] == 0
 
 
 def two_points(problem: Problem, keep: NDArray[np.bool_], solver: str) -> Path:
-    """Return the path from the unpruned forest to the one answer; there is no penalty, so that column is NaN."""
+    """Return the path of the unpruned forest and one pruning; the method has no penalty, so that column is NaN."""
     masks = PackedMasks.pack(np.array([np.ones_like(keep), keep]))
     return trace_path(problem, masks, np.full(2, np.nan), solver)

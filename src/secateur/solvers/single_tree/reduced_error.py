@@ -1,4 +1,4 @@
-"""Reduced-error pruning (REP), Quinlan 1987: bottom-up, a subtree goes when it is no better than a leaf."""
+"""Prune each tree bottom-up by the loss on held-out rows (reduced-error pruning, REP)."""
 
 from dataclasses import dataclass
 from typing import final
@@ -19,21 +19,39 @@ from secateur.solvers.single_tree._two_point_path import ONLY_OWN_PREDICTIONS, c
 @final
 @dataclass(frozen=True, repr=False)
 class ReducedError(Solver):
-    """The smallest of the most accurate prunings of every tree on rows the model has not seen.
+    """Reduced-error pruning (REP): find the smallest pruning of least loss on rows the model was not trained on.
 
-    It minimises Σ_leaves risk(leaf) over all prunings of every tree; ties prune. A node that no row reaches makes no
-    error either way, so it is a tie and goes: with few rows much is pruned for want of evidence, not because of it.
+    It minimises Σ_leaves risk(leaf) over all prunings of every tree; ties prune. A node that no row reaches has zero
+    loss as a leaf and as a split, so it is a tie and is pruned. With few rows, much of a tree is therefore pruned
+    for lack of data. Training rows are unsuitable, because a fully grown tree makes almost no error on them.
 
-    Exact (Elomaa and Kääriäinen 2001): no pruning has a lower loss on the rows given, and none as good is smaller.
-    O(nodes). Rows the model was grown on make no sense here: there nothing is an error.
+    Exact (Elomaa and Kääriäinen 2001): no pruning has a lower loss on the given rows, and no pruning with the same loss
+    is smaller. O(nodes).
 
     Parameters
     ----------
     raising : bool
-        Also consider putting either side of a split in its place, with all rows of the split sent through it. A
-        heuristic: each choice is the best of four given the choices below, and that is repeated until nothing
-        changes, as rows sent new ways may let more be pruned. O(rows · depth²) for the first time; later ones judge
-        only nodes that got other rows, and those above what changed.
+        Also consider subtree raising: replace a split by one of its children and route all rows of the split through
+        that child. This is a heuristic. Each node takes the best of four options given the choices below it, and
+        sweeps repeat until nothing changes, because rerouted rows may allow further pruning. The first sweep costs
+        O(rows · depth²); later sweeps revisit only nodes with new rows and ancestors of changed nodes.
+
+    References
+    ----------
+    J. R. Quinlan (1987). Simplifying decision trees. International Journal of Man-Machine Studies 27.
+
+    T. Elomaa and M. Kääriäinen (2001). An analysis of reduced error pruning. Journal of Artificial Intelligence
+    Research 15.
+
+    Examples
+    --------
+    >>> import secateur as sc
+    >>> from sklearn.datasets import load_wine
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> X, y = load_wine(return_X_y=True)
+    >>> tree = DecisionTreeClassifier(random_state=0).fit(X[::2], y[::2])
+    >>> sc.prune_path(tree, X[1::2], y[1::2], solver="reduced_error").table["n_leaves"].tolist()
+    [7, 6]
     """
 
     raising: bool = False
@@ -43,15 +61,19 @@ class ReducedError(Solver):
 
     @property
     def needs_rows(self) -> bool:
-        """Only to send them new ways; otherwise sums at the nodes will do."""
+        """Whether rows must be rerouted, which only raising does; otherwise sums at the nodes are enough."""
         return self.raising
 
     def default_loss(self, forest: Forest) -> Loss | None:
-        """Count wrong labels, as the method's name says."""
+        """Return the zero-one loss for classifiers, None for regressors."""
         return ZeroOne() if forest.n_classes else None
 
     def unsupported(self, problem: Problem) -> str | None:
-        """Return a reason for boosting; with raising also for categorical splits and rows that are not there."""
+        """Return a reason if the model is boosted or, with raising, if rows cannot be rerouted.
+
+        Raising does not handle categorical splits, several targets, regression losses other than the squared error,
+        or rows whose features are unavailable.
+        """
         if not problem.forest.trees_predict_target:
             return ONLY_OWN_PREDICTIONS
         if self.raising and len(problem.forest.categories.row):
@@ -74,15 +96,18 @@ class ReducedError(Solver):
 
 
 def _raise_tree(problem: Problem, tree: int) -> NDArray[np.bool_]:
-    """Return the mask of one tree after pruning and raising."""
+    """Return the mask of one tree after pruning and subtree raising."""
     forest, sample = problem.forest, problem.sample
-    assert sample.rows is not None  # asked for in `unsupported`
+    # `unsupported` has refused samples without features.
+    assert sample.rows is not None
     start, stop = forest.tree_start[tree], forest.tree_start[tree + 1]
     nodes = slice(start, stop)
-    right, end = (ids[nodes].astype(np.int64) for ids in (forest.right, forest.end))  # NumPy 1 would keep int32
+    # The kernel takes int64, and NumPy 1 would keep int32 in the arithmetic below.
+    right, end = (ids[nodes].astype(np.int64) for ids in (forest.right, forest.end))
     label, target, table = np.empty(0, np.intp), sample.y, np.empty((0, 0))
     if forest.n_classes:
-        assert isinstance(problem.loss, ClassLoss)  # as the problem has checked
+        # Problem has checked that the loss fits the task.
+        assert isinstance(problem.loss, ClassLoss)
         label, target, table = sample.y[:, 0], np.empty((0, 0)), problem.loss.labels(forest.value[nodes])
     return kernels.raise_tree(
         problem.risk[nodes] * sample.total_weight,

@@ -1,1 +1,1 @@
-"""Keep or drop whole trees: shorter ensembles, the tree lasso, best subset selection."""
+"""Select whole trees: fewer trees, the tree lasso, best subset selection."""

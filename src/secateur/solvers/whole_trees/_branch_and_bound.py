@@ -1,7 +1,12 @@
-"""The best weighted subset of trees within a node budget, by branch and bound on the Gram matrix of the trees.
+"""Find the best weighted subset of trees within a node budget, by branch and bound on the Gram matrix of the trees.
 
-The bound is the perspective relaxation (Günlük and Linderoth 2010) in a form in which any vector gives a valid bound,
-so that a search that ends early has nothing to take back.
+The lower bound is the perspective relaxation (Günlük and Linderoth 2010), written so that any vector gives a valid
+bound. A search stopped early therefore still returns a certified bound.
+
+References
+----------
+Günlük and Linderoth (2010), Perspective reformulations of mixed integer nonlinear programs with indicator variables,
+Mathematical Programming.
 """
 
 import heapq
@@ -15,26 +20,31 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Places = NDArray[np.intp]
 
+# Ridge relative to the mean diagonal of the Gram matrix; it makes the weights unique.
 _RIDGE = 1e-6
+# Tolerance for rounding errors in bounds, relative to the squared error without trees.
 _PRECISION = 1e-9
+# Maximum number of alternating updates per relaxation.
 _ROUNDS = 8
 
 
 @dataclass(frozen=True, eq=False)
 class TreeGram:
-    """What the search knows of the trees; the objective of weights β is square − 2β'm + β'Gβ.
+    """The quadratic objective of tree weights β, square − 2β'm + β'Gβ, and the sizes of the trees.
 
     Attributes
     ----------
     gram : (n_trees, n_trees)
-        Positive definite: at least `ridge` in every direction.
+        G, positive definite: its smallest eigenvalue is at least `ridge`.
     match : (n_trees,)
+        m, the inner products of the trees with the target.
     square : float
+        The objective of β = 0.
     size : (n_trees,)
-        Nodes of each tree.
+        Number of nodes of each tree.
     ridge : float
     slack : float
-        What may be the work of rounding; bounds are lowered by it.
+        Allowance for rounding errors; bounds are lowered by it.
     """
 
     gram: Floats
@@ -47,7 +57,7 @@ class TreeGram:
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """The best subset known for a budget, its objective, and a lower bound on that of every subset within it."""
+    """The best subset found for a budget, its objective, and a lower bound on the objective of all feasible subsets."""
 
     chosen: Places
     objective: float
@@ -56,9 +66,10 @@ class Found:
 
 @dataclass(frozen=True, eq=False)
 class Node:
-    """All subsets that fit, have the trees `inside` and of the others only some of `open`; none is below the bound.
+    """A node of the search tree: the feasible subsets that contain `inside` and otherwise only trees of `open`.
 
-    `share` is how much of each open tree the relaxation of the node above took.
+    `bound` is a lower bound on their objectives. `share` is the fraction of each open tree in the relaxation of the
+    parent node.
     """
 
     bound: float
@@ -72,7 +83,7 @@ class Node:
 
 
 class Best:
-    """The best subset offered so far; without an offer the empty one."""
+    """The incumbent: the best feasible subset so far, initially the empty one."""
 
     def __init__(self, trees: TreeGram, budget: int) -> None:
         self.trees, self.budget = trees, budget
@@ -80,11 +91,11 @@ class Best:
 
     @property
     def enough(self) -> float:
-        """The bound from which on a node cannot hold anything better."""
+        """The bound at which a node can be discarded, as it cannot improve on the incumbent."""
         return self.objective - self.trees.slack
 
     def offer(self, *parts: Places) -> None:
-        """Take a subset, given in parts, if it fits and is better."""
+        """Replace the incumbent by the union of `parts` if that is feasible and better."""
         chosen = np.concatenate(parts)
         if self.trees.size[chosen].sum() <= self.budget:
             objective = solve(self.trees, chosen)[0]
@@ -93,29 +104,32 @@ class Best:
 
 
 def pose(gram: Floats, match: Floats, square: float, size: NDArray[np.int64]) -> TreeGram:
-    """Return the question, its ridge put in."""
+    """Return the problem, with the ridge added to the Gram matrix."""
     ridge = max(_RIDGE * float(np.trace(gram)) / max(len(match), 1), 1e-300)
     return TreeGram(gram + ridge * np.eye(len(match)), match, square, size, ridge, _PRECISION * square)
 
 
 def solve(trees: TreeGram, chosen: Places) -> tuple[float, Floats]:
-    """Return the objective of a subset and its weights."""
+    """Return the objective of a subset of trees and its optimal weights."""
     match = trees.match[chosen]
     beta = np.asarray(np.linalg.solve(trees.gram[np.ix_(chosen, chosen)], match), np.float64)
     return trees.square - float(beta @ match), beta
 
 
 def search(trees: TreeGram, budget: int, starts: Iterable[Places], deadline: float) -> Found:
-    """Return the best subset found until the deadline (of `time.monotonic`), and what is proved about all others.
+    """Return the best subset found before the deadline (of `time.monotonic`), and a certified lower bound.
 
-    Invariant: a subset that fits is in a node of `queue`, or its objective is at least `best.enough`.
+    The search is best first.
+
+    Loop invariant: every feasible subset is in a node of `queue`, or its objective is at least `best.enough`.
     """
     best = Best(trees, budget)
     for chosen in (*starts, forward(trees, budget, 0.0), forward(trees, budget, 1.0)):
         best.offer(chosen)
     _exchange(trees, best, deadline)
     fits = np.flatnonzero(trees.size <= budget)
-    all_of_them = solve(trees, fits)[0] - trees.slack  # a subset is no better than all
+    # No subset has a lower objective than all trees together.
+    all_of_them = solve(trees, fits)[0] - trees.slack
     share = np.full(len(fits), budget / max(trees.size[fits].sum(), 1))
     queue, n_nodes = [Node(all_of_them, np.empty(0, np.intp), fits, share)], 1
     while queue and queue[0].bound < best.enough and time.monotonic() < deadline:
@@ -127,7 +141,10 @@ def search(trees: TreeGram, budget: int, starts: Iterable[Places], deadline: flo
 
 
 def forward(trees: TreeGram, budget: int, power: float) -> Places:
-    """Return a subset by greedy forward selection: each time the tree that gains most per size to the `power`."""
+    """Return a subset by greedy forward selection, each time of the tree with the largest gain / size**power.
+
+    Loop invariant: `gram` and `match` are those of the trees after projecting out the trees chosen so far.
+    """
     gram, match, left = trees.gram.copy(), trees.match.copy(), budget
     chosen: list[int] = []
     open_ = trees.size <= left
@@ -145,7 +162,7 @@ def forward(trees: TreeGram, budget: int, power: float) -> Places:
 
 
 def _exchange(trees: TreeGram, best: Best, deadline: float) -> None:
-    """Offer the best subset with one tree replaced by what then gains most, until no tree is worth replacing."""
+    """Improve the incumbent by exchanges: replace one tree by a greedy selection, until no replacement helps."""
     tried: set[int] = set()
     while len(tried) < len(best.chosen) and time.monotonic() < deadline:
         tree = next(int(tree) for tree in best.chosen if int(tree) not in tried)
@@ -159,7 +176,11 @@ def _exchange(trees: TreeGram, best: Best, deadline: float) -> None:
 
 
 def _branch(trees: TreeGram, node: Node, best: Best, deadline: float) -> list[Node]:
-    """Offer what this node has to the best; return nodes with all of its subsets that may be better still."""
+    """Offer subsets of this node to the incumbent; return child nodes that cover all subsets that may improve on it.
+
+    A node is solved directly if all open trees fit or no three of them do. Otherwise it branches on the tree with the
+    most fractional share, weighted by its gain.
+    """
     left = best.budget - int(trees.size[node.inside].sum())
     fits = trees.size[node.open] <= left
     open_, share = node.open[fits], node.share[fits]
@@ -182,7 +203,7 @@ def _branch(trees: TreeGram, node: Node, best: Best, deadline: float) -> list[No
 
 
 def _without(trees: TreeGram, inside: Places, others: Places) -> TreeGram:
-    """Return the question that is left for other trees when those inside are in, with the best weights."""
+    """Return the problem of the other trees with the weights of those inside eliminated (a Schur complement)."""
     across = trees.gram[np.ix_(inside, others)]
     solved = np.linalg.solve(trees.gram[np.ix_(inside, inside)], np.column_stack([across, trees.match[inside]]))
     return replace(
@@ -195,7 +216,7 @@ def _without(trees: TreeGram, inside: Places, others: Places) -> TreeGram:
 
 
 def _best_two(trees: TreeGram, left: int) -> Places:
-    """Return the one or two trees, of at most `left` nodes, with the lowest objective."""
+    """Return the one or two trees of at most `left` nodes in all with the lowest objective, by enumeration."""
     original = np.diag(trees.gram)
     cross = np.outer(trees.match**2, original)
     gain = cross + cross.T - 2 * np.outer(trees.match, trees.match) * trees.gram
@@ -208,16 +229,17 @@ def _best_two(trees: TreeGram, left: int) -> Places:
 
 
 def relax(trees: TreeGram, left: int, share: Floats, enough: float, deadline: float) -> tuple[float, Floats, Floats]:
-    """Return a lower bound for all subsets of at most `left` nodes, and the share and gain of each tree in it.
+    """Return a lower bound on the objective of all subsets of at most `left` nodes, with each tree's share and gain.
 
     Let D be a diagonal with G − D positive semidefinite. As β'(G − D)β ≥ 2β'(G − D)v − v'(G − D)v, a subset S lowers
     the objective, whatever v is, by at most
 
         v'(G − D)v + Σ_{t in S} gain_t,    gain_t = (m − (G − D)v)_t² / D_t,
 
-    of which the sum is no more than a knapsack gains that may take parts of trees. The v with the best bound solves
-    (G − D + D / z) v = m for some shares z, and the best shares for a v are z ~ |v| sqrt(D / size), at most 1, of
-    `left` nodes in all. The two are improved in turn, until the bound is `enough` or nearly as good as it gets.
+    whose sum is at most the optimum of the fractional knapsack problem. The v with the best bound solves
+    (G − D + D / z) v = m for some shares z. The best shares for a given v are proportional to |v| sqrt(D / size),
+    clipped at 1, and use `left` nodes in all. The two are updated alternately, until the bound reaches `enough` or can
+    hardly improve.
     """
     floor, size = _floor(trees), trees.size.astype(np.float64)
     rest = trees.gram - np.diag(floor)
@@ -231,7 +253,8 @@ def relax(trees: TreeGram, left: int, share: Floats, enough: float, deadline: fl
         bound = trees.square - lowered - trees.slack
         if bound > best[0]:
             best = (bound, share, gain)
-        to_come = lowered - float(trees.match @ v)  # by how much the bound may still rise
+        # Upper bound on the further improvement of the bound.
+        to_come = lowered - float(trees.match @ v)
         if best[0] >= enough or to_come < 0.01 * (enough - bound) or time.monotonic() >= deadline:
             break
         share = _shares(np.abs(v) * np.sqrt(floor / size), size, left)
@@ -239,35 +262,37 @@ def relax(trees: TreeGram, left: int, share: Floats, enough: float, deadline: fl
 
 
 def _floor(trees: TreeGram) -> Floats:
-    """Return a diagonal D, as large as is easily had, such that gram − D is positive semidefinite.
+    """Return a large diagonal D, (n_trees,), such that gram − D is positive semidefinite.
 
-    It is a multiple of what each tree has that the others together do not.
+    D is a multiple of 1 / diag(G⁻¹), the squared norm of each tree's residual after projection on the other trees.
     """
     original = np.maximum(1 / np.diag(np.linalg.inv(trees.gram)), trees.ridge)
     scaled = trees.gram / np.sqrt(np.outer(original, original))
-    least = float(np.linalg.eigvalsh(scaled)[0]) - 1e-13 * float(np.trace(scaled))  # less what rounding may have added
+    # Lower the smallest eigenvalue by the rounding error, so that gram − D stays positive semidefinite.
+    least = float(np.linalg.eigvalsh(scaled)[0]) - 1e-13 * float(np.trace(scaled))
     return least * original if least > 0 else np.full(len(original), trees.ridge / 2)
 
 
 def _knapsack(gain: Floats, size: Floats, left: float) -> float:
-    """Return the most that can be gained with `left` nodes if parts of trees may be taken."""
+    """Return the optimum of the fractional knapsack problem with capacity `left`."""
     order = np.argsort(-gain / size)
     before = np.cumsum(size[order]) - size[order]
     return float(np.clip((left - before) / size[order], 0.0, 1.0) @ gain[order])
 
 
 def _shares(wish: Floats, size: Floats, left: float) -> Floats:
-    """Return min(1, c · wish) with the c for which Σ size · share is `left`; all trees together are larger."""
+    """Return share = min(1, c · wish) with c such that Σ size · share = left. Requires Σ size > left."""
     order = np.argsort(-wish)
     size, falling = size[order], wish[order]
-    before = np.cumsum(size) - size  # nodes of the trees that are taken whole, if tree k is the first that is not
+    # before[k]: nodes of the trees with share 1, if tree k is the first with a smaller share.
+    before = np.cumsum(size) - size
     factor = (left - before) / np.maximum(np.cumsum((size * falling)[::-1])[::-1], 1e-300)
     first = int(np.argmax(factor * falling <= 1))
     return np.minimum(1.0, factor[first] * wish)
 
 
 def _fill(share: Floats, size: NDArray[np.int64], left: int) -> Places:
-    """Return the trees of the largest shares that fit, one after the other."""
+    """Return a feasible subset by rounding: take trees by decreasing share as long as they fit."""
     taken = []
     for tree in np.argsort(-share, kind="stable"):
         if size[tree] <= left:

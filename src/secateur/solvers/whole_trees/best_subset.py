@@ -1,4 +1,7 @@
-"""Best subset of whole trees within a node budget: eq. (9) of ForestPrune (Liu and Mazumder 2023)."""
+"""Select the best subset of whole trees within a node budget by branch and bound.
+
+This is best subset tree selection, Problem (9) of ForestPrune (Liu and Mazumder 2023).
+"""
 
 import time
 from collections.abc import Iterator
@@ -18,31 +21,49 @@ from secateur.solvers.whole_trees.reweight import normal_equations, reweighed
 from secateur.solvers.whole_trees.tree_lasso import cannot_reweigh, largest_penalty, lasso_path, whole_trees
 
 _SHARES = (1 / 50, 1 / 20, 1 / 10, 1 / 5)
+"""Default budgets, as fractions of the model's nodes."""
 
 
 @final
 @dataclass(frozen=True, repr=False)
 class BestSubset(Solver):
-    """Choose whole trees that fit a node budget, and their weights, with the least squared error.
+    """Select whole trees within a node budget, and their weights, to minimise the squared error.
 
-    It minimises over subsets S of the trees, weights β and one intercept b per output
+    The solver minimises over subsets S of the trees, weights β and one intercept b per output
 
         1/n Σ_rows (y − b − Σ_{t in S} β_t tree_t(x))² + r · Σ β_t²     with   Σ_{t in S} nodes of t ≤ max_nodes
 
-    where tree_t is what tree t adds to the model, y a number, or 1 and 0 for the classes, and r is a millionth of the
-    trees' mean variance, for uniqueness. NP-hard.
+    where tree_t is the contribution of tree t to the model and y the target, one-hot encoded for classes. The ridge r,
+    a millionth of the trees' mean variance, makes the weights unique.
 
-    Branch and bound from the best of the lasso's and greedy answers, until it is proved or the time is up. The
-    column `bound` is certified: no subset within the budget has an `objective` below it, however early the search
-    ended. `gap` is (objective − bound) / objective; proved means at most some 1e-9 of the squared error without trees,
-    which is the precision of the arithmetic. Where the time is up first, the answer depends on the computer's speed.
+    The problem is NP-hard. Branch and bound starts from the best lasso and greedy solutions, and stops at a proof of
+    optimality or at the time limit. The column `bound` is a certified lower bound: no subset within the budget has an
+    `objective` below it, however early the search stops. The column `gap` is (objective − bound) / objective.
+    Optimality is proved up to the precision of the arithmetic, about 1e-9 of the squared error without trees. When the
+    time limit is reached first, the result depends on the speed of the computer. Computing the Gram matrix takes
+    O(rows · trees²); the search is exponential in the number of trees in the worst case.
 
     Parameters
     ----------
     max_nodes : int, optional
-        The budget; by default 1/50, 1/20, 1/10 and 1/5 of the model's nodes, a point each.
+        Node budget. By default the path has one point each for 1/50, 1/20, 1/10 and 1/5 of the model's nodes.
     time_limit : float
-        Seconds for all budgets together. What comes before the search (the Gram matrix, first answers) is not counted.
+        Seconds for all budgets together, not counting the Gram matrix and the lasso path.
+
+    References
+    ----------
+    Liu and Mazumder (2023), ForestPrune: compact depth-pruned tree ensembles, AISTATS. Problem (9).
+
+    Examples
+    --------
+    >>> import secateur as sc
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.ensemble import RandomForestRegressor
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> forest = RandomForestRegressor(10, max_depth=3, random_state=0).fit(X, y)
+    >>> path = sc.prune_path(forest, X, y, solver=sc.solvers.BestSubset(max_nodes=50))
+    >>> bool(path.table["n_nodes"][-1] <= 50), bool(path.table["gap"][-1] < 1e-6)
+    (True, True)
     """
 
     max_nodes: int | None = None
@@ -58,27 +79,27 @@ class BestSubset(Solver):
 
     @property
     def changes(self) -> tuple[str, ...]:
-        """Values: weights and intercept are folded into them."""
+        """Node values, which absorb tree weights and intercept."""
         return ("value",)
 
     @property
     def supports_symmetric(self) -> bool:
-        """Yes: whole trees go."""
+        """True: only whole trees are dropped."""
         return True
 
     @property
     def uses_ensemble_loss(self) -> bool:
-        """Yes: trees are chosen together."""
+        """True: trees are selected by the loss of the ensemble."""
         return True
 
     def with_budget(
         self, *, max_nodes: int | None = None, max_trees: int | None = None, max_cost: float | None = None
     ) -> "BestSubset":
-        """Return the same with a budget, unless there is one."""
+        """Return a copy with a node budget; a budget already set takes precedence."""
         return replace(self, max_nodes=self.max_nodes or max_nodes)
 
     def unsupported(self, problem: Problem) -> str | None:
-        """Return a reason for models that are no sums of numbers or of probabilities."""
+        """Return why the model is not a sum of trees with squared error, or None if it is."""
         return cannot_reweigh(problem)
 
     def path(self, problem: Problem) -> Path:
@@ -89,7 +110,7 @@ class BestSubset(Solver):
         return path
 
     def _points(self, ensemble: Additive) -> Iterator[Point]:
-        """Yield the best subset found for each budget."""
+        """Yield the best subset found for each budget; the time left is divided equally among the budgets left."""
         whole, forest = whole_trees(ensemble), ensemble.forest
         gram, match = normal_equations(ensemble, whole, np.arange(forest.n_trees))
         square = loss_of(ensemble, empty_state(ensemble))

@@ -1,4 +1,9 @@
-"""Fewer trees: whole trees are dropped, at random, from the end, or the least useful first (Caruana et al. 2004)."""
+"""Drop whole trees: at random, from the end of a boosting sequence, or in reverse order of greedy forward selection.
+
+References
+----------
+Caruana et al. (2004), Ensemble selection from libraries of models, ICML.
+"""
 
 from dataclasses import dataclass
 from typing import Literal, final, get_args
@@ -17,27 +22,48 @@ from secateur.solvers.ensemble.additive_model import additive, too_many_pairs
 Floats = NDArray[np.float64]
 Order = Literal["auto", "random", "best_first", "tail"]
 _CHUNK = 2**22
+"""Maximum number of entries of a chunk of trees by rows and outputs."""
 
 
 @final
 @dataclass(frozen=True, repr=False)
 class FewerTrees(Solver):
-    """Drop whole trees, one after the other; what is left keeps its shape and its values.
+    """Drop whole trees one by one; the remaining trees keep their nodes and values.
 
-    A mean is over the trees that stay, so a forest of k trees is what growing k trees would have given. The points are
-    all numbers of trees from all to 1; of boosted trees for several classes, all numbers of whole iterations.
+    A model that averages its trees averages the remaining ones, as a forest grown with k trees would. The path has a
+    point for every number of trees, from all to 1; for boosted trees of several classes, for every number of whole
+    iterations.
 
-    "best_first" keeps, of every size, the trees chosen first by greedy forward selection: each time the tree with
-    which the mean of those chosen has the least squared error (Brier score for classes) on the rows given. A heuristic,
-    O(rows · trees²) once and O(trees²) for the whole order; the other orders do not look at the rows.
+    `order="best_first"` is greedy forward selection. Each step adds to the set S of selected trees the tree that
+    minimises
+
+        1/n Σ_rows (y − mean_{t in S} tree_t(x))²
+
+    (the Brier score for classes) on the given rows. The point of k trees keeps the first k. It is a heuristic without a
+    guarantee. It takes O(rows · trees²) once and O(trees²) for the whole order. The other orders do not use the rows.
 
     Parameters
     ----------
     order : "auto", "random", "best_first" or "tail"
-        Which trees stay longest: any, the ones chosen first, or those grown first. "auto" is "best_first" for means of
+        Order in which trees are dropped. "random" drops them in random order, "best_first" in the reverse order of
+        forward selection and "tail" in the reverse order of training. "auto" is "best_first" for models that average
         predictions, "random" for isolation forests and "tail" for boosting.
     seed : int
-        For the random order.
+        Seed of the random order.
+
+    References
+    ----------
+    Caruana et al. (2004), Ensemble selection from libraries of models, ICML.
+
+    Examples
+    --------
+    >>> import secateur as sc
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.ensemble import RandomForestRegressor
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> forest = RandomForestRegressor(6, max_depth=3, random_state=0).fit(X, y)
+    >>> sc.prune_path(forest, X, y, solver=sc.solvers.FewerTrees()).table["n_trees"].tolist()
+    [6, 5, 4, 3, 2, 1]
     """
 
     order: Order = "auto"
@@ -53,16 +79,16 @@ class FewerTrees(Solver):
 
     @property
     def supports_symmetric(self) -> bool:
-        """Yes: whole trees go."""
+        """True: only whole trees are dropped."""
         return True
 
     @property
     def uses_ensemble_loss(self) -> bool:
-        """Yes: a tree is worth what it adds to the others."""
+        """True: the risk of a point is the loss of the ensemble."""
         return True
 
     def unsupported(self, problem: Problem) -> str | None:
-        """Return a reason where the order makes no sense."""
+        """Return why the order does not apply to the model, or None if it does."""
         forest = problem.forest
         if self.order == "best_first" and not _is_mean_of_predictions(problem):
             return (
@@ -79,7 +105,7 @@ class FewerTrees(Solver):
         return reason and f"{reason}Use order='random', or block_descent."
 
     def path(self, problem: Problem) -> Path:
-        """Return the unpruned forest, then fewer and fewer trees."""
+        """Return the unpruned forest and its subsets of trees, by decreasing size."""
         forest = problem.forest
         rank = self._rank(problem)
         n_points = int(rank.max(initial=0)) + 1
@@ -91,7 +117,7 @@ class FewerTrees(Solver):
         return trace_path(problem, masks, nothing, repr(self), ensemble=True, risk=_risks(problem, rank))
 
     def _rank(self, problem: Problem) -> NDArray[np.int64]:
-        """Return how many other trees (iterations, from the tail) stay longer than each tree, (n_trees,)."""
+        """Return the rank of each tree, (n_trees,): the number of trees (iterations, for "tail") dropped after it."""
         forest = problem.forest
         order = _usual_order(problem) if self.order == "auto" else self.order
         if order == "tail":
@@ -102,20 +128,21 @@ class FewerTrees(Solver):
 
 
 def _is_mean_of_predictions(problem: Problem) -> bool:
-    """Return whether the model is a mean of trees that each predict the target, and nothing else."""
+    """Return whether the model is the mean of trees that predict the target, without base and offset."""
     forest = problem.forest
     plain = problem.sample.offset is None and not forest.base.any()
     return forest.aggregation == "mean" and forest.trees_predict_target and plain
 
 
 def _usual_order(problem: Problem) -> Order:
+    """Return the order that "auto" stands for."""
     if _is_mean_of_predictions(problem):
         return "best_first"
     return "random" if problem.forest.link == "anomaly" else "tail"
 
 
 def _iteration(forest: Forest) -> NDArray[np.int64]:
-    """Return for each tree how many before it feed the same output, (n_trees,)."""
+    """Return the boosting iteration of each tree: the number of earlier trees of the same output, (n_trees,)."""
     iteration = np.empty(forest.n_trees, np.int64)
     for output in np.unique(forest.tree_output):
         same = forest.tree_output == output
@@ -126,7 +153,7 @@ def _iteration(forest: Forest) -> NDArray[np.int64]:
 def error_products(problem: Problem) -> Floats:
     """Return Σ_rows weight · error_s · error_t for all pairs of trees, summed over outputs, (n_trees, n_trees).
 
-    The squared error of a mean with weights w is w'Pw / (Σ w)² for the P returned here.
+    The squared error of the mean with tree weights w is w'Pw / (Σ w)², with P the matrix returned.
     """
     forest, rows = problem.forest, additive(problem)
     (n_rows, n_outputs), n_trees = rows.target.shape, forest.n_trees
@@ -144,10 +171,11 @@ def error_products(problem: Problem) -> Floats:
 
 
 def choose_forward(products: Floats, tree_weight: Floats) -> NDArray[np.intp]:
-    """Return the trees in the order of greedy forward selection, (n_trees,); of equals the first."""
+    """Return the trees in the order of greedy forward selection, (n_trees,); ties go to the first tree."""
     left = np.ones(len(products), bool)
     order = np.empty(len(products), np.intp)
-    along, square, total = np.zeros(len(products)), 0.0, 0.0  # for the weights w chosen so far: Pw, w'Pw and Σ w
+    # Loop invariant: with w the weights of the trees selected so far, along = Pw, square = w'Pw and total = Σ w.
+    along, square, total = np.zeros(len(products)), 0.0, 0.0
     for place in range(len(order)):
         new = square + 2 * tree_weight * along + tree_weight**2 * np.diag(products)
         loss = np.where(left, new / (total + tree_weight) ** 2, np.inf)
@@ -159,7 +187,7 @@ def choose_forward(products: Floats, tree_weight: Floats) -> NDArray[np.intp]:
 
 
 def _risks(problem: Problem, rank: NDArray[np.int64]) -> Floats:
-    """Return the loss of each point, the unpruned forest first, from sums to which trees are added one by one."""
+    """Return the loss of each point, the unpruned forest first, from scores to which trees are added one by one."""
     forest, sample = problem.forest, problem.sample
     sums = np.tile(forest.base, (len(sample), 1))
     if sample.offset is not None:
@@ -167,7 +195,8 @@ def _risks(problem: Problem, rank: NDArray[np.int64]) -> Floats:
     risks, total = [], 0.0
     order = np.argsort(rank, kind="stable")
     ends = np.cumsum(np.bincount(rank))[:-1]
-    for trees in np.split(order, ends):  # those of one rank go together
+    # Trees of equal rank are one boosting iteration, and are added together.
+    for trees in np.split(order, ends):
         for tree in trees.tolist():
             _add_tree(forest, sample.leaves[tree], tree, float(forest.tree_weight[tree]), sums)
             total += forest.unit * float(forest.tree_weight[tree])
@@ -179,7 +208,7 @@ def _risks(problem: Problem, rank: NDArray[np.int64]) -> Floats:
 
 
 def _add_tree(forest: Forest, leaves: NDArray[np.unsignedinteger], tree: int, weight: float, out: Floats) -> None:
-    """Add to `out` what one tree says, times `weight`, to the rows that reach these of its leaves."""
+    """Add to `out` the prediction of one tree, times `weight`, for rows with these leaves."""
     nodes = slice(forest.tree_start[tree], forest.tree_start[tree + 1])
     size = nodes.stop - nodes.start
     kernels.add_trees(

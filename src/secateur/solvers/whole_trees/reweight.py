@@ -1,4 +1,11 @@
-"""Reweighing the trees of a pruned ensemble: ForestPrune's problem (2), by ridge or by best subset."""
+"""Fit a weight for every tree of a pruned ensemble, by ridge regression or best subset selection.
+
+This is the polishing step of ForestPrune, Problem (2).
+
+References
+----------
+Liu and Mazumder (2023), ForestPrune: compact depth-pruned tree ensembles, AISTATS. Section 2.4.
+"""
 
 from dataclasses import replace
 
@@ -9,23 +16,24 @@ from secateur.solvers.ensemble.additive_model import Additive, State
 
 Floats = NDArray[np.float64]
 _DUST = 1e-14
-"""What differs by less than this share of a tree's largest value is the work of rounding."""
+"""Relative tolerance: smaller deviations from a tree's mean contribution are rounding errors."""
 _CHUNK = 2**22
-"""How many numbers a matrix of rows by trees may have."""
+"""Maximum number of entries of a chunk of rows by trees."""
 
 
 def polished(ensemble: Additive, state: State, how: str, penalty: float) -> State:
-    """Return a copy of the state with every kept tree multiplied by its weight β.
+    """Return a copy of the state with every kept tree multiplied by a fitted weight β.
 
     The weights solve
 
         min_β,b  Σ_i (y_i − b − Σ_t β_t tree_t(x_i))² + penalty · ‖β‖²      (how = "ridge"), or
                                                     … + penalty · #{β ≠ 0}   (how = "subset"),
 
-    rows counting by their weight.
+    with row weights. Squared error only.
 
-    The first is solved exactly; for the second trees are left out one after another, each time the one that costs the
-    least with all others solved for again, and the best of these subsets is taken. Squared error only.
+    The ridge problem is solved exactly. The subset problem is solved by backward elimination, a heuristic: each step
+    removes the tree whose removal increases the error least after refitting the others, and the best of these subsets
+    is returned.
     """
     forest = ensemble.forest
     trees = np.flatnonzero(state.status[forest.root])
@@ -38,7 +46,10 @@ def polished(ensemble: Additive, state: State, how: str, penalty: float) -> Stat
 
 
 def reweighed(ensemble: Additive, state: State, factor: Floats) -> State:
-    """Return a copy of the state with tree t multiplied by `factor[t]`; those of 0 are dropped. Squared error only."""
+    """Return a copy of the state with tree t multiplied by `factor[t]`.
+
+    Trees with factor 0 are dropped. Squared error only.
+    """
     forest = ensemble.forest
     tree = np.repeat(np.arange(forest.n_trees), np.diff(forest.tree_start))
     contribution = state.contribution * factor[tree, None]
@@ -53,7 +64,7 @@ def ridge_weights(gram: Floats, match: Floats, penalty: float) -> Floats:
 
 
 def subset_weights(gram: Floats, match: Floats, penalty: float) -> Floats:
-    """Return a sparse β with a low β'Gβ − 2β'm + penalty · #{β ≠ 0}: leave out trees as long as that pays."""
+    """Return a sparse β with a low β'Gβ − 2β'm + penalty · #{β ≠ 0}, by backward elimination."""
     n = len(match)
     inside = np.ones(n, bool)
     best, beta = 0.0, np.zeros(n)
@@ -64,15 +75,17 @@ def subset_weights(gram: Floats, match: Floats, penalty: float) -> Floats:
             best, beta = value, np.zeros(n)
             beta[inside] = here
         inverse = np.linalg.pinv(gram[np.ix_(inside, inside)], hermitian=True)
-        rise = here**2 / np.maximum(np.diag(inverse), 1e-300)  # what leaving one out costs, all others solved again
+        # Increase of the minimum from removing each tree, with all others refitted.
+        rise = here**2 / np.maximum(np.diag(inverse), 1e-300)
         inside[np.flatnonzero(inside)[rise.argmin()]] = False
     return beta
 
 
 def normal_equations(ensemble: Additive, state: State, trees: NDArray[np.intp]) -> tuple[Floats, Floats]:
-    """Return G and m of β'Gβ − 2β'm, the squared error of weights β up to a constant, intercept solved for.
+    """Return G and m of β'Gβ − 2β'm, the squared error of tree weights β up to a constant.
 
-    Both are sums over rows, taken in chunks, and over outputs.
+    The intercept is eliminated by centring the contributions. Both are sums over outputs and over rows, which are
+    processed in chunks.
     """
     forest, (n_rows, n_outputs) = ensemble.forest, ensemble.target.shape
     gram, match = np.zeros((len(trees), len(trees))), np.zeros(len(trees))
@@ -87,7 +100,8 @@ def normal_equations(ensemble: Additive, state: State, trees: NDArray[np.intp]) 
             some = np.flatnonzero((output == k) | (output < 0))
             column = min(k, state.contribution.shape[1] - 1)
             added = state.contribution[nodes[some], column] - mean[some, column, None]
-            added[np.abs(added) <= dust[some, column, None]] = 0.0  # a constant tree, whose mean was rounded
+            # A constant tree must have an exactly zero column, but its mean is rounded.
+            added[np.abs(added) <= dust[some, column, None]] = 0.0
             weighted = added * ensemble.weight[rows]
             gram[np.ix_(some, some)] += weighted @ added.T
             match[some] += weighted @ (ensemble.target[rows, k] - ensemble.start[rows, k])
@@ -95,7 +109,7 @@ def normal_equations(ensemble: Additive, state: State, trees: NDArray[np.intp]) 
 
 
 def _with_parts(ensemble: Additive, state: State) -> State:
-    """Return the state with intercept and rows brought up to date with what the trees add."""
+    """Return the state with intercept and gradient recomputed from the contributions of the trees."""
     forest = ensemble.forest
     rest = ensemble.target - ensemble.start
     for tree in np.flatnonzero(state.status[forest.root]):

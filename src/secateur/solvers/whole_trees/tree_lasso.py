@@ -1,4 +1,8 @@
-"""Lasso over whole trees: ISLE (Friedman and Popescu 2003), eq. (8) of ForestPrune (Liu and Mazumder 2023)."""
+"""Fit sparse tree weights by the lasso and drop trees of weight 0.
+
+This is the post-processing step of ISLE (Friedman and Popescu 2003), eq. (8) of ForestPrune (Liu and Mazumder 2023).
+The descent is `secateur.kernels.whole_trees.tree_lasso.fit_tree_lasso`.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -27,31 +31,52 @@ from secateur.solvers.whole_trees.reweight import normal_equations, reweighed
 
 Floats = NDArray[np.float64]
 _MAX_SWEEPS = 1_000
+"""Maximum number of sweeps per penalty."""
 
 
 @final
 @dataclass(frozen=True, repr=False)
 class TreeLasso(Solver):
-    """Give every tree a weight, many of them 0, at every penalty of a falling sequence; trees of weight 0 are dropped.
+    """Fit a sparse weight per tree by the lasso, at every penalty of a decreasing sequence.
 
-    It minimises
+    The solver minimises
 
         1/n Σ_rows (y − b − Σ_t β_t tree_t(x))² + penalty · Σ_t |β_t|
 
-    where tree_t is what tree t adds to the model, so that β = 1 for all is the model itself. Weights may be negative. y
-    is a number, or 1 and 0 for the classes, with a sum over classes and a mean over targets; b is one intercept per
-    output.
+    where tree_t is the contribution of tree t to the model, so that β = 1 is the model itself. Trees of weight 0 are
+    dropped; weights may be negative. For classes y is one-hot encoded; the loss is a sum over classes and a mean over
+    targets. There is one intercept b per output.
 
-    Convex, and solved to a duality gap of at most `tolerance` times the squared error without trees: the column `gap`
-    is by how much the objective may be above the minimum. O(rows · trees²) once for the Gram matrix of the trees, then
-    O(trees²) per sweep whatever the number of rows.
+    The problem is convex. It is solved to a duality gap of at most `tolerance` times the squared error without trees.
+    The column `gap` is the duality gap, an upper bound on the distance of the objective to its minimum. The Gram matrix
+    of the trees takes O(rows · trees²) once; a sweep takes O(trees²), whatever the number of rows.
 
     Parameters
     ----------
     penalties : int or tuple of float
-        How many, from the one that drops every tree down to `smallest` times that; or which.
+        Number of penalties, or the penalties themselves. A number gives a sequence that starts at the penalty that
+        drops every tree and ends at `smallest` times that.
     smallest : float
+        Ratio of the smallest penalty to the largest.
     tolerance : float
+        Duality gap to reach, relative to the squared error without trees.
+
+    References
+    ----------
+    Friedman and Popescu (2003), Importance sampled learning ensembles.
+
+    Liu and Mazumder (2023), ForestPrune: compact depth-pruned tree ensembles, AISTATS. Equation (8).
+
+    Examples
+    --------
+    >>> import secateur as sc
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.ensemble import RandomForestRegressor
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> forest = RandomForestRegressor(20, max_depth=3, random_state=0).fit(X, y)
+    >>> n_trees = sc.prune_path(forest, X, y, solver=sc.solvers.TreeLasso(penalties=10)).table["n_trees"].tolist()
+    >>> n_trees[0], n_trees[-1]
+    (20, 1)
     """
 
     penalties: int | tuple[float, ...] = 50
@@ -67,29 +92,29 @@ class TreeLasso(Solver):
 
     @property
     def changes(self) -> tuple[str, ...]:
-        """Values: weights and intercept are folded into them."""
+        """Node values, which absorb tree weights and intercept."""
         return ("value",)
 
     @property
     def supports_symmetric(self) -> bool:
-        """Yes: whole trees go."""
+        """True: only whole trees are dropped."""
         return True
 
     @property
     def uses_ensemble_loss(self) -> bool:
-        """Yes: trees are weighed together."""
+        """True: tree weights are fitted jointly."""
         return True
 
     def unsupported(self, problem: Problem) -> str | None:
-        """Return a reason for models that are no sums of numbers or of probabilities."""
+        """Return why the model is not a sum of trees with squared error, or None if it is."""
         return cannot_reweigh(problem)
 
     def path(self, problem: Problem) -> Path:
-        """Return the unpruned forest and the weighted trees at each penalty, by falling size."""
+        """Return the unpruned forest and the weighted trees at each penalty, by decreasing size."""
         return trace_points(problem, self._points(additive(problem)), repr(self), ensemble=True)
 
     def _points(self, ensemble: Additive) -> Iterator[Point]:
-        """Yield what was found at each penalty; the ensemble without trees only once."""
+        """Yield a point per penalty, but only one without trees."""
         whole = whole_trees(ensemble)
         gram, match = normal_equations(ensemble, whole, np.arange(ensemble.forest.n_trees))
         square = loss_of(ensemble, empty_state(ensemble))
@@ -103,7 +128,7 @@ class TreeLasso(Solver):
 
 
 def cannot_reweigh(problem: Problem) -> str | None:
-    """Return why whole trees cannot be weighed by squared error, or None if they can."""
+    """Return why tree weights cannot be fitted by squared error, or None if they can."""
     reason = not_additive(problem.forest)
     if reason:
         return f"{reason}Use fewer_trees."
@@ -114,21 +139,21 @@ def cannot_reweigh(problem: Problem) -> str | None:
 
 
 def whole_trees(ensemble: Additive) -> State:
-    """Return the state in which every tree is there as it was grown, with weight 1."""
+    """Return a state with all trees unpruned and of weight 1; its row arrays are those without trees."""
     forest = ensemble.forest
     status = np.where(forest.is_split, 1, 2).astype(np.int8)
     return replace(empty_state(ensemble), status=status, contribution=ensemble.original, factor=np.ones(forest.n_trees))
 
 
 def largest_penalty(match: Floats) -> float:
-    """Return the smallest penalty at which no tree has a weight."""
+    """Return the smallest penalty at which all tree weights are 0."""
     return 2 * float(np.abs(match).max(initial=0.0))
 
 
 def lasso_path(
     gram: Floats, match: Floats, square: float, penalties: Floats, tolerance: float
 ) -> Iterator[tuple[float, Floats, float]]:
-    """Yield penalty, weights and duality gap, each descent starting from the weights before."""
+    """Yield penalty, weights and duality gap along the penalties, with warm starts."""
     beta = np.zeros(len(match))
     for penalty in penalties.tolist():
         beta, gap, _ = kernels.fit_tree_lasso(gram, match, square, penalty, beta, tolerance * square, _MAX_SWEEPS)
