@@ -63,6 +63,13 @@ def test_the_line_is_the_table(of_tree):
     assert np.array_equal(loss, of_tree.table["loss"][::-1])
 
 
+def test_of_points_of_the_same_size_the_line_has_the_lowest(of_tree):
+    nodes, loss = of_tree.table["n_nodes"].copy(), of_tree.table["loss"].copy()
+    nodes[2], loss[1], loss[2] = nodes[1], 0.5, 0.25
+    x, height = line_of(replace(of_tree, table={**of_tree.table, "n_nodes": nodes, "loss": loss}).plot())
+    assert height[x == nodes[1]].tolist() == [0.25]
+
+
 def test_the_band_is_one_standard_error(of_tree):
     (band,) = named(of_tree.plot(), "band")
     edges = band.get_paths()[0].vertices[:, 1]
