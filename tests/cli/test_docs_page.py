@@ -13,7 +13,7 @@ from tests.cli.runner import call
 from typer.main import get_command
 
 from secateur import as_forest
-from secateur.cli import _errors as running
+from secateur.cli import _errors_and_interrupts as running
 from secateur.cli import app
 from secateur.files.models import load_model, save_model
 

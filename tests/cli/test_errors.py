@@ -12,7 +12,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.preprocessing import OneHotEncoder
 from tests.cli.runner import call
 
-from secateur.cli._errors import EXIT_CODES, runs
+from secateur.cli._errors_and_interrupts import EXIT_CODES, runs
 from secateur.files.models import load_model, save_model
 
 COLUMNS = ["sepal_length", "sepal_width", "petal_length", "petal_width"]

@@ -13,7 +13,7 @@ from tests.cli.runner import call
 from tests.cli.shell import on_a_terminal
 
 import secateur as sc
-from secateur.cli._errors import end_when_told
+from secateur.cli._errors_and_interrupts import end_when_told
 from secateur.files import atomic as replace
 from secateur.files.models import load_model, save_model
 
@@ -121,7 +121,7 @@ def test_a_signal_while_writing_leaves_no_file(number, code, word, command, here
 
 
 def test_a_signal_after_writing_does_not_deny_the_file(here, args, monkeypatch):
-    monkeypatch.setattr("secateur.cli._tables.print_summary", lambda _: signal.raise_signal(signal.SIGINT))
+    monkeypatch.setattr("secateur.cli._tables_and_json.print_summary", lambda _: signal.raise_signal(signal.SIGINT))
     done = call(*args("prune", "--solver", "weakest_link"), code=130)
     assert done.stderr == f"Interrupted; {here / 's.skops'} was written.\n"
     assert (here / "s.skops").exists()

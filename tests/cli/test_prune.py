@@ -12,7 +12,7 @@ from sklearn.preprocessing import OneHotEncoder
 from tests.cli.runner import FOREST, call, numbers_of
 
 import secateur as sc
-from secateur.cli._tables import before_after
+from secateur.cli._tables_and_json import before_after
 from secateur.cli._terminal import stdout
 from secateur.files.models import load_model, save_model
 

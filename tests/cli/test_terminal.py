@@ -11,7 +11,7 @@ import pytest
 from tests.cli.runner import call
 from tests.cli.shell import PROGRAM, environment, in_a_pipe, on_a_terminal
 
-from secateur.cli._errors import runs
+from secateur.cli._errors_and_interrupts import runs
 from secateur.cli.progress import Bar, Pace, in_words
 
 ESCAPE = "\x1b"

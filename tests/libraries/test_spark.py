@@ -19,7 +19,7 @@ from secateur import Decision, prune
 from secateur.libraries import adapt
 from secateur.libraries.spark import SavedModel, dump, load
 from secateur.libraries.spark.arrow import node_columns
-from secateur.libraries.spark.write import pruned_table
+from secateur.libraries.spark.write_nodes import pruned_table
 from secateur.path import Pruned
 
 KINDS = [kind for kind in TARGETS if kind != "pipeline"]

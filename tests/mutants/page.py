@@ -23,9 +23,9 @@ def write_page(mutants: Sequence[Mutant], results: Results) -> str:
     lines = [
         "# Mutants",
         "",
-        f"{len(mutants)} defects, applied one at a time to a copy of the sources and tried on the tests of their folder "
-        f"and the contracts. The suite before it was made fast (19,125 tests) caught {old}, the suite now catches {now}. "
-        "`make mutants` writes this page.",
+        f"{len(mutants)} defects, applied one at a time to a copy of the sources and tried on the tests of their "
+        f"folder and the contracts. The suite before it was made fast (19,125 tests) caught {old}, the suite now "
+        f"catches {now}. `make mutants` writes this page.",
         "",
         "| mutant | folder | defect | before | caught now by |",
         "|---|---|---|---|---|",

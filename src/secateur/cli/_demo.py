@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from secateur.cli._output import write_report
-from secateur.cli._tables import before_after, print_written
+from secateur.cli._tables_and_json import before_after, print_written
 from secateur.cli._terminal import current, stdout
 from secateur.cli.progress import progress_bar
 

@@ -35,7 +35,7 @@ def check_out(out: Path, force: bool, model: Any = None, *, suffix: str | None =
 
 def finish_model(chosen: "Pruned", out: Path, force: bool, json: bool) -> None:
     """Write the chosen model and print sizes and losses before and after pruning."""
-    from secateur.cli._tables import print_json, print_summary, print_written
+    from secateur.cli._tables_and_json import print_json, print_summary, print_written
 
     run = current()
     with progress_bar(f"writing {out.name}"):
@@ -59,7 +59,7 @@ def with_origin(path: "PruningPath", model: Path) -> "PruningPath":
 
 def also_save(path: "PruningPath", out: Path, force: bool, json: bool) -> None:
     """Save the path from which a model was chosen."""
-    from secateur.cli._tables import print_written
+    from secateur.cli._tables_and_json import print_written
 
     with progress_bar(f"writing {out.name}"):
         path.save(out, force=force)
@@ -74,7 +74,7 @@ def also_report(
 
     The report shows the command that repeats this run and, if the path was saved, the command that selects any point.
     """
-    from secateur.cli._tables import print_written
+    from secateur.cli._tables_and_json import print_written
 
     again = {"chosen": command_line("report", "save_path", "json", "quiet", "debug", "force")}
     if save_path is not None:
@@ -91,7 +91,7 @@ def select_line(file: Path) -> str:
 
 def finish_path(path: "PruningPath", out: Path, force: bool, json: bool) -> None:
     """Save a path and print its points."""
-    from secateur.cli._tables import describe_path, print_json, print_path, print_written
+    from secateur.cli._tables_and_json import describe_path, print_json, print_path, print_written
 
     run = current()
     with progress_bar(f"writing {out.name}"):
@@ -111,7 +111,7 @@ def finish_report(
 
     `again` holds the commands or code, shown in the report, that reproduce a point.
     """
-    from secateur.cli._tables import print_json, print_summary, print_written
+    from secateur.cli._tables_and_json import print_json, print_summary, print_written
 
     current().writes(out)
     facts = write_report(path, out, force, again, **options)

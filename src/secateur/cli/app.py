@@ -10,7 +10,15 @@ import typer
 from typer.core import TyperGroup
 
 from secateur._util.text import printable
-from secateur.cli._errors import EXIT_CODES, FAILED, Command, end_when_told, forget_stdout, leave_when_interrupted, runs
+from secateur.cli._errors_and_interrupts import (
+    EXIT_CODES,
+    FAILED,
+    Command,
+    end_when_told,
+    forget_stdout,
+    leave_when_interrupted,
+    runs,
+)
 from secateur.cli._terminal import colours_wanted, say, stdout
 
 

@@ -1,4 +1,7 @@
-"""Define the feature cost: the price of the distinct features a row needs, each bought once for all trees."""
+"""Define the feature cost: the price of the distinct features a row needs, each bought once for all trees.
+
+The features that rows need are counted by `secateur.kernels.feature_cost.row_items`.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -16,8 +16,8 @@ from secateur.kernels.ensemble.block_descent import (
     update_tree,
 )
 from secateur.kernels.ensemble.block_update import KEEP, REFIT, SCALE, SCALE_SPARSE, choose_subtree, price_gain
+from secateur.kernels.ensemble.collapse import collapse, drop_tree, weakest_collapse, weakest_collapses
 from secateur.kernels.ensemble.gram_descent import layer_steps, move_cut, sweep_layers
-from secateur.kernels.ensemble.local_search import collapse, drop_tree, weakest_collapse, weakest_collapses
 from secateur.kernels.feature_cost.closure_path import closure_path, inseparable, worthwhile
 from secateur.kernels.feature_cost.cost_descent import (
     collapse_features,

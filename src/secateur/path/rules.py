@@ -1,5 +1,7 @@
 """Select one point of a path: filter by the limits, then take the lowest loss or the cheapest point.
 
+The number of held-out rows that makes such a choice reliable is `secateur.selection.validation.holdout_size`.
+
 References
 ----------
 L. Wolf and Y. Mansour. Lecture 12: Decision tree pruning, section 12.1.4 (structural risk minimisation, rule "srm").

@@ -16,7 +16,7 @@ def demo(
 ) -> None:
     """Train a random forest on data that ships with scikit-learn, prune it, and show what that did."""
     from secateur.cli._demo import print_demo, run_demo
-    from secateur.cli._tables import print_json
+    from secateur.cli._tables_and_json import print_json
 
     facts = run_demo(out, force=force)
     (print_json if json else print_demo)(facts)

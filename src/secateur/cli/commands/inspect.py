@@ -20,7 +20,7 @@ def inspect(
     if costs is not None and data is None:
         raise ValueError("--costs needs rows: what features cost depends on which a row needs. Name a DATA file.")
     with progress_bar(f"reading {model.name}"):
-        from secateur.cli._tables import bytes_of, describe_needs, print_json, print_model
+        from secateur.cli._tables_and_json import bytes_of, describe_needs, print_json, print_model
         from secateur.files.models import load_model
         from secateur.libraries import adapt
         from secateur.reporting.model_summary import describe_model

@@ -27,7 +27,7 @@ def serve_cost(
     """Show what rows cost when features are bought on demand, and when buying ends as soon as the label is settled."""
     with progress_bar("buying features"):
         from secateur.cli._serving_cost import print_serving, serving_prices
-        from secateur.cli._tables import print_json
+        from secateur.cli._tables_and_json import print_json
 
         facts = serving_prices(model, pruned, data, target, costs, trust)
     (print_json if json else print_serving)(facts)

@@ -1,7 +1,8 @@
 """Parse and compose LightGBM's text format, so that only checked text reaches the native library.
 
 The native library does not validate its files: a child index out of range or a wrong length crashes the process. So
-a file is parsed into known, counted parts here, and LightGBM only loads text composed from these parts.
+a file is parsed into known, counted parts here, and LightGBM only loads text composed from these parts. `trees` decodes
+what the parts mean: decision_type bits, children stored as ~leaf, categorical bitsets.
 """
 
 import json

@@ -19,10 +19,10 @@ from secateur.forest import Forest, Leaves
 from secateur.forest.subforest import Decision, kept_trees, subforest
 from secateur.libraries.adapter import Adapter, as_matrix
 from secateur.libraries.spark.arrow import Floats
-from secateur.libraries.spark.node_table import NodeTable, read_nodes
+from secateur.libraries.spark.read_nodes import NodeTable, read_nodes
 from secateur.libraries.spark.saved_model import SavedModel
 from secateur.libraries.spark.trees import read_forest, shares_of, total_of
-from secateur.libraries.spark.write import pruned_table, pruned_trees
+from secateur.libraries.spark.write_nodes import pruned_table, pruned_trees
 
 _ROUNDING = 1e-9
 """Tolerance for the sum of new class fractions: above rounding error, below any intended difference."""

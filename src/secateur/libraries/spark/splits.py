@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 from secateur.forest import Categories, Forest
 from secateur.libraries.spark.arrow import Floats, Ints
-from secateur.libraries.spark.node_table import NodeTable
+from secateur.libraries.spark.read_nodes import NodeTable
 from secateur.libraries.spark.saved_model import damaged
 
 

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from secateur.forest import Forest, check_forest
 from secateur.libraries.spark.arrow import Floats, Ints
-from secateur.libraries.spark.node_table import NodeTable, tree_columns
+from secateur.libraries.spark.read_nodes import NodeTable, tree_columns
 from secateur.libraries.spark.saved_model import SavedModel, damaged
 from secateur.libraries.spark.splits import categories, check_features, thresholds
 

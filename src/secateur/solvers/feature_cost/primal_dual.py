@@ -1,5 +1,7 @@
 """Prune under feature cost tree by tree: Lagrangian decomposition with projected subgradient steps.
 
+`secateur.kernels.feature_cost.primal_dual` takes the steps on the dual prices.
+
 References
 ----------
 Nan, Wang, Saligrama (2016): Pruning Random Forests for Prediction on a Budget. arXiv:1606.05060.

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from secateur.forest import Forest
 from secateur.libraries.spark.arrow import Floats, arrow_array, inside, node_columns, numbers
-from secateur.libraries.spark.node_table import NodeTable, tree_columns
+from secateur.libraries.spark.read_nodes import NodeTable, tree_columns
 from secateur.libraries.spark.splits import ranges
 
 
