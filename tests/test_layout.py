@@ -11,7 +11,7 @@ PACKAGE = ROOT / "src" / "secateur"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 RETIRED = {
     *("pull", "chance", "loud", "Bill", "Judge", "Ruler", "Shop", "Bought", "Basket", "basket", "stand_in"),
-    *("stand_ins", "with_replacements"),
+    *("stand_ins", "with_stand_ins"),
     *("Evidence", "evidence", "Sample", "too_far", "distant", "asks_often", "Trial", "_Round", "_Tried", "settle"),
     *("settled_on", "aiming_at", "judges_ensemble", "takes_levels", "cannot_change", "no_prices", "no_sample"),
     *("by_size", "Post", "Parcel", "Said", "Memory"),
