@@ -42,6 +42,7 @@ def folder(tmp_path, monkeypatch):
     pd.DataFrame({"feature": X.columns, "cost": np.arange(1, 11)}).to_csv("prices.csv", index=False)
 
 
+# More than five seconds where kernels are cold: every command of the page is run on a forest of real size.
 def test_the_command_lines_run_in_order(folder):
     for line in LINES:
         out = re.search(r"--out (\S+)", line)

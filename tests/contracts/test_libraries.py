@@ -54,6 +54,7 @@ def check_answers(name, ours, native):
         assert case(name).same(getattr(ours, method)(X), expected), method
 
 
+# The first test of a Spark model starts the session, which takes more than five seconds.
 @cases
 def test_a_model_is_read_as_its_library_predicts(name, tmp_path):
     adapter, c = adapter_of(name), case(name)

@@ -9,6 +9,7 @@ from tests.hardening.page import PAGE, read_results, write_page
 
 CHECKS = checks()
 DAILY = ("killed_writers", "mutated_inputs")
+"""Up to seven seconds each: processes of thirteen kinds of output are started and killed, and files damaged."""
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,5 @@
 """scikit-learn models: what still works on the pruned one, and what is refused with a reason."""
 
-import io
-
-import joblib
 import numpy as np
 import pytest
 import sklearn
@@ -26,7 +23,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor, export_text
-from tests.cases import RECIPES, case
+from tests.cases import case
 from tests.strategies import random_keep
 
 import secateur as sc
@@ -110,16 +107,6 @@ def test_shap_explains_the_pruned_model(name):
     else:
         output = small.predict(X)
     np.testing.assert_allclose(values.sum(axis=1) + expected, output, rtol=1e-4, atol=1e-4)
-
-
-@pytest.mark.parametrize("name", list(RECIPES))
-def test_joblib_carries_the_pruned_model(name):
-    c = case(name)
-    small = cut(c.model)
-    file = io.BytesIO()
-    joblib.dump(small, file)
-    file.seek(0)
-    assert np.array_equal(joblib.load(file).predict(c.X_new), small.predict(c.X_new))
 
 
 @pytest.mark.parametrize(

@@ -37,6 +37,7 @@ def n_functions(frame):
     return frame._jdf.queryExecution().optimizedPlan().toString().count("UDF(")
 
 
+# More than five seconds: two pipelines are fitted, saved, loaded and compared, and every step is a job of Spark's.
 def test_an_estimator_inside_is_trained_on_some_rows_and_pruned_by_others(frame, stages, tmp_path):
     from pyspark.ml import Pipeline, PipelineModel
 
