@@ -8,11 +8,11 @@ import warnings
 
 import numpy as np
 from tests.cases import adapter_of, case
+from tests.contracts.test_solvers import ALL_SOLVERS
 
 import secateur as sc
 from secateur.editing import simplify
 from secateur.serving import LazyPredictor
-from secateur.solvers import SOLVERS
 
 MODELS = (
     "random forest classifier",
@@ -24,8 +24,15 @@ MODELS = (
     "gradient boosting regressor",
     "hist boosting classifier, categories",
     "catboost regressor",
+    "catboost classes",
+    "lightgbm booster, categories",
+    "spark_boosted_classes",
+    "spark_forest_classes",
+    "xgboost_classifier_three",
     "xgboost_regressor",
 )
+TRIMMED = ("random forest classifier", "gradient boosting classifier, three classes", "gradient boosting regressor")
+"""Models that are pruned to a node budget, which collapses splits and drops trees."""
 
 
 def main() -> None:
@@ -33,7 +40,7 @@ def main() -> None:
     warnings.simplefilter("ignore")
     for name in MODELS:
         fitted = case(name)
-        for solver in [*(solver() for solver in SOLVERS.values()), sc.solvers.ReducedError(raising=True)]:
+        for solver in ALL_SOLVERS:
             try:
                 path = sc.prune_path(adapter_of(name), fitted.X, fitted.y, solver=solver)
             except ValueError:  # a solver that does not take this model
@@ -41,9 +48,10 @@ def main() -> None:
             path.evaluate(fitted.X_new[: len(fitted.X)], fitted.y)
         simplify(fitted.model)
     forest = case("random forest classifier")
-    layers = sc.solvers.BlockDescent(granularity="layer", values="keep", penalties=8)
-    sc.prune_path(forest.model, forest.X, forest.y, solver=layers)
-    sc.prune(forest.model, forest.X, forest.y, max_nodes=50)
+    for name in TRIMMED:
+        fitted = case(name)
+        sc.prune(fitted.model, fitted.X, fitted.y, max_nodes=30)
+        sc.prune(fitted.model, fitted.X, fitted.y, max_trees=3)
     LazyPredictor(forest.model).predict_one(lambda feature: 0.0)
     sc.training.BudgetForestClassifier(n_estimators=2, random_state=0).fit(forest.X, np.asarray(forest.y))
 

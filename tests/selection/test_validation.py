@@ -139,6 +139,7 @@ def test_a_limit_does_not_change_what_cross_validation_measures(cancer):
     np.testing.assert_allclose(limited.table["loss"], free.table["loss"][kept])
 
 
+@pytest.mark.contracts
 @pytest.mark.parametrize("solver", sorted(sc.solvers.SOLVERS))
 def test_every_solver_can_be_cross_validated(cancer, solver):
     X, y = cancer

@@ -27,6 +27,8 @@ from secateur.solvers.ensemble._row_descent import Descent
 from secateur.solvers.ensemble._row_sums import Kept, RowSums, Step, kept_leaves
 from secateur.solvers.ensemble.additive_model import additive, as_numbers, loss_of
 
+pytestmark = pytest.mark.contracts  # over all kinds of models
+
 DIABETES = load_diabetes(return_X_y=True)
 X, y = DIABETES
 CANCER = load_breast_cancer(return_X_y=True)
