@@ -120,7 +120,7 @@ def test_ctrl_c_while_a_kernel_is_loaded_is_ctrl_c(copy):
 @pytest.mark.skipif(os.name != "posix", reason="the limit on the size of files is POSIX")
 def test_a_full_disk_does_not_stop_a_kernel(copy):
     assert ask(copy, "i8", before=SMALL_FILES)[0] == ["6", "0 1"]
-    assert files(copy, "") == files(copy, ".nbi")  # no half-written code
+    assert files(copy, ".nb*") == files(copy, ".nbi")  # no half-written code
 
 
 def test_without_any_folder_to_write_to_kernels_run_and_the_log_says_what_to_set(copy):
@@ -133,6 +133,16 @@ def test_without_any_folder_to_write_to_kernels_run_and_the_log_says_what_to_set
     beside.unlink()
     assert ask(copy, "i8", **nowhere) == (["6", "0 1"], "")  # numba's own place is the second choice
     assert ask(copy, "i8", **nowhere) == (["6", "1 0"], "")
+
+
+def test_of_processes_that_need_a_kernel_at_once_one_compiles_it(copy):
+    asked = [sys.executable, "-c", ASK.format(before=""), "i8"]
+    variables = {**os.environ, "PYTHONPATH": str(copy), "XDG_CACHE_HOME": str(copy / "cache")}
+    variables.pop("NUMBA_CACHE_DIR", None)
+    processes = [subprocess.Popen(asked, stdout=subprocess.PIPE, text=True, env=variables) for _ in range(4)]
+    told = [process.communicate(timeout=120)[0].split("\n")[:-1] for process in processes]
+    assert [answer for answer, _ in told] == ["6"] * 4
+    assert sorted(counts for _, counts in told) == ["0 1", "1 0", "1 0", "1 0"]
 
 
 def test_another_checkout_finds_the_kernels_compiled_in_the_first(copy, tmp_path_factory):

@@ -14,7 +14,8 @@ import logging
 import os
 import re
 import tempfile
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -25,7 +26,14 @@ from numba.misc.appdirs import AppDirs
 
 from secateur.kernels._signals import held_back
 
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
 _LOG = logging.getLogger("secateur")
+_HELD: set[str] = set()
+"""The locks this process has: a kernel may be compiled for other types while it is being compiled."""
 
 
 def keep_on_disk(dispatcher: Any) -> None:
@@ -43,6 +51,36 @@ def cache_folder() -> str:
     top = config.CACHE_DIR or os.path.join(AppDirs(appname="secateur", appauthor=False).user_cache_dir, "kernels")
     checked = "-boundscheck" if config.BOUNDSCHECK else ""
     return os.path.join(top, f"numba-{numba.__version__}{checked}")
+
+
+@contextmanager
+def compiled_by_one(cache: Any) -> Iterator[None]:
+    """Let one process at a time compile a kernel: the others wait, and then find it on disk.
+
+    Call it with numba's compiler lock held, so that one thread of a process is here. Kernels compile those they call
+    while they hold their own lock; as calls have no cycles, nobody waits for ever. The lock of a process that dies goes
+    with it. Where there are no such locks, two processes may compile the same kernel, which only costs time.
+    """
+    path = getattr(cache, "lock_path", None)
+    if fcntl is None or path is None or path in _HELD:
+        yield
+        return
+    try:
+        stream = open(path, "ab")  # noqa: SIM115
+    except OSError:
+        yield
+        return
+    with stream:
+        _HELD.add(path)
+        try:
+            with suppress(OSError):  # some network file systems have no locks
+                fcntl.flock(stream, fcntl.LOCK_EX)
+            yield
+        finally:
+            _HELD.discard(path)
+            # Not by closing alone: a process forked meanwhile has the file open, too.
+            with suppress(OSError):
+                fcntl.flock(stream, fcntl.LOCK_UN)
 
 
 @cache
@@ -110,6 +148,7 @@ class _Cache(FunctionCache):
     def __init__(self, function: Any) -> None:
         super().__init__(function)
         self._cache_file = IndexDataCacheFile(self._cache_path, self._impl.filename_base, self._impl.stamp)
+        self.lock_path = os.path.join(self._cache_path, f"{self._impl.filename_base}.lock")
 
     def load_overload(self, signature: Any, context: Any) -> Any:
         try:

@@ -4,10 +4,11 @@ from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 import numba
+from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import CPUDispatcher
 from numba.extending import intrinsic
 
-from secateur.kernels._cache import keep_on_disk
+from secateur.kernels._cache import compiled_by_one, keep_on_disk
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -27,6 +28,12 @@ class _Kernel(CPUDispatcher):
     kernel returns several arrays, numba continues with the next one although an exception is set, and Python then
     raises SystemError with the real exception as its cause.
     """
+
+    _cache: Any
+
+    def compile(self, signature: Any) -> Any:
+        with global_compiler_lock, compiled_by_one(self._cache):
+            return super().compile(signature)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         try:
