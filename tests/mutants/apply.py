@@ -12,7 +12,6 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 TABLE = Path(__file__).parent / "mutants.toml"
 FOLDERS = {
-    "kernels/training": ["tests/training"],
     "losses": ["tests/losses", "tests/solvers"],
     "path": ["tests/path", "tests/solvers/feature_cost", "tests/selection"],
     "_util": ["tests/util", "tests/cli", "tests/reporting"],

@@ -1,7 +1,7 @@
-"""How much row weight the leaves of different trees have in common: what a change of one tree means for the others.
+"""Compute the row weight that leaves of different trees share, which propagates a change of one tree to the others.
 
-For squared error this is all there is to know. It does not change, so it is asked for once, and trees whose overlaps
-are known need no rows any more.
+Squared error needs nothing else of the rows. The overlaps never change, so they are computed in one pass, and trees
+whose overlaps are known need no further pass.
 """
 
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Descend over trees with rows that are elsewhere, by sums over them alone."""
+"""Run block descent over remote rows, using only sums over them."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""What is known of rows that are elsewhere: sums they were asked for, as long as these hold."""
+"""Cache the sums over remote rows that a descent has computed, for as long as they are valid."""
 
 import numpy as np
 from numpy.typing import NDArray

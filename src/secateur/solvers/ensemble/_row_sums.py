@@ -1,7 +1,7 @@
-"""What a descent asks of rows that are elsewhere: sums over the leaves of some trees, and what steps would gain.
+"""Compute the sums over remote rows that a descent needs: gradients at the leaves of trees, and gains of steps.
 
-Rows remember nothing from one question to the next. A question carries the ensemble as it stands, by its kept leaves
-alone, and every row works out its gradient from the leaves it reaches; see `secateur.kernels.ensemble.block_descent`.
+No state is kept with the rows between passes. A query carries the current ensemble, as its kept leaves, and each row
+computes its gradient from the leaves it reaches; see `secateur.kernels.ensemble.block_descent`.
 """
 
 from dataclasses import dataclass
