@@ -1,4 +1,4 @@
-"""What every model we read must satisfy: the native library is the oracle, and equal means bit for bit."""
+"""Test what every supported model must satisfy, bit for bit, with the native library as the oracle."""
 
 import pickle
 from dataclasses import fields, replace
@@ -37,8 +37,8 @@ def pruned_by(adapter, decision):
     return Pruned(adapter, decision, 0, {}, "", {})
 
 
-def questions(forest):
-    """Return what each split looks at, by name where features have names: a library may drop some no split needs."""
+def split_features(forest):
+    """Return the feature of each node, by name where there are names: a library may drop unused features."""
     names = forest.feature_names
     return [names[f] if names and f >= 0 else f for f in forest.feature.tolist()]
 
@@ -136,7 +136,7 @@ def check_shape(adapter):
     expected = subforest(adapter.forest, decision)
     again = adapt(adapter.write(decision)).forest
     assert np.array_equal(again.right, expected.right)
-    assert questions(again) == questions(expected)
+    assert split_features(again) == split_features(expected)
     leaf = ~expected.is_split
     assert np.array_equal(again.value[leaf], expected.value[leaf])
     assert again.divisor == expected.divisor
@@ -168,7 +168,7 @@ def test_new_values_tree_weights_and_base_are_written_or_refused(name):
     keep = random_keep(rng, adapter.forest)
     holds = {what: numbers for what, numbers in new.items() if adapter.why_immutable(what) is None}
     for what in set(new) - set(holds):
-        with pytest.raises(ValueError, match=r"what this model cannot hold|no class fractions") as refused:
+        with pytest.raises(ValueError, match=r"that the model cannot store|not class fractions") as refused:
             adapter.write(Decision(keep, **{what: new[what]}))
         assert adapter.why_immutable(what) in str(refused.value)
     if holds:

@@ -1,4 +1,4 @@
-"""ONNX files: onnxruntime is the oracle; sums are the same to the last bit, links to the last few."""
+"""Test ONNX files with onnxruntime as the oracle: raw predictions agree bit for bit, links to the last digits."""
 
 import builtins
 import json
@@ -29,7 +29,7 @@ runtime = pytest.importorskip("onnxruntime")
 
 
 def ask(model, X):
-    """Return what onnxruntime says, by the names of the outputs; one thread adds in the order of the trees."""
+    """Return the outputs of onnxruntime by name; a single thread adds in the order of the trees."""
     data = to_onnx(adapt(model))
     onnx.checker.check_model(data, full_check=True)
     options = runtime.SessionOptions()
@@ -53,7 +53,7 @@ def our_raw(forest, X):
 
 @given(forests(), st.integers(0, 2**32 - 1))
 @examples(150)
-def test_sums_are_ours_to_the_last_bit(forest, seed):
+def test_raw_predictions_equal_ours_bit_for_bit(forest, seed):
     rng = np.random.default_rng(seed)
     zero_is_missing = tuple(np.flatnonzero(rng.random(forest.n_features) < 0.3).tolist())
     forest = replace(forest, link="identity", n_classes=(), zero_is_missing=zero_is_missing)
@@ -64,7 +64,7 @@ def test_sums_are_ours_to_the_last_bit(forest, seed):
 
 @pytest.mark.contracts
 @pytest.mark.parametrize("name", ALL_RECIPES)
-def test_every_model_and_its_prunings_answer_as_they_did_or_are_refused(name, request):
+def test_every_model_and_its_prunings_predict_the_same_or_are_refused(name, request):
     adapter = adapt(case(name).model)
     check_onnx(case(name), adapter)
     for seed in (1, 2) if request.config.getoption("full") else (1,):
@@ -73,7 +73,7 @@ def test_every_model_and_its_prunings_answer_as_they_did_or_are_refused(name, re
 
 
 def check_onnx(fitted, adapter):
-    """Assert that ONNX Runtime answers as the model does, or that writing is refused with a reason."""
+    """Assert that ONNX Runtime predicts as the model does, or that writing is refused with a reason."""
     if why_not(adapter):
         with pytest.raises(ValueError, match=r"cannot be written as \.onnx: .*(Save|Train)"):
             to_onnx(adapter)
@@ -117,7 +117,7 @@ def test_every_link(link):
 
 
 @pytest.mark.parametrize(("link", "expected"), [("logit", 0), ("logit_tie_up", 1), ("half_logit", 1)])
-def test_a_sum_of_zero_is_decided_as_the_library_does(link, expected):
+def test_a_raw_prediction_of_zero_gives_the_label_of_the_library(link, expected):
     forest = replace(leaf_forest([0.0], base=[0.0]), link=link, n_classes=(2,))
     assert ask(forest, np.zeros((2, 1)))["label"].tolist() == [expected, expected]
 
@@ -169,20 +169,20 @@ def two_splits(lone_first):
 
 
 @pytest.mark.parametrize("lone_first", range(4))
-def test_a_leaf_and_a_node_of_the_same_number_below_a_root_are_told_apart(lone_first):
+def test_a_leaf_and_a_node_with_the_same_index_below_a_root_are_distinguished(lone_first):
     forest = two_splits(lone_first)
     X = np.array([[a, b] for a in (-1.0, 1.0) for b in (-1.0, 1.0)])
     assert np.array_equal(ask(forest, X)["variable"], our_raw(forest, X))
 
 
-def test_outputs_that_no_tree_feeds_are_their_base():
+def test_outputs_without_trees_equal_their_base():
     forest = replace(two_splits(0), base=np.array([1.0, 2.0, 3.0]), tree_output=np.ones(6, np.int32))
     found = ask(forest, np.zeros((2, 2)))["variable"]
     assert np.array_equal(found, our_raw(forest, np.zeros((2, 2))))
     assert np.array_equal(found[:, [0, 2]], [[1.0, 3.0]] * 2)
 
 
-def test_many_outputs_and_trees_are_added_in_portions_in_order():
+def test_many_outputs_and_trees_are_added_in_blocks_in_order():
     rng = np.random.default_rng(3)
     forest = random_forest(rng, n_trees=150, max_splits=3, n_outputs=30)
     X = random_rows(rng, 5, forest.n_features)
@@ -222,7 +222,7 @@ def test_narrow_input_is_rounded_as_the_library_rounds_it():
 
 
 @pytest.mark.parametrize("labels", [["no", "yes", "perhaps"], [3, 5, 9], [1.0, 2.0, 4.0]])
-def test_labels_are_the_models_own(labels):
+def test_labels_equal_those_of_the_model(labels):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(90, 3))
     y = np.array(labels)[rng.integers(0, 3, 90)]
@@ -232,7 +232,7 @@ def test_labels_are_the_models_own(labels):
     assert np.array_equal(found["probabilities"], model.predict_proba(X))
 
 
-def test_truth_values_stay_truth_values():
+def test_bool_labels_stay_bool():
     X = np.random.default_rng(0).normal(size=(90, 3))
     model = GradientBoostingClassifier(n_estimators=3).fit(X, X[:, 0] > 0)
     assert ask(model, X)["label"].dtype == bool
@@ -245,7 +245,7 @@ def test_feature_names_are_in_the_file():
     assert json.loads({entry.key: entry.value for entry in model.metadata_props}["feature_names"]) == ["size", "år"]
 
 
-def test_one_row_is_answered_as_many_are():
+def test_single_rows_are_predicted_like_many():
     fitted = case("random forest classifier")
     X = np.asarray(fitted.X_new)
     many = ask(fitted.model, X)["probabilities"]
@@ -255,11 +255,11 @@ def test_one_row_is_answered_as_many_are():
 @pytest.mark.parametrize(
     ("model", "reason"),
     [
-        (make_pipeline(StandardScaler(), DecisionTreeRegressor(max_depth=2)), "prepares its columns"),
-        (GradientBoostingClassifier(init=LogisticRegression(), n_estimators=2), "on top of another model"),
+        (make_pipeline(StandardScaler(), DecisionTreeRegressor(max_depth=2)), "transforms its columns"),
+        (GradientBoostingClassifier(init=LogisticRegression(), n_estimators=2), "predictions of another model"),
     ],
 )
-def test_what_a_graph_of_trees_cannot_say_is_refused(model, reason):
+def test_models_that_a_graph_cannot_represent_are_refused(model, reason):
     X = np.random.default_rng(0).normal(size=(60, 2))
     with pytest.raises(ValueError, match=reason):
         to_onnx(adapt(model.fit(X, X[:, 0] > 0)))

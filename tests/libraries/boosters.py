@@ -1,4 +1,4 @@
-"""What tests of XGBoost look at: a booster as JSON, its trees, and the sums we give."""
+"""Helpers of the XGBoost tests: a booster as JSON, its trees, and our raw predictions."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Boosters pruned as a user would: one line, the same type back, its own loss, and nothing lost on the way."""
+"""Test `sc.prune` on boosters: the type, the loss and the attributes of the model are kept."""
 
 import numpy as np
 import pytest
@@ -47,7 +47,7 @@ def fitted():
 
 
 @pytest.mark.parametrize("name", list(boosters()))
-def test_one_line_makes_a_booster_smaller_within_the_loss_it_was_trained_for(name, fitted):
+def test_prune_shrinks_a_booster_within_its_own_loss(name, fitted):
     model, X, y = fitted[name]
     chosen = prune_point(model, X, y, max_loss_increase=0.5)
     small = sc.prune(model, X, y, max_loss_increase=0.5)
@@ -117,7 +117,7 @@ def test_a_booster_at_the_end_of_a_pipeline_is_pruned_there(name):
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("name", ["xgboost, numbers", "lightgbm, numbers", "catboost, two classes"])
-def test_every_solver_prunes_it_or_says_why_not(name, fitted):
+def test_every_solver_prunes_a_booster_or_gives_a_reason(name, fitted):
     model, X, y = fitted[name]
     some = 0
     for solver in sc.solvers.SOLVERS:
@@ -133,7 +133,7 @@ def test_every_solver_prunes_it_or_says_why_not(name, fitted):
 
 
 @pytest.mark.parametrize("name", ["xgboost, three classes", "lightgbm, numbers"])
-def test_training_rows_are_recognised_and_judged_by_refitted_clones(name):
+def test_training_rows_are_recognised_and_evaluated_by_refitted_clones(name):
     model, load = boosters()[name]
     X_train, _, y_train, _ = split(load)
     chosen = prune_point(model.set_params(n_estimators=10).fit(X_train, y_train), X_train, y_train, max_nodes=100)

@@ -1,4 +1,4 @@
-"""What is special about CatBoost: its files, symmetric trees, categories, and what it does with models it reads."""
+"""Test what is specific to CatBoost: its files, symmetric trees, categories and metadata."""
 
 import json
 import struct
@@ -14,12 +14,13 @@ from tests.cases import case
 from tests.strategies import random_keep
 
 from secateur import Decision, subforest
+from secateur.errors import DamagedFileError, UnsupportedModelError
 from secateur.forest.routing import raw_scores, route
 from secateur.libraries import adapt
 from secateur.libraries.catboost import dump, load
 from secateur.libraries.catboost.cbm import MAGIC, read_cbm
 from secateur.libraries.catboost.flatbuffer import root, with_vectors
-from secateur.libraries.catboost.model_info import check_info, class_places
+from secateur.libraries.catboost.model_info import check_info, class_positions
 from secateur.path import Pruned
 
 MODELS = Path(__file__).parent.parent / "models"
@@ -68,7 +69,7 @@ def test_saved_models_of_old_and_new_versions_predict_as_they_did(version, kind)
 
 @pytest.mark.parametrize("suffix", [".cbm", ".json"])
 @pytest.mark.parametrize("name", ["catboost categories", "catboost regressor, by leaf", "catboost regressor, poisson"])
-def test_files_bring_back_the_class_and_the_predictions(name, suffix, tmp_path):
+def test_files_restore_the_class_and_the_predictions(name, suffix, tmp_path):
     model, X = case(name).model, case(name).X_new
     (tmp_path / f"model{suffix}").write_bytes(dump(model, suffix))
     again = load(tmp_path / f"model{suffix}")
@@ -95,7 +96,7 @@ def test_trees_of_several_classes_are_dropped_anywhere_and_the_bias_stays(policy
         assert np.array_equal(sums(small, X), expected)
 
 
-def test_only_whole_levels_of_symmetric_trees_can_go():
+def test_only_whole_levels_of_symmetric_trees_can_be_cut():
     adapter = adapt(case("catboost regressor").model)
     keep = np.ones(adapter.forest.n_nodes, bool)
     keep[adapter.forest.right[0] + 1 : adapter.forest.end[0]] = False
@@ -103,7 +104,7 @@ def test_only_whole_levels_of_symmetric_trees_can_go():
         adapter.write(Decision(keep))
 
 
-def test_cutting_a_level_drops_the_last_question_and_merges_leaves_by_weight():
+def test_cutting_a_level_drops_the_last_condition_and_merges_leaves_by_weight():
     adapter = adapt(case("catboost regressor").model)
     old = adapter.native.trees
     new = read_cbm(adapter.write(Decision(adapter.forest.depth < 3))._serialize_model()).trees
@@ -137,11 +138,11 @@ def test_a_new_base_and_new_values_are_written():
     forest = adapter.forest
     decision = Decision(np.ones(forest.n_nodes, bool), value=2 * forest.value, base=np.array([5.0]))
     assert near(sums(adapter.write(decision), X), ours(subforest(forest, decision), adapter.rows(X)), 4)
-    with pytest.raises(ValueError, match="no place for weights of trees"):
+    with pytest.raises(ValueError, match="cannot store tree weights"):
         adapter.write(Decision(decision.keep, tree_weight=2 * forest.tree_weight))
 
 
-def test_what_the_pruned_model_needs_no_more_is_gone():
+def test_unused_borders_and_statistics_are_removed():
     adapter = adapt(case("catboost categories, combined").model)
     keep = np.zeros(adapter.forest.n_nodes, bool)
     keep[: adapter.forest.tree_start[1]] = True
@@ -150,11 +151,11 @@ def test_what_the_pruned_model_needs_no_more_is_gone():
     used = adapt(small).forest.features_used
     assert (
         len(adapt(small).forest.feature_names)
-        == adapter.native.questions.n_columns + (used >= adapter.native.questions.n_columns).sum()
+        == adapter.native.conditions.n_columns + (used >= adapter.native.conditions.n_columns).sum()
     )
 
 
-def test_the_pruned_model_has_the_facts_of_the_old_one():
+def test_the_pruned_model_keeps_parameters_and_metadata():
     X, y = numbers(200)
     model = CatBoostRegressor(**{**QUICK, "iterations": 40, "learning_rate": 0.5})
     model.fit(X[:100], y[:100], eval_set=(X[100:], y[100:]), early_stopping_rounds=3)
@@ -163,12 +164,12 @@ def test_the_pruned_model_has_the_facts_of_the_old_one():
     assert small.get_params() == model.get_params()
     assert small.get_all_params() == model.get_all_params()
     assert small.tree_count_ == model.tree_count_ == adapter.forest.n_trees
-    for fact in ("n_features_in_", "feature_names_", "learning_rate_", "best_iteration_", "best_score_"):
-        assert getattr(small, fact) == getattr(model, fact), fact
+    for name in ("n_features_in_", "feature_names_", "learning_rate_", "best_iteration_", "best_score_"):
+        assert getattr(small, name) == getattr(model, name), name
     assert np.isclose(small.feature_importances_.sum(), 100)
 
 
-def test_training_rows_are_known_by_the_leaves_they_fill():
+def test_training_rows_are_recognised_by_leaf_counts():
     c = case("catboost regressor")
     adapter = adapt(c.model)
     assert adapter.grown_on(route(adapter.forest, adapter.rows(c.X)))
@@ -192,11 +193,11 @@ def test_refitting_gives_the_same_model(name):
         ("catboost regressor, tweedie", "tweedie:1.5"),
     ],
 )
-def test_the_loss_a_model_was_trained_for_is_known(name, objective):
+def test_the_training_loss_is_read(name, objective):
     assert adapt(case(name).model).objective == objective
 
 
-def test_rankers_and_models_of_spread_are_judged_by_their_own_answers():
+def test_rankers_and_uncertainty_models_are_unsupervised():
     for name in ("catboost ranker", "catboost regressor, uncertainty", "catboost labels"):
         assert not adapt(case(name).model).supervised
 
@@ -214,7 +215,7 @@ def test_models_that_cannot_be_pruned_are_refused_with_a_reason():
         adapt(CatBoostClassifier())
     notes = [["oak ash"], ["elm"], ["oak elm fir"], ["ash"]] * 25
     reader = CatBoostClassifier(**QUICK).fit(notes, [0, 1, 0, 1] * 25, text_features=[0])
-    with pytest.raises(ValueError, match="reads texts"):
+    with pytest.raises(UnsupportedModelError, match="uses text features"):
         adapt(reader)
 
 
@@ -251,33 +252,33 @@ def changed(text, **facts):
         {"trees": []},
     ],
 )
-def test_json_that_says_something_impossible_is_refused(facts, tmp_path):
+def test_invalid_json_entries_are_refused(facts, tmp_path):
     text = dump(case("catboost regressor").model, ".json")
     (tmp_path / "model.json").write_bytes(changed(text, **facts))
-    with pytest.raises(ValueError, match="damaged"):
+    with pytest.raises(DamagedFileError, match="damaged"):
         load(tmp_path / "model.json")
 
 
 @pytest.mark.parametrize("cut", [0, 3, 8, 20, 1000, -1])
 @pytest.mark.parametrize("suffix", [".cbm", ".json"])
-def test_files_that_end_too_early_are_refused(cut, suffix, tmp_path):
+def test_truncated_files_are_refused(cut, suffix, tmp_path):
     whole = dump(case("catboost categories").model, suffix)
     (tmp_path / f"model{suffix}").write_bytes(whole[:cut])
-    with pytest.raises(ValueError, match="damaged"):
+    with pytest.raises(DamagedFileError, match="damaged"):
         load(tmp_path / f"model{suffix}")
 
 
 INFO_DAMAGES = {
-    "a loss without a type": (b'"loss_function":{"type"', b'"loss_function":{"typa"', "which loss"),
+    "a loss without a type": (b'"loss_function":{"type"', b'"loss_function":{"typa"', "loss_function has no type"),
     "a loss that is no object": (b'"loss_function":{"type":"RMSE"', b'"loss_function":["type","RMSE"', "not JSON"),
     "a loss CatBoost does not know": (b'"loss_function":{"type":"RMSE"', b'"loss_function":{"type":"RMSF"', "RMSF"),
     "options that are no object": (b'"boosting_options":{', b'"boosting_options":\x7f', "not JSON"),
-    "an option that is a number": (b'"flat_params":{}', b'"flat_params":17', "no object"),
+    "an option that is a number": (b'"flat_params":{}', b'"flat_params":17', "not an object"),
 }
 
 
 @pytest.mark.parametrize("name", list(INFO_DAMAGES))
-def test_damage_to_what_a_model_tells_of_its_training_is_refused(name, tmp_path):
+def test_damaged_training_metadata_is_refused(name, tmp_path):
     was, now, reason = INFO_DAMAGES[name]
     blob = dump(CatBoost({**QUICK, "loss_function": "RMSE"}).fit(*numbers()), ".cbm")
     start = blob.index(b'"flat_params":{')
@@ -287,20 +288,20 @@ def test_damage_to_what_a_model_tells_of_its_training_is_refused(name, tmp_path)
     load(tmp_path / "model.cbm")
     assert was in blob
     (tmp_path / "model.cbm").write_bytes(blob.replace(was, now))
-    with pytest.raises(ValueError, match=f"damaged: .*{reason}"):
+    with pytest.raises(DamagedFileError, match=f"damaged: .*{reason}"):
         load(tmp_path / "model.cbm")
 
 
 @pytest.mark.parametrize("threshold", ["0", "1.5", "nan", "half"])
-def test_a_probability_threshold_that_is_none_is_refused(threshold):
+def test_an_invalid_probability_threshold_is_refused(threshold):
     with pytest.raises(ValueError, match="probability threshold"):
         check_info({"binclass_probability_threshold": threshold})
 
 
 @pytest.mark.parametrize("n_rows", [1, 2, 3, 450])
 @pytest.mark.parametrize("name", ["catboost classes", "catboost regressor, poisson", "catboost regressor, uncertainty"])
-def test_catboost_s_own_exponential_is_asked_in_blocks_of_rows(name, n_rows, monkeypatch):
-    monkeypatch.setattr("secateur.libraries.catboost.predictions._AT_ONCE", 64)
+def test_catboost_transforms_raw_predictions_in_blocks_of_rows(name, n_rows, monkeypatch):
+    monkeypatch.setattr("secateur.libraries.catboost.predictions._BLOCK_SIZE", 64)
     model, X = case(name).model, case(name).X_new[:n_rows]
     adapter = adapt(model)
     full = Pruned(adapter, Decision(np.ones(adapter.forest.n_nodes, bool)), 0, {}, "", {})
@@ -310,28 +311,28 @@ def test_catboost_s_own_exponential_is_asked_in_blocks_of_rows(name, n_rows, mon
 
 
 CLASS_DAMAGES = {
-    "more places than sums": ({"class_to_label": [0, 1, 2, 3]}, "which 3 classes"),
-    "a place beyond the names": ({"class_to_label": [0, 1, 9]}, "not among the 3"),
-    "a place below 0": ({"class_to_label": [-1, 1, 2]}, "not among the 3"),
-    "places mixed up": ({"class_to_label": [0, 2, 1]}, "do not rise"),
-    "a place that is a text": ({"class_to_label": ["0", 1, 2]}, "not among the 3"),
-    "a name twice": ({"class_names": ["a", "b", "b"]}, "twice"),
-    "more classes than names": ({"classes_count": 7}, "7 classes by 3 names"),
-    "names that are no list": ({"class_names": "abc"}, "do not name classes"),
+    "more places than sums": ({"class_to_label": [0, 1, 2, 3]}, "does not list 3 classes"),
+    "a place beyond the names": ({"class_to_label": [0, 1, 9]}, "outside 0 to 2"),
+    "a place below 0": ({"class_to_label": [-1, 1, 2]}, "outside 0 to 2"),
+    "places mixed up": ({"class_to_label": [0, 2, 1]}, "not increasing"),
+    "a place that is a text": ({"class_to_label": ["0", 1, 2]}, "outside 0 to 2"),
+    "a name twice": ({"class_names": ["a", "b", "b"]}, "repeat a class name"),
+    "more classes than names": ({"classes_count": 7}, "3 names and classes_count 7"),
+    "names that are no list": ({"class_names": "abc"}, "class_names or classes_count"),
 }
 
 
 @pytest.mark.parametrize("name", list(CLASS_DAMAGES))
-def test_classes_that_do_not_fit_the_trees_are_refused(name):
+def test_class_parameters_that_do_not_match_the_trees_are_refused(name):
     change, reason = CLASS_DAMAGES[name]
-    told = {"classes_count": 0, "class_names": ["a", "b", "c"], "class_to_label": [0, 1, 2]}
-    assert class_places({"class_params": json.dumps(told)}, 3) == [0, 1, 2]
+    params = {"classes_count": 0, "class_names": ["a", "b", "c"], "class_to_label": [0, 1, 2]}
+    assert class_positions({"class_params": json.dumps(params)}, 3) == [0, 1, 2]
     with pytest.raises(ValueError, match=reason):
-        class_places({"class_params": json.dumps({**told, **change})}, 3)
+        class_positions({"class_params": json.dumps({**params, **change})}, 3)
 
 
 @pytest.mark.parametrize("named", [{"class_names": ["cedar", "ash", "never", "birch"]}, {"classes_count": 5}])
-def test_a_class_that_never_occurred_keeps_its_place(named):
+def test_a_class_absent_from_training_keeps_its_position(named):
     X, y = numbers()
     codes = np.digitize(y, [-0.3, 0.3])
     labels = np.array(["ash", "birch", "cedar"])[codes] if "class_names" in named else codes
@@ -350,7 +351,7 @@ def test_fewer_nodes_than_splits_are_refused(field):
     native = read_cbm(blob)
     fewer = np.arange(len(native.trees.split) - 1, dtype="<u4")
     core = with_vectors(root(native.core).table(1), {field: fewer})
-    with pytest.raises(ValueError, match=f"damaged: it has {len(fewer) + 1} splits"):
+    with pytest.raises(DamagedFileError, match=f"damaged: it has {len(fewer) + 1} splits"):
         read_cbm(MAGIC + struct.pack("<I", len(core)) + core + native.tail)
 
 
@@ -395,7 +396,7 @@ def test_damaged_bytes_never_crash_the_process(tmp_path):
     assert done.stdout.endswith("survived\n"), done.stderr[-500:]
 
 
-def test_no_saved_models_are_of_a_version_that_is_not_supported_yet():
+def test_the_newest_saved_model_is_not_older_than_the_installed_catboost():
     newest = max(_numbers(file.stem[9:]) for file in MODELS.glob("catboost-*.json") if "-" not in file.stem[9:])
     assert _numbers(catboost.__version__) <= newest
 

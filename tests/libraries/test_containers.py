@@ -1,4 +1,4 @@
-"""Rows in every form people hold them in: the same numbers are the same rows."""
+"""Test that rows in arrays, frames and Arrow tables are read as the same numbers."""
 
 import numpy as np
 import pandas as pd
@@ -31,7 +31,7 @@ def test_arrow_tables_are_read_and_their_names_checked(kind, frame, model):
 
 
 @pytest.mark.parametrize("backend", ["numpy_nullable", "pyarrow"])
-def test_what_pandas_calls_missing_is_nan(backend, frame, model):
+def test_missing_values_of_pandas_become_nan(backend, frame, model):
     nullable = frame.convert_dtypes(dtype_backend=backend)
     assert nullable["b"].isna().any()
     assert np.array_equal(adapt(model).rows(nullable), frame.to_numpy(np.float32), equal_nan=True)
@@ -43,7 +43,7 @@ def test_a_column_named_column_names_is_a_column():
     assert len(sc.prune_path(model, frame, np.arange(4.0)))
 
 
-def test_categories_in_an_arrow_table_are_those_of_the_frame_for_catboost(frame):
+def test_catboost_reads_categories_of_arrow_tables_and_frames_alike(frame):
     from catboost import CatBoostRegressor
 
     colours = frame.assign(d=pd.Categorical(np.random.default_rng(1).choice(["red", "green", "blue"], 60)))

@@ -1,4 +1,4 @@
-"""Models of libraries that use OpenMP are pruned in a fork of a process that has used it."""
+"""Test that models of libraries with OpenMP can be pruned in a fork of a process that has used OpenMP."""
 
 import os
 import subprocess

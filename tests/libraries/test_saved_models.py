@@ -1,4 +1,4 @@
-"""Files of older versions: .skops models of scikit-learn, our own forests and paths, and what they answered then."""
+"""Test files of older versions: .skops models of scikit-learn, forests and paths predict as recorded."""
 
 import json
 from pathlib import Path
@@ -17,7 +17,7 @@ OURS = {file.stem: json.loads(file.read_text()) for file in MODELS.glob("secateu
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.InconsistentVersionWarning")
 @pytest.mark.parametrize(("version", "kind"), [(version, kind) for version in SKLEARN for kind in SKLEARN[version]])
-def test_scikit_learn_models_of_old_and_new_versions_load_without_trust_and_answer_as_they_did(version, kind):
+def test_scikit_learn_models_of_all_versions_load_without_trust_and_predict_the_same(version, kind):
     told = SKLEARN[version][kind]
     model = load_model(MODELS / f"{version}-{kind}.skops")
     rows = np.array(told["rows"], dtype=float)
@@ -29,7 +29,7 @@ def test_scikit_learn_models_of_old_and_new_versions_load_without_trust_and_answ
 @pytest.mark.parametrize(
     ("version", "kind"), [(version, kind) for version in OURS for kind in OURS[version]["forests"]]
 )
-def test_forests_of_old_versions_load_and_add_up_as_they_did(version, kind):
+def test_forests_of_old_versions_load_with_the_same_scores(version, kind):
     forest = load_model(MODELS / f"{version}-{kind}.secateur")
     np.testing.assert_array_equal(sums(forest, some_rows(forest.n_features)), OURS[version]["forests"][kind])
 
@@ -37,7 +37,7 @@ def test_forests_of_old_versions_load_and_add_up_as_they_did(version, kind):
 @pytest.mark.parametrize(
     ("version", "solver"), [(version, solver) for version in OURS for solver in OURS[version]["paths"]]
 )
-def test_paths_of_old_versions_load_and_all_their_points_add_up_as_they_did(version, solver):
+def test_paths_of_old_versions_load_with_the_same_scores(version, solver):
     path, told = sc.Path.load(MODELS / f"{version}-{solver}.npz"), OURS[version]["paths"][solver]
     assert len(path) == len(told)
     for point, answer in enumerate(told):

@@ -1,4 +1,4 @@
-"""scikit-learn models: what still works on the pruned one, and what is refused with a reason."""
+"""Test scikit-learn models: what works on the pruned model, and what is refused with a reason."""
 
 import numpy as np
 import pytest
@@ -28,6 +28,7 @@ from tests.strategies import random_keep
 
 import secateur as sc
 from secateur import Decision
+from secateur.errors import InvalidInputError, UnsupportedModelError
 from secateur.libraries import adapt
 
 
@@ -70,7 +71,7 @@ def test_a_pruned_tree_is_a_ccp_refit_array_for_array():
 
 
 @pytest.mark.parametrize("name", ["tree regressor", "random forest classifier", "gradient boosting regressor"])
-def test_feature_importances_forget_what_was_cut(name):
+def test_feature_importances_ignore_cut_splits(name):
     c = case(name)
     small = sc.prune_path(c.model, c.X, c.y).select(max_features=2).to_model()
     assert np.count_nonzero(small.feature_importances_) <= 2
@@ -131,7 +132,7 @@ def test_a_smaller_forest_averages_over_its_own_trees():
 @pytest.mark.parametrize(
     "name", ["gradient boosting classifier, three classes", "hist boosting classifier, three classes"]
 )
-def test_uneven_trees_per_class_are_filled_with_silence(name):
+def test_dropped_trees_of_kept_iterations_predict_zero(name):
     c = case(name)
     whole = adapt(c.model)
     small = drop(c.model, 0, 1, 2, 4)  # the whole first iteration, and one class of the second
@@ -213,7 +214,7 @@ def test_data_frames_are_checked_by_name():
         sc.prune_path(tree, X.rename(columns={"c": "d"}), y)
 
 
-def test_a_subclass_comes_back_as_itself():
+def test_a_pruned_subclass_keeps_its_class():
     class MyForest(RandomForestRegressor):
         pass
 
@@ -222,12 +223,10 @@ def test_a_subclass_comes_back_as_itself():
     assert type(small) is MyForest
 
 
-def test_what_steps_of_a_pipeline_cannot_prepare_is_told_in_words():
+def test_a_failing_pipeline_step_raises_an_error_with_its_reason():
     c = case("pipeline")
     broken = Pipeline([("broken", FunctionTransformer(lambda X: X.no_such_thing)), c.model.steps[-1]])
-    with pytest.raises(
-        ValueError, match=r"cannot prepare these rows \(AttributeError: .*no_such_thing.*save it again\."
-    ):
+    with pytest.raises(ValueError, match=r"fail on these rows \(AttributeError: .*no_such_thing.*save it again\."):
         sc.prune_path(broken, c.X, c.y)
 
 
@@ -239,7 +238,7 @@ def test_a_pipeline_keeps_its_other_steps():
     assert small[0] is not c.model[0]
 
 
-def test_a_search_keeps_what_it_found():
+def test_a_pruned_search_keeps_its_results():
     c = case("search")
     small = cut(c.model)
     assert isinstance(small, GridSearchCV)
@@ -257,27 +256,27 @@ def test_models_that_are_not_fitted_are_refused():
         make_pipeline(DecisionTreeClassifier()),
         GridSearchCV(DecisionTreeClassifier(), {}),
     ):
-        with pytest.raises(ValueError, match="not fitted"):
+        with pytest.raises(InvalidInputError, match="not fitted"):
             sc.as_forest(model)
 
 
 @pytest.mark.parametrize(
     "model", [LogisticRegression(), KNeighborsClassifier(), VotingClassifier([]), DummyClassifier()]
 )
-def test_models_that_are_not_trees_are_refused_with_the_known_ones(model):
-    with pytest.raises(TypeError, match="RandomForestClassifier"):
+def test_other_models_are_refused_with_a_list_of_supported_ones(model):
+    with pytest.raises(UnsupportedModelError, match="RandomForestClassifier"):
         sc.as_forest(model)
 
 
 @pytest.mark.parametrize("ensemble", [BaggingClassifier, AdaBoostClassifier])
-def test_ensembles_of_something_else_are_refused(ensemble):
+def test_ensembles_of_other_estimators_are_refused(ensemble):
     c = case("tree classifier")
-    with pytest.raises(TypeError, match="made of LogisticRegression"):
+    with pytest.raises(UnsupportedModelError, match="made of LogisticRegression"):
         sc.as_forest(ensemble(LogisticRegression(), n_estimators=2).fit(c.X, c.y))
 
 
-def test_a_model_of_an_unknown_library_names_the_known_ones():
-    with pytest.raises(TypeError, match="Known libraries: sklearn"):
+def test_a_model_of_another_library_is_refused_with_a_list_of_libraries():
+    with pytest.raises(UnsupportedModelError, match="Supported libraries: sklearn"):
         sc.as_forest(object())
 
 
@@ -298,7 +297,7 @@ def test_new_leaf_values_are_written():
             assert np.array_equal(again.value[leaf], expected.value[leaf])
 
 
-def test_changes_a_model_cannot_hold_are_refused():
+def test_changes_that_a_model_cannot_store_are_refused():
     forest_like = {
         "random forest classifier": "tree_weight",
         "gradient boosting classifier": "base",
@@ -333,7 +332,7 @@ def test_a_damaged_tree_is_refused():
         sc.as_forest(tree)
 
 
-def test_metadata_routing_does_not_disturb():
+def test_metadata_routing_changes_nothing():
     c = case("bagging classifier, few rows")
     with sklearn.config_context(enable_metadata_routing=True):
         assert np.array_equal(cut(c.model).predict(c.X), cut(c.model).predict(c.X))

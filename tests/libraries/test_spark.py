@@ -1,4 +1,4 @@
-"""Saved and live Spark models: old and new folders, damaged ones, and what a folder can hold."""
+"""Test saved and live Spark models: folders of all versions, damaged folders, and what a folder can store."""
 
 import json
 import shutil
@@ -47,7 +47,7 @@ def same_bits(kind, version, found, expected):
 
 
 @stored
-def test_a_model_saved_by_any_version_predicts_what_spark_said(version, kind):
+def test_a_model_saved_by_any_version_predicts_as_spark(version, kind):
     facts = json.loads((MODELS / f"spark-{version}.json").read_text())
     X = np.array(facts["rows"], float)
     expected = {name: np.array(values) for name, values in facts["answers"][kind].items()}
@@ -145,11 +145,11 @@ def test_new_class_fractions_are_stored_as_class_weights(spark):
     assert np.allclose(adapt(model).forest.weight[leaf], forest.weight[decision.keep][leaf])
 
 
-def test_class_values_that_are_no_fractions_are_refused():
+def test_values_that_are_not_class_fractions_are_refused():
     adapter = adapt(saved("forest_classes"))
     keep = np.ones(adapter.forest.n_nodes, bool)
     for value in (adapter.forest.value * 2, adapter.forest.value + np.array([0.5, 0.25, -0.75])):
-        with pytest.raises(ValueError, match="no class fractions"):
+        with pytest.raises(ValueError, match="not class fractions"):
             adapter.write(Decision(keep, value=value))
     assert "divides by their sum" in adapter.why_immutable("value")
 
@@ -165,17 +165,17 @@ def test_new_weights_and_values_of_boosted_trees_are_stored(spark):
         assert same_bits("boosted_classes", VERSION, found, getattr(expected, method)(new_rows()))
 
 
-def test_without_any_boosted_tree_one_leaf_says_0(spark):
+def test_without_boosted_trees_one_leaf_predicts_0(spark):
     adapter = adapt(saved("boosted_regression"))
     model = adapter.write(Decision(np.zeros(adapter.forest.n_nodes, bool)))
     assert model.nodes.num_rows == model.trees.num_rows == 1
     assert np.array_equal(ask(model, new_rows())["predict"], np.zeros(len(new_rows())))
 
 
-def test_what_a_model_has_no_place_for_is_refused():
+def test_quantities_that_a_model_cannot_store_are_refused():
     forest, boosted = adapt(saved("forest_regression")), adapt(saved("boosted_regression"))
-    assert "no place for a tree weight" in forest.why_immutable("tree_weight")
-    assert "no place for a base" in boosted.why_immutable("base")
+    assert "cannot store a tree weight" in forest.why_immutable("tree_weight")
+    assert "cannot store a base" in boosted.why_immutable("base")
     assert boosted.why_immutable("tree_weight") is None
 
 
@@ -229,7 +229,7 @@ def test_ids_need_not_be_in_preorder(spark):
         assert np.array_equal(ask(adapted, new_rows())["predict"], pruned_by(adapter, decision).predict(new_rows()))
 
 
-def test_a_folder_is_not_overwritten_unless_told_to(tmp_path):
+def test_a_folder_is_overwritten_only_with_force(tmp_path):
     model = saved("tree_classes")
     folder = model.save(tmp_path / "model")
     with pytest.raises(FileExistsError, match="force=True"):
@@ -237,7 +237,7 @@ def test_a_folder_is_not_overwritten_unless_told_to(tmp_path):
     assert load(model.save(folder, force=True)).nodes.equals(model.nodes)
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
     (tmp_path / "mine").mkdir()
-    with pytest.raises(FileExistsError, match="no Spark model"):
+    with pytest.raises(FileExistsError, match="not a Spark model"):
         model.save(tmp_path / "mine", force=True)
 
 
@@ -256,7 +256,7 @@ def test_a_saved_model_can_be_pruned_by_a_solver(tmp_path):
     assert small.nodes.num_rows < c.model.nodes.num_rows
 
 
-def test_training_rows_are_recognised_where_all_trees_saw_them_all():
+def test_training_rows_are_recognised_unless_rows_were_sampled():
     for kind, known in (("tree_classes", True), ("boosted_regression", True), ("forest_classes", False)):
         c = case(f"spark_{kind}")
         adapter = adapt(c.model)
@@ -265,10 +265,10 @@ def test_training_rows_are_recognised_where_all_trees_saw_them_all():
         assert adapter.grown_on(route(adapter.forest, adapter.rows(c.X))) is known
 
 
-def test_other_things_of_spark_are_refused():
+def test_other_spark_objects_are_refused():
     from pyspark.ml.classification import RandomForestClassifier
 
-    with pytest.raises(TypeError, match="no fitted tree model"):
+    with pytest.raises(TypeError, match="not a fitted tree model"):
         adapt(RandomForestClassifier.__new__(RandomForestClassifier))
     with pytest.raises(ValueError, match="folder of files"):
         dump(saved("tree_classes"), ".json")
@@ -330,7 +330,7 @@ DAMAGES = {
     "no JSON": (_text("{"), "no line of JSON"),
     "empty": (_text(""), "no line of JSON"),
     "a list": (_text("[1]"), "not a JSON object"),
-    "another class": (_metadata(lambda m: m.update({"class": "x.LinearRegressionModel"})), "holds 0 tree models"),
+    "another class": (_metadata(lambda m: m.update({"class": "x.LinearRegressionModel"})), "contains 0 tree models"),
     "no parameters": (_metadata(lambda m: m.pop("paramMap")), "no paramMap"),
     "features as text": (_metadata(lambda m: m.update(numFeatures="5")), "numFeatures"),
     "too few features": (_metadata(lambda m: m.update(numFeatures=2)), "features 0 to 1"),
@@ -340,7 +340,7 @@ DAMAGES = {
     "too few thresholds": (_metadata(lambda m: m["paramMap"].update(thresholds=[0.5])), "one number for each class"),
     "no categories": (
         _column("split", _set(0, {"featureIndex": 3, "leftCategoriesOrThreshold": [], "numCategories": -7})),
-        "none of its categories",
+        "not one of its categories",
     ),
     "no ids": (_column("id", None), "no column id"),
     "no splits": (_column("split", None), "no column split"),
@@ -363,11 +363,11 @@ DAMAGES = {
     ),
     "a category too large": (
         _column("split", _set(0, {"featureIndex": 3, "leftCategoriesOrThreshold": [5.0], "numCategories": 5})),
-        "none of its categories",
+        "not one of its categories",
     ),
     "a number and a category": (
         _column("split", _set(0, {"featureIndex": 3, "leftCategoriesOrThreshold": [1.0], "numCategories": -1})),
-        "with categories at another",
+        "both numeric and categorical splits",
     ),
     "text for numbers": (_column("id", lambda c: c.cast(pa.string())), "has the type string"),
     "trees missing": (_trees(lambda t: t.slice(1)), "the same trees"),
@@ -387,12 +387,12 @@ def test_a_damaged_folder_is_refused_with_a_reason(name, tmp_path):
         assert adapt(load(folder)).forest
 
 
-def test_a_folder_that_is_not_there_is_said_to_be_missing(tmp_path):
-    with pytest.raises(FileNotFoundError, match="no folder"):
+def test_a_missing_folder_raises_file_not_found(tmp_path):
+    with pytest.raises(FileNotFoundError, match="does not exist"):
         load(tmp_path / "nothing")
 
 
-def test_columns_unknown_here_stay(tmp_path):
+def test_unknown_columns_are_kept(tmp_path):
     model = saved("tree_classes")
     table = model.nodes.append_column("later", pa.array(np.arange(model.nodes.num_rows)))
     adapter = adapt(replace(model, nodes=table))

@@ -1,4 +1,4 @@
-"""XGBoost beyond the contract: rounds, best rounds, what wrappers know, rows of every kind, what is refused."""
+"""Test XGBoost beyond the contracts: rounds, best iteration, wrapper attributes, kinds of rows, refusals."""
 
 import copy
 import json
@@ -70,7 +70,7 @@ def test_all_outputs_of_a_round_keep_as_many_trees(name):
     assert np.array_equal(first, small.predict(X, output_margin=True, iteration_range=(0, 1)))
 
 
-def test_trees_of_one_output_are_dropped_without_a_trace():
+def test_dropped_trees_of_a_single_output_are_removed():
     adapter = adapt(case("xgboost_forest_regressor").model)
     small = adapter.write(without_trees(adapter.forest, [0, 2, 3]))
     assert trees_of(small)["iteration_indptr"] == [0, 3]
@@ -78,7 +78,7 @@ def test_trees_of_one_output_are_dropped_without_a_trace():
 
 
 @pytest.mark.parametrize("name", list(RECIPES))
-def test_without_any_tree_the_base_is_what_it_was(name):
+def test_without_trees_the_base_is_predicted(name):
     adapter, X = adapt(case(name).model), case(name).X_new
     decision = Decision(np.zeros(adapter.forest.n_nodes, bool))
     found = case(name).ask(adapter.write(decision), X)["raw"]
@@ -108,7 +108,7 @@ def test_a_booster_uses_all_rounds_and_its_best_one_moves():
     assert early.attr("best_iteration") is None
 
 
-def test_what_the_wrapper_knows_survives():
+def test_a_pruned_wrapper_keeps_attributes():
     X, y = frame()
     model = xgb.XGBClassifier(**SMALL, enable_categorical=True, eval_metric="mlogloss")
     model.fit(X, y, eval_set=[(X, y)], verbose=False)
@@ -145,7 +145,7 @@ def test_a_pruned_booster_can_be_trained_further():
     assert np.array_equal(more.predict(matrix, iteration_range=(0, rounds)), small.predict(matrix))
 
 
-def test_what_a_sparse_matrix_does_not_store_is_missing():
+def test_entries_not_stored_in_a_sparse_matrix_are_missing():
     model = case("xgboost_regressor").model
     X = scipy.sparse.random(40, 6, 0.5, "csr", random_state=0, dtype=np.float32)
     X.data[::3] = 0.0
@@ -185,7 +185,7 @@ def test_a_new_category_is_refused():
 
 
 @knows_categories
-def test_names_beyond_ascii_are_taken_only_as_they_were():
+def test_category_names_beyond_ascii_must_equal_those_of_training():
     X, y = frame()
     X["colour"] = X["colour"].cat.rename_categories({"red": "rouge é", "blue": "青"})
     model = xgb.XGBClassifier(**SMALL, enable_categorical=True).fit(X, y)
@@ -194,7 +194,7 @@ def test_names_beyond_ascii_are_taken_only_as_they_were():
         adapt(model).rows(X.assign(colour=X["colour"].cat.reorder_categories(X["colour"].cat.categories[::-1])))
 
 
-def test_a_dart_is_added_as_xgboost_does_with_a_dmatrix_and_without():
+def test_dart_trees_are_summed_as_xgboost_does_with_and_without_a_dmatrix():
     model, X = case("xgboost_regressor_dart").model, case("xgboost_regressor_dart").X_new
     with_matrix = model.get_booster().predict(xgb.DMatrix(X), output_margin=True)
     assert np.array_equal(raw_of(adapt(model.get_booster()), X)[:, 0], with_matrix)
@@ -211,7 +211,7 @@ def test_a_dart_takes_new_tree_weights():
 
 
 @pytest.mark.parametrize("place", ["booster", "model", "flat"])
-def test_the_weights_of_a_dart_are_found_where_each_version_has_them(place):
+def test_dart_weights_are_found_in_files_of_every_version(place):
     saved = adapt(case("xgboost_booster_dart").model).saved
     expected = read_trees(saved).weight
     assert len(set(expected.tolist())) > 1
@@ -227,18 +227,18 @@ def test_the_weights_of_a_dart_are_found_where_each_version_has_them(place):
     assert np.array_equal(read_trees(other).weight, expected)
 
 
-def test_what_has_no_place_is_refused():
+def test_quantities_that_a_booster_cannot_store_are_refused():
     adapter = adapt(case("xgboost_regressor").model)
     keep = np.ones(adapter.forest.n_nodes, bool)
     with pytest.raises(ValueError, match="only in DART"):
         adapter.write(Decision(keep, tree_weight=np.ones(adapter.forest.n_trees)))
-    with pytest.raises(ValueError, match="Fold it"):
+    with pytest.raises(ValueError, match="Include it"):
         adapter.write(Decision(keep, base=np.zeros(1)))
     with pytest.raises(ValueError, match="float32"):
         adapter.write(Decision(keep, value=np.full((adapter.forest.n_nodes, 1), 1e300)))
 
 
-def test_models_without_such_trees_are_refused():
+def test_unsupported_boosters_are_refused():
     X, y = case("xgboost_regressor_targets").X, case("xgboost_regressor_targets").y
     with pytest.raises(ValueError, match="gblinear"):
         adapt(xgb.XGBRegressor(booster="gblinear").fit(X, y[:, 0]))
@@ -252,7 +252,7 @@ def test_models_without_such_trees_are_refused():
         adapt(case("xgboost_regressor").model).rows(xgb.DMatrix(X))
 
 
-def test_judging_fits_the_objective():
+def test_the_loss_follows_from_the_objective():
     expected = {
         "xgboost_booster_quantile": "quantile:0.9",
         "xgboost_booster_tweedie": "tweedie:1.3",

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secateur.data.targets import as_columns, as_real_target, check_known_labels
+from secateur.errors import InvalidInputError, UnsupportedModelError
 from secateur.forest import Forest, Leaves
 from secateur.forest.subforest import Decision, check_keep, subforest
 
@@ -93,7 +94,7 @@ class Adapter(ABC):
         for what in ("value", "tree_weight", "base"):
             reason = self.why_immutable(what)
             if reason and getattr(decision, what) is not None:
-                raise ValueError(f"The pruning changes what this model cannot hold: {reason}")
+                raise InvalidInputError(f"The pruning changes a quantity that the model cannot store: {reason}")
 
     def offset(self, rows: NDArray[np.floating]) -> NDArray[np.float64] | None:
         """Return the initial raw prediction of each row, (n_rows, n_outputs), or None if all rows share it."""
@@ -112,9 +113,9 @@ class Adapter(ABC):
 
     def refit(self, X: Any, y: Any, sample_weight: Any) -> Any:
         """Return a new model trained like this one on other rows, for cross-validation."""
-        raise ValueError(
-            f"A {type(self.model).__name__} cannot be trained again from here, which cross-validation needs. "
-            "Use validation=(X_val, y_val)."
+        raise UnsupportedModelError(
+            f"Cross-validation trains new models, but secateur cannot train another {type(self.model).__name__} like "
+            "this one. Pass validation=(X_val, y_val) instead."
         )
 
     def native_ids(self) -> NDArray[np.int64]:
@@ -180,7 +181,7 @@ def as_matrix(X: Any, forest: Forest) -> NDArray[np.floating]:
 
     Raises
     ------
-    ValueError
+    InvalidInputError
         If X is not numeric, has other columns than the training data, or has no rows.
     """
     check_feature_names(X, forest.feature_names)
@@ -189,17 +190,17 @@ def as_matrix(X: Any, forest: Forest) -> NDArray[np.floating]:
     try:
         matrix = np.ascontiguousarray(as_numbers(X, forest.input_dtype))
     except (TypeError, ValueError) as error:
-        raise ValueError(
-            f"X cannot be read as numbers ({error}); this model needs {forest.n_features} numeric features. "
-            "Encode text columns as they were for training, or pass the whole Pipeline."
+        raise InvalidInputError(
+            f"X cannot be read as numbers ({error}). The model needs {forest.n_features} numeric features. "
+            "Encode text columns as for training, or pass the Pipeline that encodes them."
         ) from error
     if matrix.ndim != 2 or matrix.shape[1] != forest.n_features:
-        raise ValueError(
-            f"X has shape {matrix.shape}; the model was trained on {forest.n_features} features and needs "
+        raise InvalidInputError(
+            f"X has shape {matrix.shape}, but the model was trained on {forest.n_features} features and needs "
             f"(n_rows, {forest.n_features}). Pass the columns the model was trained on, in that order."
         )
     if not len(matrix):
-        raise ValueError("X has no rows; pruning needs data to judge by. Pass at least one row.")
+        raise InvalidInputError("X has no rows, but pruning needs data. Pass at least one row.")
     return matrix
 
 
@@ -227,7 +228,7 @@ def check_feature_names(X: Any, expected: tuple[str, ...] | None) -> None:
     missing = [name for name in expected if name not in names]
     extra = [name for name in names if name not in expected]
     found = f"missing {missing[:5]}, unexpected {extra[:5]}" if missing or extra else "the same names in another order"
-    raise ValueError(
+    raise InvalidInputError(
         f"The columns of X differ from those the model was trained with ({found}). "
         "Pass X[list(model.feature_names_in_)]."
     )

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from secateur.errors import UnsupportedModelError
 from secateur.export.onnx.graph import Graph
 from secateur.export.onnx.link_operators import LINKS, add_link
 from secateur.export.onnx.tree_ensemble import add_sums
@@ -28,14 +29,14 @@ def to_onnx(adapter: Adapter) -> bytes:
 
     Raises
     ------
-    ValueError
+    UnsupportedModelError
         If a numeric graph cannot represent the model.
     ImportError
         If the onnx package is not installed.
     """
     forest = adapter.forest
     graph = check_onnx(adapter)
-    sums = add_sums(graph, forest, dusted=_dusts(adapter))
+    sums = add_sums(graph, forest, tiny_is_zero=_rounds_tiny_to_zero(adapter))
     targets = add_link(graph, forest.response, forest.n_classes, sums)
     if not forest.n_classes:
         graph.output("variable", targets[0][0], (None, forest.n_outputs))
@@ -51,7 +52,7 @@ def check_onnx(adapter: Adapter) -> Graph:
     """Return an empty graph for the model; raise the same errors as `to_onnx`."""
     graph, reason = Graph(), why_not(adapter)
     if reason:
-        raise ValueError(f"This {type(adapter.model).__name__} cannot be written as .onnx: {reason}")
+        raise UnsupportedModelError(f"This {type(adapter.model).__name__} cannot be written as .onnx: {reason}")
     return graph
 
 
@@ -59,19 +60,25 @@ def why_not(adapter: Adapter) -> str | None:
     """Return why a model cannot be exported to ONNX, or None if it can."""
     forest = adapter.forest
     if forest.aggregation == "median":
-        return "it takes the median over trees, for which ONNX has no operator. Save it as another kind of file."
+        return "it predicts the median over trees, for which ONNX has no operator. Save the model in another format."
     if type(forest.response) not in LINKS:
-        return f"its sums go through {forest.link}, for which there are no operators here. Save another kind of file."
+        return f"its link {forest.link} has no translation to ONNX operators. Save the model in another format."
     if _changes_rows(adapter):
         return (
-            "it prepares its columns before the trees see them (a Pipeline, categories that are encoded, a number that "
-            "stands for a missing one), and the graph holds the trees only. Save the last step of the Pipeline, or "
-            "another kind of file."
+            "it transforms its columns before the trees use them (a Pipeline, encoded categories, or a value for "
+            "missing entries), and the graph contains only the trees. Save the last step of the Pipeline, or save the "
+            "model in another format."
         )
     if adapter.offset(np.nan_to_num(_plain_rows(forest))) is not None:
-        return "it is boosted on top of another model, and the graph holds the trees only. Save another kind of file."
-    if forest.n_classes and _decides_otherwise(adapter):
-        return "it chooses labels by thresholds of its own, which the graph does not know. Save another kind of file."
+        return (
+            "it starts from the predictions of another model, and the graph contains only the trees. Save the model "
+            "in another format."
+        )
+    if forest.n_classes and _applies_thresholds(adapter):
+        return (
+            "it predicts labels by decision thresholds, which the graph does not contain. Save the model in another "
+            "format."
+        )
     return None
 
 
@@ -116,7 +123,7 @@ def _plain_rows(forest: Forest) -> NDArray[np.float64]:
     return rows
 
 
-def _decides_otherwise(adapter: Adapter) -> bool:
+def _applies_thresholds(adapter: Adapter) -> bool:
     """Return whether `predict` returns other labels than the link, ties excepted; False if it returns no labels."""
     forest, rng = adapter.forest, np.random.default_rng(0)
     raw = rng.normal(size=(2000, forest.n_outputs)) * 10 ** rng.uniform(-4, 1, (2000, 1))
@@ -125,13 +132,13 @@ def _decides_otherwise(adapter: Adapter) -> bool:
         raw = np.hstack([np.exp(part) / np.exp(part).sum(1, keepdims=True) for part in np.split(raw, ends, axis=1)])
     raw = raw.astype(forest.sum_dtype)
     labels = np.asarray(adapter.decode(forest.response.label(raw, forest.n_classes)))
-    found = np.asarray(adapter.predict(raw))
-    if found.shape != labels.shape or not set(np.unique(found).tolist()) <= set(np.unique(labels).tolist()):
+    predicted = np.asarray(adapter.predict(raw))
+    if predicted.shape != labels.shape or not set(np.unique(predicted).tolist()) <= set(np.unique(labels).tolist()):
         return False
-    return bool(np.mean(found != labels) > 0.01)
+    return bool(np.mean(predicted != labels) > 0.01)
 
 
-def _dusts(adapter: Adapter) -> bool:
+def _rounds_tiny_to_zero(adapter: Adapter) -> bool:
     """Return whether the library rounds values very close to 0 to 0, as LightGBM does."""
     probe = _plain_rows(adapter.forest)
     probe[probe == 1e30] = 1e-36
@@ -147,14 +154,17 @@ def _labels(adapter: Adapter, target: int) -> NDArray[Any]:
     if labels.dtype == object:
         labels = np.array(labels.tolist())
     if labels.dtype.kind not in "biufU":
-        raise ValueError(
-            f"The labels are of type {labels.dtype}; an ONNX graph has strings and numbers. "
-            "Train with labels that are one or the other."
+        raise UnsupportedModelError(
+            f"The labels have dtype {labels.dtype}, but labels in ONNX must be strings or numbers. "
+            "Train the model with such labels."
         )
-    if labels.dtype.kind == "U" and any(_is_broken(label) for label in labels.tolist()):
-        raise ValueError("A label holds half a character, which no text in an ONNX graph can. Rename the classes.")
+    if labels.dtype.kind == "U" and any(_has_surrogate(label) for label in labels.tolist()):
+        raise UnsupportedModelError(
+            "A label contains an unpaired surrogate, but labels in ONNX must be valid UTF-8. Rename the classes and "
+            "train the model again."
+        )
     return labels if labels.dtype.kind in "bU" else labels.astype(np.float64 if labels.dtype.kind == "f" else np.int64)
 
 
-def _is_broken(text: str) -> bool:
-    return any("\ud800" <= letter <= "\udfff" for letter in text)
+def _has_surrogate(text: str) -> bool:
+    return any("\ud800" <= character <= "\udfff" for character in text)

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from secateur.errors import UnsupportedModelError
+
 _OPSETS = {"": 18, "ai.onnx.ml": 5}
 # The IR version of onnx 1.16, the first with TreeEnsemble. Older runtimes reject newer versions.
 _IR_VERSION = 10
@@ -31,7 +33,7 @@ class Graph:
         self, operator: str, *inputs: "str | NDArray[Any] | np.generic", domain: str = "", **attributes: Any
     ) -> str:
         """Add an operator and return the name of its output; inputs are names, or arrays, which become constants."""
-        names = [given if isinstance(given, str) else self.constant(given) for given in inputs]
+        names = [value if isinstance(value, str) else self.constant(value) for value in inputs]
         output = f"{operator}_{len(self._nodes)}"
         node = self._onnx.helper.make_node(operator, names, [output], name=output, domain=domain)
         node.attribute.extend(self._attribute(name, value) for name, value in attributes.items())
@@ -74,7 +76,7 @@ class Graph:
 
         Raises
         ------
-        ValueError
+        UnsupportedModelError
             If it exceeds ONNX's limit of 2 GB.
         """
         helper = self._onnx.helper
@@ -85,8 +87,9 @@ class Graph:
         if feature_names is not None:
             helper.set_model_props(model, {"feature_names": json.dumps(list(feature_names))})
         if model.ByteSize() >= 2**31:
-            raise ValueError(
-                f"The model would take {model.ByteSize()} bytes as .onnx, where 2 GB is the most. Prune more of it."
+            raise UnsupportedModelError(
+                f"The model takes {model.ByteSize()} bytes as .onnx, but ONNX files are limited to 2 GB. Prune more "
+                "nodes, or save the model in another format."
             )
         data: bytes = model.SerializeToString()
         return data

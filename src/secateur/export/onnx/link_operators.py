@@ -54,7 +54,7 @@ def _signed_square(graph: Graph, link: Any, n_classes: tuple[int, ...], sums: st
     return [(graph.add("Mul", sums, graph.add("Abs", sums)), "")]
 
 
-def _share(graph: Graph, link: Any, n_classes: tuple[int, ...], sums: str) -> list[tuple[str, str]]:
+def _sigmoid_mean(graph: Graph, link: Any, n_classes: tuple[int, ...], sums: str) -> list[tuple[str, str]]:
     return [(_sigmoid(graph, sums, 1.0), "")]
 
 
@@ -65,10 +65,10 @@ def _anomaly(graph: Graph, link: Any, n_classes: tuple[int, ...], sums: str) -> 
 def _logit(graph: Graph, link: Any, n_classes: tuple[int, ...], sums: str) -> list[tuple[str, str]]:
     targets = []
     for target in range(len(n_classes)):
-        own = graph.add("Gather", sums, np.array([target]), axis=1)
-        second = _sigmoid(graph, own, link.slope)
+        raw = graph.add("Gather", sums, np.array([target]), axis=1)
+        second = _sigmoid(graph, raw, link.slope)
         both = graph.add("Concat", graph.add("Sub", np.float64(1), second), second, axis=1)
-        above = graph.add("GreaterOrEqual" if link.tie else "Greater", own, np.float64(0))
+        above = graph.add("GreaterOrEqual" if link.tie else "Greater", raw, np.float64(0))
         targets.append((both, graph.add("Cast", graph.add("Reshape", above, np.array([-1])), to=np.int64)))
     return targets
 
@@ -90,11 +90,11 @@ def _vote(graph: Graph, link: Any, n_classes: tuple[int, ...], sums: str) -> lis
     """Add the softmax of the votes; two classes each get half the difference of their votes."""
     codes = _largest(graph, sums)
     if n_classes[0] == 2:
-        rival = graph.add("Gather", sums, np.array([1, 0]), axis=1)
-        half = graph.add("Div", graph.add("Sub", sums, rival), np.float64(2))
+        swapped = graph.add("Gather", sums, np.array([1, 0]), axis=1)
+        scaled = graph.add("Div", graph.add("Sub", sums, swapped), np.float64(2))
     else:
-        half = graph.add("Div", sums, np.float64(max(n_classes[0] - 1, 1)))
-    return [(graph.add("Softmax", half, axis=1), codes)]
+        scaled = graph.add("Div", sums, np.float64(max(n_classes[0] - 1, 1)))
+    return [(graph.add("Softmax", scaled, axis=1), codes)]
 
 
 def _probability(graph: Graph, link: Any, n_classes: tuple[int, ...], sums: str) -> list[tuple[str, str]]:
@@ -112,7 +112,7 @@ LINKS: dict[type[Link], Callable[[Graph, Any, tuple[int, ...], str], list[tuple[
     LogC: _log,
     Softplus: _softplus,
     SignedSquare: _signed_square,
-    Sigmoid: _share,
+    Sigmoid: _sigmoid_mean,
     Anomaly: _anomaly,
     Probability: _probability,
     Logit: _logit,

@@ -25,10 +25,10 @@ _TERMS_AT_ONCE = 1024
 _BEYOND_CODES = 2.0**32
 
 
-def add_sums(graph: Graph, forest: Forest, *, dusted: bool = False) -> str:
+def add_sums(graph: Graph, forest: Forest, *, tiny_is_zero: bool = False) -> str:
     """Add operators that compute raw predictions (n_rows, n_outputs), divided if the forest is a mean.
 
-    With `dusted`, values that LightGBM cannot distinguish from 0 become 0.
+    With `tiny_is_zero`, values that LightGBM does not distinguish from 0 become 0.
     """
     base, tree_value = forest.base, forest.value * _per_node(forest, forest.tree_weight)[:, None]
     # The same special case as in `raw_scores`.
@@ -40,9 +40,9 @@ def add_sums(graph: Graph, forest: Forest, *, dusted: bool = False) -> str:
             base = base + (tree_value[root] if output < 0 else np.eye(forest.n_outputs)[output] * tree_value[root, 0])
         sums = _constant(graph, base)
     elif (forest.tree_output < 0).all() and forest.n_outputs > 1:
-        sums = _wide_sums(graph, forest, _columns(graph, forest, dusted), tree_value)
+        sums = _wide_sums(graph, forest, _columns(graph, forest, tiny_is_zero), tree_value)
     else:
-        sums = _narrow_sums(graph, forest, _columns(graph, forest, dusted), tree_value[:, 0])
+        sums = _narrow_sums(graph, forest, _columns(graph, forest, tiny_is_zero), tree_value[:, 0])
     if forest.aggregation == "mean":
         sums = graph.add("Div", sums, np.float64(forest.divisor))
     return sums
@@ -64,13 +64,13 @@ def _narrow_sums(graph: Graph, forest: Forest, columns: "Columns", value: NDArra
     The first tree of an output includes the base, which gives the forest's order of addition.
     """
     output = np.maximum(forest.tree_output, 0)
-    fed, first = np.unique(output, return_index=True)
+    outputs_with_trees, first = np.unique(output, return_index=True)
     start = np.zeros(forest.n_trees)
-    start[first] = forest.base[fed]
+    start[first] = forest.base[outputs_with_trees]
     value = _per_node(forest, start) + value
     sums = _trees(graph, forest, columns, value, _per_node(forest, output), forest.n_outputs)
-    unfed = np.where(np.isin(np.arange(forest.n_outputs), fed), 0.0, forest.base)
-    return graph.add("Add", sums, unfed) if unfed.any() else sums
+    other_base = np.where(np.isin(np.arange(forest.n_outputs), outputs_with_trees), 0.0, forest.base)
+    return graph.add("Add", sums, other_base) if other_base.any() else sums
 
 
 def _wide_sums(graph: Graph, forest: Forest, columns: "Columns", value: NDArray[np.float64]) -> str:
@@ -81,16 +81,16 @@ def _wide_sums(graph: Graph, forest: Forest, columns: "Columns", value: NDArray[
     """
     trees, n_outputs = np.arange(forest.n_trees), forest.n_outputs
     leaf = ~forest.is_split
-    place = (np.cumsum(leaf) - 1).astype(np.float64)
-    reached = _trees(graph, forest, columns, place, _per_node(forest, trees), len(trees))
+    leaf_index = (np.cumsum(leaf) - 1).astype(np.float64)
+    reached = _trees(graph, forest, columns, leaf_index, _per_node(forest, trees), len(trees))
     reached = graph.add("Cast", reached, to=np.int64)
     table = graph.constant(value[leaf])
     sums = graph.add("Unsqueeze", _constant(graph, forest.base), np.array([1]))
     step = max(_TERMS_AT_ONCE // n_outputs, 1)
     # Invariant: `sums` is the base plus the contributions of the trees before `first`, (n_rows, 1, n_outputs).
     for first in range(0, len(trees), step):
-        some = graph.add("Gather", reached, trees[first : first + step], axis=1)
-        terms = graph.add("Concat", sums, graph.add("Gather", table, some), axis=1)
+        block = graph.add("Gather", reached, trees[first : first + step], axis=1)
+        terms = graph.add("Concat", sums, graph.add("Gather", table, block), axis=1)
         sums = graph.add("Gather", graph.add("CumSum", terms, np.int64(1)), np.array([-1]), axis=1)
     return graph.add("Squeeze", sums, np.array([1]))
 
@@ -106,18 +106,18 @@ def _trees(
     """Add the TreeEnsemble; `value` and `target` are a leaf's contribution and its output, (n_nodes,)."""
     split = forest.is_split
     # A tree of one leaf becomes a split with two copies of that leaf.
-    alone = np.zeros(forest.n_nodes, bool)
-    alone[forest.root] = ~split[forest.root]
-    tests = np.flatnonzero(split | alone)
-    single = alone[tests]
-    leaves = np.repeat(np.arange(forest.n_nodes), np.where(split, 0, 1 + alone))
-    node_id = np.cumsum(split | alone) - 1
+    is_single = np.zeros(forest.n_nodes, bool)
+    is_single[forest.root] = ~split[forest.root]
+    written = np.flatnonzero(split | is_single)
+    single = is_single[written]
+    leaves = np.repeat(np.arange(forest.n_nodes), np.where(split, 0, 1 + is_single))
+    node_id = np.cumsum(split | is_single) - 1
     leaf_id = np.searchsorted(leaves, np.arange(forest.n_nodes)) + _SPARE_LEAVES
-    left, right = np.where(single, tests, tests + 1), np.where(single, tests, forest.right[tests])
+    left, right = np.where(single, written, written + 1), np.where(single, written, forest.right[written])
     spare = np.zeros(_SPARE_LEAVES)
     name, feature = columns
-    categorical = feature[tests] >= forest.n_features
-    threshold = np.where(categorical, 0.5, np.where(single, 0.0, forest.threshold[tests]))
+    categorical = feature[written] >= forest.n_features
+    threshold = np.where(categorical, 0.5, np.where(single, 0.0, forest.threshold[written]))
     return graph.add(
         "TreeEnsemble",
         name,
@@ -127,9 +127,9 @@ def _trees(
         post_transform=0,
         tree_roots=node_id[forest.root],
         nodes_splits=graph.tensor(threshold),
-        nodes_featureids=np.where(single, forest.feature[split][0], feature[tests]),
-        nodes_modes=graph.tensor(np.full(len(tests), int(forest.comparison == "<"), np.uint8)),
-        nodes_missing_value_tracks_true=forest.default_left[tests].astype(np.int64),
+        nodes_featureids=np.where(single, forest.feature[split][0], feature[written]),
+        nodes_modes=graph.tensor(np.full(len(written), int(forest.comparison == "<"), np.uint8)),
+        nodes_missing_value_tracks_true=forest.default_left[written].astype(np.int64),
         nodes_truenodeids=np.where(split[left], node_id[left], leaf_id[left]),
         nodes_trueleafs=(~split[left]).astype(np.int64),
         nodes_falsenodeids=np.where(split[right], node_id[right], leaf_id[right] + single),
@@ -143,26 +143,26 @@ Columns = tuple[str, NDArray[np.int64]]
 """The name of the matrix of columns the trees use, and the column of each node."""
 
 
-def _columns(graph: Graph, forest: Forest, dusted: bool) -> Columns:
+def _columns(graph: Graph, forest: Forest, tiny_is_zero: bool) -> Columns:
     """Add the columns as the trees use them: cast, with zeros and categories encoded."""
     columns = "X"
     if forest.input_dtype == "float32":
         columns = graph.add("Cast", graph.add("Cast", columns, to=np.float32), to=np.float64)
-    if forest.zero_is_missing or dusted:
+    if forest.zero_is_missing or tiny_is_zero:
         zero = graph.add("LessOrEqual", graph.add("Abs", columns), np.float64(_ZERO))
-    if dusted:
+    if tiny_is_zero:
         columns = graph.add("Where", zero, np.float64(0), columns)
     if forest.zero_is_missing:
-        may = np.isin(np.arange(forest.n_features), forest.zero_is_missing)[None]
-        columns = graph.add("Where", graph.add("And", zero, may), np.float64(np.nan), columns)
+        affected = np.isin(np.arange(forest.n_features), forest.zero_is_missing)[None]
+        columns = graph.add("Where", graph.add("And", zero, affected), np.float64(np.nan), columns)
     feature = forest.feature.astype(np.int64)
     if not (forest.categories.row >= 0).any():
         return columns, feature
     nodes = np.flatnonzero(forest.categories.row >= 0)
-    pairs, which = np.unique(
+    pairs, pair_of = np.unique(
         np.column_stack([forest.feature[nodes], forest.categories.row[nodes]]), axis=0, return_inverse=True
     )
-    feature[nodes] = forest.n_features + which.ravel()
+    feature[nodes] = forest.n_features + pair_of.ravel()
     sides = [
         _sides(graph, forest, columns, int(column), pairs[pairs[:, 0] == column, 1])
         for column in np.unique(pairs[:, 0])
@@ -175,15 +175,15 @@ def _sides(graph: Graph, forest: Forest, columns: str, column: int, lists: NDArr
     categories = forest.categories
     length = np.diff(categories.start)[lists]
     entry = np.concatenate([np.arange(categories.start[r], categories.start[r + 1]) for r in lists])
-    known, place = np.unique(categories.code[entry], return_inverse=True)
+    known, position = np.unique(categories.code[entry], return_inverse=True)
     # The last row is for categories that are not listed.
     goes_right = np.tile(~categories.other_left[lists], (len(known) + 1, 1))
-    goes_right[place, np.repeat(np.arange(len(lists)), length)] = ~categories.left[entry]
+    goes_right[position, np.repeat(np.arange(len(lists)), length)] = ~categories.left[entry]
     x = graph.add("Gather", columns, np.int64(column), axis=1)
     missing = graph.add("IsNaN", x)
     number = graph.add("Where", missing, np.float64(0), x)
     number = graph.add("Min", graph.add("Max", number, np.float64(-_BEYOND_CODES)), np.float64(_BEYOND_CODES))
-    position = graph.add(
+    row = graph.add(
         "LabelEncoder",
         # The cast truncates towards zero.
         graph.add("Cast", number, to=np.int64),
@@ -192,5 +192,5 @@ def _sides(graph: Graph, forest: Forest, columns: str, column: int, lists: NDArr
         values_int64s=np.arange(len(known)),
         default_int64=len(known),
     )
-    side = graph.add("Gather", goes_right.astype(np.float64), position)
+    side = graph.add("Gather", goes_right.astype(np.float64), row)
     return graph.add("Where", graph.add("Unsqueeze", missing, np.array([1])), np.float64(np.nan), side)

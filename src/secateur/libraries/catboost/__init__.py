@@ -7,13 +7,14 @@ from typing import Any
 
 from catboost import CatBoost, CatBoostClassifier, CatBoostError, CatBoostRanker, CatBoostRegressor, Pool
 
+from secateur.errors import InvalidInputError, UnsupportedFileError, UnsupportedModelError
 from secateur.files.tempdir import scratch_folder
 from secateur.libraries.catboost.adapter import CatBoostAdapter
 from secateur.libraries.catboost.cbm import NativeModel, read_cbm
 from secateur.libraries.catboost.ctr_checks import check_tail
 from secateur.libraries.catboost.flatbuffer import damaged
 from secateur.libraries.catboost.json_file import json_to_cbm
-from secateur.libraries.catboost.model_info import check_info, class_places, has_params
+from secateur.libraries.catboost.model_info import check_info, class_positions, has_params
 from secateur.libraries.catboost.objectives import loss_named
 from secateur.libraries.catboost.trees import in_preorder
 
@@ -25,25 +26,25 @@ def adapt(model: Any) -> CatBoostAdapter:
 
     Raises
     ------
-    TypeError
-        If it is not a model.
-    ValueError
-        If the model is not fitted, or has text features.
+    UnsupportedModelError
+        If it is not a model, or has text features.
+    InvalidInputError
+        If the model is not fitted.
     """
     if not isinstance(model, CatBoost):
-        raise TypeError(
-            f"Got a {type(model).__name__} of CatBoost; a CatBoost, CatBoostClassifier, CatBoostRegressor or "
-            "CatBoostRanker is needed. Pass the model itself."
+        raise UnsupportedModelError(
+            f"Got catboost.{type(model).__qualname__}, which is not a model. Pass a fitted CatBoost, "
+            "CatBoostClassifier, CatBoostRegressor or CatBoostRanker."
         )
     if not model.is_fitted():
-        raise ValueError(
-            f"This {type(model).__name__} is not fitted; only trained trees can be pruned. Call fit first."
+        raise InvalidInputError(
+            f"This {type(model).__name__} is not fitted, but pruning needs a trained model. Call fit first."
         )
     adapter = CatBoostAdapter(model)
     if any(part.startswith("text_process") for part in adapter.native.parts):
-        raise ValueError(
-            f"This {type(model).__name__} reads texts, of which CatBoost's own copies lose a part: a saved copy cannot "
-            "be loaded. A model without text_features is needed; turn texts into numbers or categories before."
+        raise UnsupportedModelError(
+            f"This {type(model).__name__} uses text features, and CatBoost cannot load a copy of such a model. "
+            "secateur needs a model without text_features. Encode texts as numbers or categories and train again."
         )
     return adapter
 
@@ -53,7 +54,7 @@ def load(file: Path) -> CatBoost:
 
     Raises
     ------
-    ValueError
+    DamagedFileError
         If the file is damaged. Everything CatBoost's reader does not validate is checked before CatBoost loads it.
     """
     blob = file.read_bytes()
@@ -62,9 +63,10 @@ def load(file: Path) -> CatBoost:
     native = read_cbm(blob)
     in_preorder(native.trees)
     if not native.plain:
-        raise ValueError(
-            f"{file.name} is a CatBoost model with texts or embeddings, whose tables cannot be checked, and CatBoost "
-            "may crash on a damaged one; a model in memory is needed. Load it with CatBoost's load_model and pass that."
+        raise UnsupportedFileError(
+            f"{file.name} contains a CatBoost model with text or embedding features. secateur cannot validate their "
+            "tables, and CatBoost may crash on damaged ones. Load the file with CatBoost's load_model and pass the "
+            "model."
         )
     check_tail(native)
     check_info(native.info)
@@ -72,7 +74,7 @@ def load(file: Path) -> CatBoost:
     kind = CatBoostRanker if loss.ranks else CatBoostRegressor
     if loss.classes or loss.many_labels:
         kind = CatBoostClassifier
-        class_places(native.info, native.trees.leaf_value.shape[1])
+        class_positions(native.info, native.trees.leaf_value.shape[1])
     with scratch_folder() as folder:
         checked = folder / "model.cbm"
         checked.write_bytes(blob)
@@ -81,22 +83,22 @@ def load(file: Path) -> CatBoost:
             if has_params(native.info):
                 model.get_all_params()
             _predict_one_row(model, native)
-            kept = dict(model.get_metadata())
+            info = dict(model.get_metadata())
         except Exception as error:
             # The type of the exception depends on which of CatBoost's checks fails.
-            raise damaged(f"CatBoost does not read it ({str(error).partition(chr(10))[0]})") from error
+            raise damaged(f"CatBoost cannot read it ({str(error).partition(chr(10))[0]})") from error
     # CatBoost silently drops parameters it does not understand.
-    check_info(kept)
-    if loss_named(kept) != loss:
-        raise damaged(f"CatBoost does not take {loss.name} for the loss it was trained for")
+    check_info(info)
+    if loss_named(info) != loss:
+        raise damaged(f"CatBoost does not accept {loss.name} as its training loss")
     return model
 
 
 def _predict_one_row(model: CatBoost, native: NativeModel) -> None:
     """Predict one row, because CatBoost validates some parts of a model only when it predicts."""
-    questions = native.questions
-    categories = sorted(set(range(questions.n_columns)) - set(questions.numeric))
-    row: list[Any] = [0.0] * questions.n_columns
+    conditions = native.conditions
+    categories = sorted(set(range(conditions.n_columns)) - set(conditions.numeric))
+    row: list[Any] = [0.0] * conditions.n_columns
     for column in categories:
         row[column] = ""
     CatBoost.predict(model, Pool([row], cat_features=categories), prediction_type="RawFormulaVal", thread_count=1)
@@ -117,5 +119,5 @@ def dump(model: CatBoost, suffix: str) -> bytes:
         try:
             json.loads(content)
         except ValueError as error:
-            raise OSError(errno.EIO, f"CatBoost wrote {len(content)} bytes of it, and no word of more") from error
+            raise OSError(errno.EIO, f"CatBoost wrote only {len(content)} bytes of it and reported no error") from error
         return content

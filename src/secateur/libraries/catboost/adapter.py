@@ -11,13 +11,14 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from secateur.data.targets import as_columns, as_real_target, class_codes
+from secateur.errors import InvalidInputError
 from secateur.forest import Forest, Leaves, check_forest
 from secateur.forest.subforest import Decision
 from secateur.libraries.adapter import Adapter, as_matrix, as_numbers, check_feature_names
 from secateur.libraries.catboost.cbm import NativeModel, probe_cbm, read_cbm, write_cbm
-from secateur.libraries.catboost.model_info import class_places
+from secateur.libraries.catboost.model_info import class_positions
 from secateur.libraries.catboost.objectives import CatBoostObjective, loss_named
-from secateur.libraries.catboost.predictions import answers
+from secateur.libraries.catboost.predictions import transform_predictions
 from secateur.libraries.catboost.trees import Preorder, in_preorder, pruned_trees, values_and_weights
 
 
@@ -49,25 +50,25 @@ class CatBoostAdapter(Adapter):
     @cached_property
     def classes(self) -> NDArray[Any] | None:
         """The labels the trees predict, None unless a classifier; the model may name classes absent from training."""
-        return np.array(self.model.classes_)[self._places] if self.loss.classes else None
+        return np.array(self.model.classes_)[self._class_positions] if self.loss.classes else None
 
     @cached_property
-    def _places(self) -> list[int]:
+    def _class_positions(self) -> list[int]:
         """The index of each label of `classes` among all classes the model names."""
-        return class_places(self.native.info, self.native.trees.leaf_value.shape[1])
+        return class_positions(self.native.info, self.native.trees.leaf_value.shape[1])
 
     def read(self) -> Forest:
         """Return bias + scale · Σ trees."""
-        native, order, questions = self.native, self.order, self.native.questions
+        native, order, conditions = self.native, self.order, self.native.conditions
         value, weight = values_and_weights(native.trees, order)
         n_trees = len(native.trees.size)
         forest = Forest(
             tree_start=order.tree_start,
             right=order.right,
             # A leaf has split condition -1, which indexes the entry appended at the end.
-            feature=np.append(questions.column, np.int32(-1))[order.question],
-            threshold=np.append(questions.threshold, 0.0)[order.question],
-            default_left=np.append(questions.missing_no, False)[order.question],
+            feature=np.append(conditions.column, np.int32(-1))[order.condition],
+            threshold=np.append(conditions.threshold, 0.0)[order.condition],
+            default_left=np.append(conditions.missing_is_false, False)[order.condition],
             value=value,
             weight=weight,
             tree_weight=np.full(n_trees, native.scale),
@@ -75,10 +76,10 @@ class CatBoostAdapter(Adapter):
             base=native.bias,
             addition="scaled",
             link=self.loss.link,
-            n_features=len(questions.names),
+            n_features=len(conditions.names),
             n_classes=() if self.classes is None else (len(self.classes),),
             input_dtype="float32",
-            feature_names=questions.names,
+            feature_names=conditions.names,
             symmetric=native.trees.symmetric,
         )
         check_forest(forest)
@@ -88,14 +89,14 @@ class CatBoostAdapter(Adapter):
         """Return a model of the same class and parameters with pruned trees."""
         self.check_decision(decision)
         trees = pruned_trees(self.native.trees, self.order, self.forest, decision)
-        whole = bool(decision.keep.all()) and decision.value is None
+        unchanged = bool(decision.keep.all()) and decision.value is None
         model = type(self.model)()
         # Pass on only the parameters of CatBoost's pickled state. The rest describes the unpruned model, or was
         # computed on rows that are not available here.
         model.__setstate__(
             {**copy.deepcopy(self.model._init_params), "__model": write_cbm(self.native, trees, decision.base)}
         )
-        if trees.symmetric and self.native.plain and not whole and trees.size.sum() >= len(trees.size):
+        if trees.symmetric and self.native.plain and not unchanged and trees.size.sum() >= len(trees.size):
             # shrink keeps all trees and drops the borders and statistics they do not use. It is skipped for models
             # with embeddings, some of which cannot predict afterwards. It is also skipped if there are fewer splits
             # than trees, because it takes the number of splits as a limit for the number of trees.
@@ -103,9 +104,9 @@ class CatBoostAdapter(Adapter):
         # CatBoost does not copy this attribute.
         model._n_features_in = self.model._n_features_in
         change = getattr(self.model, "_prediction_values_change", None)
-        if whole and change is not None:
+        if unchanged and change is not None:
             model._prediction_values_change = np.array(change)
-        elif change is not None and trees.asks:
+        elif change is not None and trees.has_splits:
             model._prediction_values_change = model.get_feature_importance(type="PredictionValuesChange")
         return model
 
@@ -113,43 +114,43 @@ class CatBoostAdapter(Adapter):
         """Return a reason for tree weights; values and the base can change."""
         if what != "tree_weight":
             return None
-        return "CatBoost has no place for weights of trees. Fold them into the leaf values."
+        return "CatBoost cannot store tree weights. Include them in the leaf values."
 
     def rows(self, X: Any) -> NDArray[np.floating]:
         """Return the numeric columns of X, followed by one count per hidden feature (see `split_features`)."""
-        questions = self.native.questions
-        n_columns, hidden = questions.n_columns, questions.hidden
+        conditions = self.native.conditions
+        n_columns, hidden = conditions.n_columns, conditions.hidden
         # CatBoost cannot read the categories of every Arrow or polars table.
         if len(hidden) and hasattr(X, "to_pandas"):
             X = X.to_pandas()
         if isinstance(X, Pool):
             matrix = self._pool_matrix(X)
         else:
-            check_feature_names(X, questions.names[:n_columns] if self._named else None)
-            matrix = _numbers(X, n_columns, questions.numeric)
+            check_feature_names(X, conditions.names[:n_columns] if self._named else None)
+            matrix = _numbers(X, n_columns, conditions.numeric)
         if not len(hidden):
             return as_matrix(matrix, self.forest)
-        answers = self._probe.calc_leaf_indexes(X) != 0
-        counts = np.zeros((len(matrix), len(questions.names) - n_columns), np.float32)
-        np.add.at(counts.T, questions.column[hidden] - n_columns, answers.T)
+        fulfilled = self._probe.calc_leaf_indexes(X) != 0
+        counts = np.zeros((len(matrix), len(conditions.names) - n_columns), np.float32)
+        np.add.at(counts.T, conditions.column[hidden] - n_columns, fulfilled.T)
         return as_matrix(np.hstack([matrix, counts]), self.forest)
 
     @cached_property
     def _probe(self) -> CatBoost:
         """A model with one tree of depth 1 for each split condition that is not numeric."""
-        return CatBoost().load_model(blob=probe_cbm(self.native, self.native.questions.hidden))
+        return CatBoost().load_model(blob=probe_cbm(self.native, self.native.conditions.hidden))
 
     @property
     def _named(self) -> bool:
         """Whether the model was trained with column names other than the column indices."""
-        names = self.native.questions.names[: self.native.questions.n_columns]
+        names = self.native.conditions.names[: self.native.conditions.n_columns]
         return names != tuple(str(i) for i in range(len(names)))
 
     def _pool_matrix(self, pool: Pool) -> NDArray[np.float32]:
         if pool.get_cat_feature_indices() or pool.get_text_feature_indices() or pool.get_embedding_feature_indices():
-            raise ValueError(
-                "X is a Pool with categories, texts or embeddings, which does not give back its rows; a table is "
-                "needed. Pass the DataFrame or array the Pool was made of."
+            raise InvalidInputError(
+                "X is a Pool with categorical, text or embedding features, from which the values cannot be read back. "
+                "Pass the DataFrame or array from which the Pool was built."
             )
         return np.asarray(pool.get_features(), np.float32)
 
@@ -180,20 +181,20 @@ class CatBoostAdapter(Adapter):
             return (raw > self._border).astype(np.int64)
         kind = self.model._get_default_prediction_type() if isinstance(self.model, CatBoostRegressor) else ""
         if kind in ("Exponent", "RMSEWithUncertainty"):
-            return answers(raw, kind, self.loss.name)
+            return transform_predictions(raw, kind, self.loss.name)
         return raw[:, 0] if raw.shape[1] == 1 else raw
 
     def probabilities(self, raw: NDArray[np.floating]) -> Any:
         """Return the probabilities of all classes the model names; 0 for classes absent from training."""
         n_named = len(self.model.classes_) if self.loss.classes else 0
         if self.loss.name == "MultiClass":
-            return answers(raw, "Probability", self.loss.name, tuple(self._places), n_named)
-        found = super().probabilities(raw)
-        if n_named <= len(self._places):
-            return found
-        spread = np.zeros((len(found), n_named))
-        spread[:, self._places] = found
-        return spread
+            return transform_predictions(raw, "Probability", self.loss.name, tuple(self._class_positions), n_named)
+        probabilities = super().probabilities(raw)
+        if n_named <= len(self._class_positions):
+            return probabilities
+        all_classes = np.zeros((len(probabilities), n_named))
+        all_classes[:, self._class_positions] = probabilities
+        return all_classes
 
     @property
     def _border(self) -> float:
@@ -213,8 +214,8 @@ class CatBoostAdapter(Adapter):
     def samples_per_node(self) -> NDArray[np.int64] | None:
         """Return the number of training rows at each node, (n_nodes,); None if rows were weighted."""
         weight = self.forest.weight
-        whole = len(self.native.trees.leaf_weight) and (weight == np.floor(weight)).all()
-        return weight.astype(np.int64) if whole else None
+        unweighted = len(self.native.trees.leaf_weight) and (weight == np.floor(weight)).all()
+        return weight.astype(np.int64) if unweighted else None
 
     def in_bag(self, n_rows: int) -> NDArray[np.uint8] | None:
         """Return 1 for every row: CatBoost fits the leaf values of each tree on all rows."""
@@ -238,17 +239,19 @@ class CatBoostAdapter(Adapter):
             return super().refit(X, y, sample_weight)
         params = {**self.model.get_params(), "allow_writing_files": False}
         model = CatBoost(params) if type(self.model) is CatBoost else clone(self.model).set_params(**params)
-        kinds = {
+        special = {
             "cat_features": self.model._get_cat_feature_indices(),
             "text_features": self.model._get_text_feature_indices(),
             "embedding_features": self.model._get_embedding_feature_indices(),
         }
-        given = {name: columns for name, columns in kinds.items() if columns and model.get_params().get(name) is None}
+        arguments = {
+            name: columns for name, columns in special.items() if columns and model.get_params().get(name) is None
+        }
         if sample_weight is not None:
-            given["sample_weight"] = sample_weight
+            arguments["sample_weight"] = sample_weight
         if type(model) is CatBoost:
-            return model.fit(Pool(X, y, weight=given.pop("sample_weight", None), **given), verbose=False)
-        return model.fit(X, y, verbose=False, **given)
+            return model.fit(Pool(X, y, weight=arguments.pop("sample_weight", None), **arguments), verbose=False)
+        return model.fit(X, y, verbose=False, **arguments)
 
 
 def _numbers(X: Any, n_columns: int, numeric: Sequence[int]) -> NDArray[np.float32]:
@@ -257,20 +260,20 @@ def _numbers(X: Any, n_columns: int, numeric: Sequence[int]) -> NDArray[np.float
         X = X.toarray()
     shape = np.shape(X)
     if len(shape) != 2 or shape[1] != n_columns:
-        raise ValueError(
-            f"X has shape {shape}; the model was trained on {n_columns} features and needs (n_rows, {n_columns}). "
+        raise InvalidInputError(
+            f"X has shape {shape}, but the model was trained on {n_columns} features and needs (n_rows, {n_columns}). "
             "Pass the columns the model was trained on, in that order."
         )
     if not shape[0]:
-        raise ValueError("X has no rows; pruning needs data to judge by. Pass at least one row.")
+        raise InvalidInputError("X has no rows, but pruning needs data. Pass at least one row.")
     columns = list(numeric)
-    part = X.iloc[:, columns] if hasattr(X, "iloc") else np.asarray(X)[:, columns]
+    numeric_part = X.iloc[:, columns] if hasattr(X, "iloc") else np.asarray(X)[:, columns]
     try:
         matrix = np.zeros(shape, np.float32)
-        matrix[:, columns] = as_numbers(part, "float32")
+        matrix[:, columns] = as_numbers(numeric_part, "float32")
     except (TypeError, ValueError) as error:
-        raise ValueError(
-            f"X cannot be read as numbers ({error}); columns {columns[:10]} must be numeric. "
+        raise InvalidInputError(
+            f"X cannot be read as numbers ({error}). Columns {columns[:10]} must be numeric. "
             "Pass the columns the model was trained on, in that order."
         ) from error
     return matrix

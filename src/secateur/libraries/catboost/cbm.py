@@ -1,7 +1,7 @@
 """Read and write .cbm files, the format in which CatBoost saves and pickles models without rounding.
 
 A file is "CBM1", the size of a flatbuffer, the flatbuffer, and tables of categorical statistics, which are copied
-unchanged. All split conditions ("questions") of the model are listed once, and a split is an index into that list.
+unchanged. All split conditions of the model are listed once, and a split is an index into that list.
 The list has the borders of numeric features, then those of features computed from texts and embeddings, then single
 categories (one-hot), then the borders of categorical statistics (CTR).
 """
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secateur.libraries.catboost.flatbuffer import FlatTable, damaged, root, with_vectors
-from secateur.libraries.catboost.split_features import Questions, read_questions
+from secateur.libraries.catboost.split_features import SplitConditions, read_conditions
 
 MAGIC = b"CBM1"
 CTR_PART = "static_provider_v1"
@@ -39,7 +39,7 @@ class NativeTrees:
     size : (n_trees,)
         Depth of each symmetric tree; number of nodes of each other tree.
     split : (n_splits,)
-        The split condition of each level, or node: an index into the list of questions.
+        The split condition of each level, or node: an index into the list of split conditions.
     leaf_value : (n_leaves, dimension)
     leaf_weight : (n_leaves,), or (0,) if the model does not record it
     step : (n_nodes, 2), or (0, 2) for symmetric trees
@@ -62,7 +62,7 @@ class NativeTrees:
         return not len(self.step)
 
     @property
-    def asks(self) -> bool:
+    def has_splits(self) -> bool:
         """Whether some tree has a split."""
         return bool(len(self.split)) if self.symmetric else bool(self.step.any())
 
@@ -76,7 +76,7 @@ class NativeModel:
     trees: NativeTrees
     scale: float
     bias: NDArray[np.float64]
-    questions: Questions
+    conditions: SplitConditions
     info: dict[str, str]
     parts: tuple[str, ...]
 
@@ -91,32 +91,32 @@ def read_cbm(blob: bytes) -> NativeModel:
 
     Raises
     ------
-    ValueError
+    DamagedFileError
         If the bytes are detectably damaged.
     """
     core, tail = _parts(blob)
     table = root(core)
     if table.text(0) != "FlabuffersModel_v1":
-        raise damaged(f"its format is called {table.text(0)[:40]!r} and not 'FlabuffersModel_v1'")
+        raise damaged(f"its format is {table.text(0)[:40]!r}, not 'FlabuffersModel_v1'")
     trees = table.table(1)
     if trees is None:
         raise damaged("it has no trees")
     dimension = int(trees.number(_DIMENSION, "i"))
     if dimension < 1:
-        raise damaged(f"its trees have {dimension} outputs")
-    questions = read_questions(trees)
+        raise damaged(f"it has {dimension} outputs; at least 1 is needed")
+    conditions = read_conditions(trees)
     model = NativeModel(
         core=core,
         tail=tail,
         trees=_read_trees(trees, dimension),
         scale=float(trees.number(_SCALE, "d", 1.0)),
         bias=_read_bias(trees, dimension),
-        questions=questions,
+        conditions=conditions,
         info={entry.text(0): entry.text(1) for entry in table.tables(2)},
         parts=tuple(table.texts(3)),
     )
     _check_numbers(model)
-    _check_trees(model.trees, trees.vector(_STARTS, "<i4"), len(questions.column))
+    _check_trees(model.trees, trees.vector(_STARTS, "<i4"), len(conditions.column))
     return model
 
 
@@ -144,14 +144,14 @@ def write_cbm(model: NativeModel, trees: NativeTrees, bias: NDArray[np.float64] 
     return b"".join([MAGIC, size, core, model.tail])
 
 
-def probe_cbm(model: NativeModel, asked: NDArray[np.intp]) -> bytes:
-    """Return a .cbm file with one tree of depth 1 for each given question; the leaf index is the answer."""
+def probe_cbm(model: NativeModel, condition: NDArray[np.intp]) -> bytes:
+    """Return a .cbm file with one tree of depth 1 per split condition; rows that fulfil it reach leaf 1."""
     dimension = model.trees.leaf_value.shape[1]
-    n = len(asked)
+    n = len(condition)
     trees = replace(
         model.trees,
         size=np.ones(n, np.int32),
-        split=asked.astype(np.int32),
+        split=condition.astype(np.int32),
         leaf_value=np.zeros((2 * n, dimension)),
         leaf_weight=np.zeros(2 * n),
         step=np.empty((0, 2), np.uint16),
@@ -163,21 +163,21 @@ def probe_cbm(model: NativeModel, asked: NDArray[np.intp]) -> bytes:
 def _parts(blob: bytes) -> tuple[bytes, bytes]:
     """Return the flatbuffer and the bytes that follow it."""
     if blob[:4] != MAGIC:
-        raise damaged(f"it starts with {blob[:4]!r} and not with {MAGIC!r}")
+        raise damaged(f"it starts with {blob[:4]!r}, not with {MAGIC!r}")
     if len(blob) < 16:
         raise damaged(f"it ends after {len(blob)} bytes")
     start, size = 8, struct.unpack_from("<I", blob, 4)[0]
     if size == _LONG:
         start, size = 16, struct.unpack_from("<Q", blob, 8)[0]
     if start + size > len(blob):
-        raise damaged(f"it has {len(blob)} bytes where {start + size} are announced")
+        raise damaged(f"it has {len(blob)} bytes, but its header announces {start + size}")
     return blob[start : start + size], blob[start + size :]
 
 
 def _read_trees(table: FlatTable, dimension: int) -> NativeTrees:
     values = table.vector(_LEAF_VALUES, "<f8")
     if len(values) % dimension:
-        raise damaged(f"it has {len(values)} leaf values for {dimension} outputs")
+        raise damaged(f"it has {len(values)} leaf values, not a multiple of its {dimension} outputs")
     return NativeTrees(
         size=table.vector(_SIZES, "<i4"),
         split=table.vector(_SPLITS, "<i4"),
@@ -202,9 +202,9 @@ def _check_numbers(model: NativeModel) -> None:
     trees = model.trees
     for name, values in [("leaf value", trees.leaf_value), ("leaf weight", trees.leaf_weight), ("bias", model.bias)]:
         if not np.isfinite(values).all():
-            raise damaged(f"a {name} is not a finite number")
+            raise damaged(f"a {name} is not finite")
     if not np.isfinite(model.scale):
-        raise damaged("its scale is not a finite number")
+        raise damaged("its scale is not finite")
 
 
 def _starts(size: NDArray[np.int32]) -> NDArray[np.int64]:
@@ -212,21 +212,22 @@ def _starts(size: NDArray[np.int32]) -> NDArray[np.int64]:
     return np.cumsum(size, dtype=np.int64) - size
 
 
-def _check_trees(trees: NativeTrees, starts: NDArray[np.int32], n_questions: int) -> None:
-    """Raise ValueError unless the lists are consistent, so that CatBoost and kernels index within bounds."""
+def _check_trees(trees: NativeTrees, starts: NDArray[np.int32], n_conditions: int) -> None:
+    """Raise DamagedFileError unless the lists are consistent, so that CatBoost and kernels index within bounds."""
     size, split = trees.size, trees.split
     least, most = (0, MAX_DEPTH) if trees.symmetric else (1, 2**16)
     if len(size) and (size.min() < least or size.max() > most):
-        raise damaged(f"a tree has size {size.min() if size.min() < least else size.max()}")
+        raise damaged(f"a tree has size {size.min() if size.min() < least else size.max()}, outside {least} to {most}")
     if size.sum(dtype=np.int64) != len(split) or not np.array_equal(starts, _starts(size)):
-        raise damaged(f"its trees do not add up to its {len(split)} splits")
+        raise damaged(f"the sizes of its trees do not add up to its {len(split)} splits")
     if not trees.symmetric and not len(trees.step) == len(trees.leaf_id) == len(split):
-        raise damaged(f"it has {len(split)} splits, {len(trees.step)} nodes and {len(trees.leaf_id)} numbers of leaves")
-    asks = split if trees.symmetric else split[(trees.step != 0).any(axis=1)]
-    if len(asks) and (asks.min() < 0 or asks.max() >= n_questions):
-        raise damaged(f"a split asks question {asks.min() if asks.min() < 0 else asks.max()} of {n_questions}")
-    if not trees.symmetric and len(split) and (split.min() < 0 or split.max() >= max(n_questions, 1)):
-        raise damaged("a leaf refers to a question that is not there")
+        raise damaged(f"it has {len(split)} splits, {len(trees.step)} nodes and {len(trees.leaf_id)} leaf indices")
+    used = split if trees.symmetric else split[(trees.step != 0).any(axis=1)]
+    if len(used) and (used.min() < 0 or used.max() >= n_conditions):
+        index = used.min() if used.min() < 0 else used.max()
+        raise damaged(f"a split has condition {index}, but there are {n_conditions} split conditions")
+    if not trees.symmetric and len(split) and (split.min() < 0 or split.max() >= max(n_conditions, 1)):
+        raise damaged("a leaf refers to a split condition that does not exist")
     n_leaves = int((1 << size.astype(np.int64)).sum()) if trees.symmetric else len(trees.leaf_value)
     if len(trees.leaf_value) != n_leaves:
         raise damaged(f"its trees have {n_leaves} leaves, but there are {len(trees.leaf_value)} values")
@@ -235,16 +236,16 @@ def _check_trees(trees: NativeTrees, starts: NDArray[np.int32], n_questions: int
     if not trees.symmetric:
         _check_leaf_ids(trees)
     elif len(trees.leaf_id):
-        raise damaged("it has numbers of leaves, but no nodes")
+        raise damaged("it has leaf indices, but no nodes")
 
 
 def _check_leaf_ids(trees: NativeTrees) -> None:
-    """Raise ValueError unless every leaf belongs to one node and the leaves of a tree are contiguous."""
+    """Raise DamagedFileError unless every leaf belongs to one node and the leaves of a tree are contiguous."""
     tree = np.repeat(np.arange(len(trees.size)), trees.size)
-    own = (trees.step == 0).any(axis=1)
-    leaf, width = trees.leaf_id[own].astype(np.int64), trees.leaf_value.shape[1]
+    has_leaf = (trees.step == 0).any(axis=1)
+    leaf, width = trees.leaf_id[has_leaf].astype(np.int64), trees.leaf_value.shape[1]
     order = np.argsort(leaf, kind="stable")
     if not np.array_equal(leaf[order], width * np.arange(len(trees.leaf_value))):
-        raise damaged(f"its nodes do not share out its {len(trees.leaf_value)} leaves")
-    if (np.diff(tree[own][order]) < 0).any():
-        raise damaged("the leaves of its trees are mixed up")
+        raise damaged(f"its nodes do not refer to each of its {len(trees.leaf_value)} leaves exactly once")
+    if (np.diff(tree[has_leaf][order]) < 0).any():
+        raise damaged("its leaves are not stored tree by tree")

@@ -2,7 +2,7 @@
 
 A table starts with a signed offset back to its vtable, which lists the position of each field, 0 for an absent field.
 Tables, vectors and strings are referenced by forward offsets. Every offset is checked before use, so that arbitrary
-bytes either decode or raise ValueError.
+bytes either decode or raise DamagedFileError.
 """
 
 import struct
@@ -13,12 +13,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from secateur.errors import DamagedFileError
 
-def damaged(what: str) -> ValueError:
+
+def damaged(what: str) -> DamagedFileError:
     """Return the error for a damaged model."""
-    return ValueError(
-        f"This CatBoost model is damaged: {what}. A model as CatBoost writes it is needed; save it again, or train it "
-        "again."
+    return DamagedFileError(
+        f"The CatBoost model is damaged: {what}. secateur needs the model as CatBoost wrote it. Save it again, or "
+        "train it again."
     )
 
 
@@ -29,7 +31,7 @@ class FlatTable:
     data: bytes
     at: int
 
-    def place(self, field: int) -> int:
+    def position(self, field: int) -> int:
         """Return the position of a field, 0 if it is absent."""
         vtable = self.at - self._read("<i", self.at)
         size = self._read("<H", vtable)
@@ -40,8 +42,8 @@ class FlatTable:
 
     def number(self, field: int, kind: str, default: float = 0) -> Any:
         """Return a scalar field; `kind` is a format character of the struct module."""
-        place = self.place(field)
-        return self._read("<" + kind, place) if place else default
+        position = self.position(field)
+        return self._read("<" + kind, position) if position else default
 
     def vector(self, field: int, dtype: str) -> NDArray[Any]:
         """Return a vector of numbers as a read-only array, empty if the field is absent."""
@@ -55,8 +57,8 @@ class FlatTable:
 
     def table(self, field: int) -> "FlatTable | None":
         """Return the table that a field references, or None if the field is absent."""
-        place = self.place(field)
-        return FlatTable(self.data, self._follow(place)) if place else None
+        position = self.position(field)
+        return FlatTable(self.data, self._follow(position)) if position else None
 
     def tables(self, field: int) -> "list[FlatTable]":
         """Return a vector of tables."""
@@ -66,15 +68,15 @@ class FlatTable:
     def texts(self, field: int) -> list[str]:
         """Return a vector of strings."""
         start, length = self._extent(field, 4)
-        places = [self._follow(start + 4 * i) for i in range(length)]
-        return [self._decode(place + 4, self._read("<I", place)) for place in places]
+        positions = [self._follow(start + 4 * i) for i in range(length)]
+        return [self._decode(position + 4, self._read("<I", position)) for position in positions]
 
     def _extent(self, field: int, size: int) -> tuple[int, int]:
         """Return the position of a vector's first element, and its length."""
-        place = self.place(field)
-        if not place:
+        position = self.position(field)
+        if not position:
             return 0, 0
-        start = self._follow(place)
+        start = self._follow(position)
         length = self._read("<I", start)
         if start + 4 + length * size > len(self.data):
             raise damaged(f"a list of {length} entries does not fit into its {len(self.data)} bytes")
@@ -82,16 +84,16 @@ class FlatTable:
 
     def _decode(self, start: int, length: int) -> str:
         if start + length > len(self.data):
-            raise damaged("a text runs past its end")
+            raise damaged(f"a string ends at byte {start + length} of {len(self.data)}")
         return self.data[start : start + length].decode("utf-8", "replace")
 
-    def _follow(self, place: int) -> int:
-        return place + int(self._read("<I", place))
+    def _follow(self, position: int) -> int:
+        return position + int(self._read("<I", position))
 
-    def _read(self, kind: str, place: int) -> Any:
-        if place < 0 or place + struct.calcsize(kind) > len(self.data):
-            raise damaged(f"something is said to be at byte {place} of {len(self.data)}")
-        return struct.unpack_from(kind, self.data, place)[0]
+    def _read(self, kind: str, position: int) -> Any:
+        if position < 0 or position + struct.calcsize(kind) > len(self.data):
+            raise damaged(f"an offset points to byte {position} of {len(self.data)}")
+        return struct.unpack_from(kind, self.data, position)[0]
 
 
 def root(data: bytes) -> FlatTable:
@@ -105,14 +107,14 @@ def with_vectors(table: FlatTable, vectors: Mapping[int, NDArray[Any]]) -> bytes
     head, pieces, end = bytearray(table.data), [b""], len(table.data)
     # Invariant: `end` is the length of the buffer written so far.
     for field, values in vectors.items():
-        place = table.place(field)
-        if not place:
+        position = table.position(field)
+        if not position:
             if len(values):
-                raise damaged(f"it has no place for list {field}")
+                raise damaged(f"its table of trees has no field {field}")
             continue
         # Elements are aligned to 8 bytes; the 4 bytes before them hold their number.
         gap = (4 - end) % 8
-        struct.pack_into("<I", head, place, end + gap - place)
+        struct.pack_into("<I", head, position, end + gap - position)
         pieces += [b"\0" * gap, struct.pack("<I", len(values)), np.ascontiguousarray(values).tobytes()]
         end += gap + 4 + values.nbytes
     return b"".join([head, *pieces, b"\0" * (-end % 8)])

@@ -25,7 +25,7 @@ def json_to_cbm(text: bytes) -> bytes:
 
     Raises
     ------
-    ValueError
+    DamagedFileError
         If the text is not JSON, or not a valid model.
     """
     try:
@@ -33,10 +33,10 @@ def json_to_cbm(text: bytes) -> bytes:
     except (ValueError, RecursionError) as error:
         raise damaged(f"it is not JSON ({str(error).partition(chr(10))[0]})") from error
     scale, bias = _check_model(found)
-    questions = _check_features(found["features_info"])
-    leaves, splits = _check_symmetric(found, len(bias), questions)
+    conditions = _check_features(found["features_info"])
+    leaves, splits = _check_symmetric(found, len(bias), conditions)
     if "trees" in found:
-        leaves, splits = _check_free(found, len(bias), questions)
+        leaves, splits = _check_free(found, len(bias), conditions)
     _check_statistics(found)
     with scratch_folder() as folder:
         file = folder / "model.json"
@@ -45,23 +45,23 @@ def json_to_cbm(text: bytes) -> bytes:
             blob: bytes = CatBoost().load_model(str(file), format="json")._serialize_model()
         except Exception as error:
             # The type of the exception depends on which of CatBoost's checks fails.
-            raise damaged(f"CatBoost does not read it ({str(error).partition(chr(10))[0]})") from error
+            raise damaged(f"CatBoost cannot read it ({str(error).partition(chr(10))[0]})") from error
     _compare(blob, scale, bias, leaves, splits)
     return blob
 
 
-def _get(where: Any, key: str, kind: type | tuple[type, ...]) -> Any:
-    """Return an entry of an object; raise ValueError if it is missing or of another type."""
-    if not isinstance(where, dict) or not isinstance(where.get(key), kind) or isinstance(where[key], bool):
-        raise damaged(f"it has no {key}, or something else in its place")
-    return where[key]
+def _get(parent: Any, key: str, kind: type | tuple[type, ...]) -> Any:
+    """Return an entry of an object; raise DamagedFileError if it is missing or of another type."""
+    if not isinstance(parent, dict) or not isinstance(parent.get(key), kind) or isinstance(parent[key], bool):
+        raise damaged(f"{key} is missing or has the wrong type")
+    return parent[key]
 
 
 def _numbers(values: Any, what: str) -> list[float]:
     if not isinstance(values, list) or not all(
         isinstance(x, int | float) and not isinstance(x, bool) and math.isfinite(x) for x in values
     ):
-        raise damaged(f"{what} are not a list of finite numbers")
+        raise damaged(f"{what} must be finite numbers")
     return values
 
 
@@ -70,20 +70,20 @@ def _check_model(found: Any) -> tuple[float, list[float]]:
     _get(found, "features_info", dict)
     info = _get(found, "model_info", dict)
     if not isinstance(info.get("params") or {}, dict):
-        raise damaged("its params are no object")
+        raise damaged("its params are not an object")
     if ("trees" in found) == ("oblivious_trees" in found):
-        raise damaged("it needs either trees or oblivious_trees")
-    both = _get(found, "scale_and_bias", list)
-    if len(both) != 2 or not isinstance(both[1], list) or not both[1]:
+        raise damaged("it must have either trees or oblivious_trees")
+    scale_and_bias = _get(found, "scale_and_bias", list)
+    if len(scale_and_bias) != 2 or not isinstance(scale_and_bias[1], list) or not scale_and_bias[1]:
         raise damaged("scale_and_bias is not a number and a list of numbers")
-    return _numbers(both[:1], "its scale")[0], _numbers(both[1], "its biases")
+    return _numbers(scale_and_bias[:1], "its scale")[0], _numbers(scale_and_bias[1], "its biases")
 
 
-def _objects(where: dict[str, Any], key: str) -> list[dict[str, Any]]:
+def _objects(parent: dict[str, Any], key: str) -> list[dict[str, Any]]:
     """Return a list of objects, empty if the key is absent."""
-    found = where.get(key, [])
+    found = parent.get(key, [])
     if not isinstance(found, list) or not all(isinstance(entry, dict) for entry in found):
-        raise damaged(f"its {key} are no list of objects")
+        raise damaged(f"its {key} are not a list of objects")
     return found
 
 
@@ -94,9 +94,9 @@ def _check_features(features: dict[str, Any]) -> list[tuple[Any, ...]]:
         _get(feature, "flat_feature_index", int)
         borders = _numbers(feature.get("borders") or [], "borders")
         if any(b <= a for a, b in pairwise(borders)):
-            raise damaged("the borders of a feature do not rise")
+            raise damaged("the borders of a feature are not increasing")
         if feature.get("nan_value_treatment") not in _MISSING or not isinstance(feature.get("has_nans"), bool):
-            raise damaged("a feature does not say what becomes of missing values")
+            raise damaged("nan_value_treatment or has_nans of a feature is missing or invalid")
         floats += [("FloatFeature", _get(feature, "feature_index", int), border) for border in borders]
     for feature in _objects(features, "categorical_features"):
         _get(feature, "flat_feature_index", int)
@@ -106,49 +106,49 @@ def _check_features(features: dict[str, Any]) -> list[tuple[Any, ...]]:
         _get(feature, "identifier", str)
         elements = _get(feature, "elements", list)
         if not elements or not all(isinstance(element, dict) for element in elements):
-            raise damaged("a statistic of categories does not say of which")
+            raise damaged("a categorical statistic does not list its features")
         ctrs += [("OnlineCtr", border) for border in _numbers(feature.get("borders") or [], "borders")]
     return [*floats, *ones, *ctrs]
 
 
-def _check_split(split: Any, questions: list[tuple[Any, ...]]) -> int:
+def _check_split(split: Any, conditions: list[tuple[Any, ...]]) -> int:
     """Return the index of a split's condition, after checking that it agrees with the split's description."""
-    place = _get(split, "split_index", int)
+    index = _get(split, "split_index", int)
     kind = _get(split, "split_type", str)
     if kind not in _SPLIT_TYPES:
-        raise damaged(f"a split is of type {kind!r}; JSON holds only {', '.join(_SPLIT_TYPES)}")
-    told: tuple[Any, ...] = (kind, split.get("border"))
+        raise damaged(f"a split has the type {kind!r}, not one of {', '.join(_SPLIT_TYPES)}")
+    described: tuple[Any, ...] = (kind, split.get("border"))
     if kind == "FloatFeature":
-        told = (kind, split.get("float_feature_index"), split.get("border"))
+        described = (kind, split.get("float_feature_index"), split.get("border"))
     elif kind == "OneHotFeature":
-        told = (kind, split.get("cat_feature_index"), split.get("value"))
-    if not 0 <= place < len(questions) or questions[place] != told:
-        raise damaged(f"a split asks question {place}, which is not what it says")
-    return int(place)
+        described = (kind, split.get("cat_feature_index"), split.get("value"))
+    if not 0 <= index < len(conditions) or conditions[index] != described:
+        raise damaged(f"a split has condition {index}, but describes another one")
+    return int(index)
 
 
 def _check_symmetric(
-    found: dict[str, Any], width: int, questions: list[tuple[Any, ...]]
+    found: dict[str, Any], width: int, conditions: list[tuple[Any, ...]]
 ) -> tuple[list[float], list[int]]:
     """Return all leaf values and splits of symmetric trees."""
     leaves: list[float] = []
     splits: list[int] = []
     trees = found.get("oblivious_trees", [])
     if not isinstance(trees, list):
-        raise damaged("its trees are no list")
+        raise damaged("its oblivious_trees are not a list")
     for tree in trees:
         levels = _get(tree, "splits", list) if isinstance(tree, dict) and tree.get("splits") is not None else []
         values = _numbers(_get(tree, "leaf_values", list), "leaf values")
         if len(levels) > MAX_DEPTH or len(values) != width * 2 ** len(levels):
             raise damaged(f"a tree of {len(levels)} levels has {len(values)} leaf values for {width} outputs")
         if tree.get("leaf_weights") and len(_numbers(tree["leaf_weights"], "leaf weights")) * width != len(values):
-            raise damaged("a tree has more or fewer weights than leaves")
-        splits += [_check_split(split, questions) for split in levels]
+            raise damaged("a tree does not have one weight per leaf")
+        splits += [_check_split(split, conditions) for split in levels]
         leaves += values
     return leaves, splits
 
 
-def _check_free(found: dict[str, Any], width: int, questions: list[tuple[Any, ...]]) -> tuple[list[float], list[int]]:
+def _check_free(found: dict[str, Any], width: int, conditions: list[tuple[Any, ...]]) -> tuple[list[float], list[int]]:
     """Return all leaf values and splits of trees of any shape, in no particular order."""
     leaves: list[float] = []
     splits: list[int] = []
@@ -156,7 +156,7 @@ def _check_free(found: dict[str, Any], width: int, questions: list[tuple[Any, ..
     while stack:
         node = stack.pop()
         if isinstance(node, dict) and "split" in node:
-            splits.append(_check_split(node["split"], questions))
+            splits.append(_check_split(node["split"], conditions))
             stack += [_get(node, "left", dict), _get(node, "right", dict)]
             continue
         value = _get(node, "value", (int, float, list))
@@ -169,34 +169,34 @@ def _check_free(found: dict[str, Any], width: int, questions: list[tuple[Any, ..
 
 
 def _check_statistics(found: dict[str, Any]) -> None:
-    """Raise ValueError unless every statistic of the features is present, as a list of hashes and counts."""
+    """Raise DamagedFileError unless every statistic of the features is present, as a list of hashes and counts."""
     tables = found.get("ctr_data") or {}
     if not isinstance(tables, dict):
-        raise damaged("ctr_data is no object")
+        raise damaged("ctr_data is not an object")
     for table in tables.values():
         cells, stride = _get(table, "hash_map", list), _get(table, "hash_stride", int)
         if stride < 2 or len(cells) % stride:
-            raise damaged(f"a hash map of {len(cells)} cells has rows of {stride}")
+            raise damaged(f"a hash map has {len(cells)} cells and the invalid stride {stride}")
         if not all(isinstance(cell, str) and cell.isdigit() and int(cell) < 2**64 for cell in cells[::stride]):
-            raise damaged("a hash in ctr_data is no whole number")
+            raise damaged("a hash in ctr_data is not an integer below 2**64")
         _numbers([cell for i, cell in enumerate(cells) if i % stride], "counts in ctr_data")
     for feature in found["features_info"].get("ctrs", []):
         if feature["identifier"] not in tables:
-            raise damaged("a statistic of categories that its trees ask about is missing")
+            raise damaged("a categorical statistic that its trees use is missing")
 
 
 def _compare(blob: bytes, scale: float, bias: list[float], leaves: list[float], splits: list[int]) -> None:
-    """Raise ValueError unless the converted model agrees with the file."""
+    """Raise DamagedFileError unless the converted model agrees with the file."""
     native = read_cbm(blob)
-    asks = native.trees.split
+    used = native.trees.split
     if not native.trees.symmetric:
         # The two formats list the nodes of such trees in different orders, so compare sorted lists.
-        asks, splits = np.sort(asks[(native.trees.step != 0).any(axis=1)]), sorted(splits)
+        used, splits = np.sort(used[(native.trees.step != 0).any(axis=1)]), sorted(splits)
         leaves, values = sorted(leaves), np.sort(native.trees.leaf_value.ravel())
     else:
         values = native.trees.leaf_value.ravel()
     same = len(values) == len(leaves) and np.allclose(values, leaves, rtol=1e-12, atol=1e-300)
-    if not same or not np.array_equal(asks, splits):
-        raise damaged("CatBoost reads other trees in it than it shows")
+    if not same or not np.array_equal(used, splits):
+        raise damaged("the trees that CatBoost reads differ from those in the file")
     if not np.allclose([native.scale, *native.bias], [scale, *bias], rtol=1e-12, atol=1e-300):
-        raise damaged("CatBoost reads another scale or bias in it than it shows")
+        raise damaged("the scale or bias that CatBoost reads differs from that in the file")

@@ -20,13 +20,13 @@ def has_params(info: Mapping[str, str]) -> bool:
 
     Raises
     ------
-    ValueError
+    DamagedFileError
         If they are not a JSON object.
     """
     return bool(info.get("params")) and not _object(info, "params").keys() <= {"flat_params"}
 
 
-def class_places(info: Mapping[str, str], n_outputs: int) -> list[int]:
+def class_positions(info: Mapping[str, str], n_outputs: int) -> list[int]:
     """Return the index of each class seen in training among all classes the model names.
 
     Parameters
@@ -37,30 +37,30 @@ def class_places(info: Mapping[str, str], n_outputs: int) -> list[int]:
 
     Raises
     ------
-    ValueError
+    DamagedFileError
         If their number does not match the outputs, or one is not among the named classes.
     """
     n_classes = max(n_outputs, 2)
     if not info.get("class_params"):
         return list(range(n_classes))
-    told = _object(info, "class_params")
-    places, names, count = (told.get(key) for key in ("class_to_label", "class_names", "classes_count"))
+    params = _object(info, "class_params")
+    positions, names, count = (params.get(key) for key in ("class_to_label", "class_names", "classes_count"))
     if not isinstance(names, list) or type(count) is not int:
-        raise damaged("its class_params do not name classes")
+        raise damaged("class_names or classes_count in its class_params is missing or has the wrong type")
     if len(set(map(str, names))) != len(names) or (names and count not in (0, len(names))):
-        raise damaged(f"its class_params name a class twice, or {count} classes by {len(names)} names")
+        raise damaged(f"its class_params repeat a class name, or have {len(names)} names and classes_count {count}")
     n_named = len(names) or count or n_classes
-    if not isinstance(places, list) or len(places) != n_classes:
-        raise damaged(f"its class_params do not tell which {n_classes} classes its trees are for")
-    if not all(type(place) is int and 0 <= place < n_named for place in places):
-        raise damaged(f"it has trees for a class which is not among the {n_named} it names")
-    if any(b <= a for a, b in pairwise(places)):
-        raise damaged("the classes its trees are for do not rise")
-    return places
+    if not isinstance(positions, list) or len(positions) != n_classes:
+        raise damaged(f"class_to_label in its class_params does not list {n_classes} classes")
+    if not all(type(position) is int and 0 <= position < n_named for position in positions):
+        raise damaged(f"class_to_label in its class_params has an entry outside 0 to {n_named - 1}")
+    if any(b <= a for a, b in pairwise(positions)):
+        raise damaged("class_to_label in its class_params is not increasing")
+    return positions
 
 
 def check_info(info: Mapping[str, str]) -> None:
-    """Raise ValueError unless the metadata that CatBoost and secateur use are valid.
+    """Raise DamagedFileError unless the metadata that CatBoost and secateur use are valid.
 
     Parameters
     ----------
@@ -70,13 +70,13 @@ def check_info(info: Mapping[str, str]) -> None:
         params = _object(info, "params")
         for name in _OBJECTS:
             if not isinstance(params.get(name, {}), dict):
-                raise damaged(f"{name} in its parameters is no object")
+                raise damaged(f"{name} in its parameters is not an object")
         _check_loss(params.get("loss_function"))
     if info.get("loss_function"):
         _check_loss(_object(info, "loss_function"))
     threshold = info.get("binclass_probability_threshold")
-    if threshold and not _is_share(threshold):
-        raise damaged(f"its probability threshold is {threshold[:40]!r} and not a number between 0 and 1")
+    if threshold and not _is_fraction(threshold):
+        raise damaged(f"its probability threshold is {threshold[:40]!r}, not a number between 0 and 1")
 
 
 def _object(info: Mapping[str, str], key: str) -> dict[str, Any]:
@@ -85,18 +85,18 @@ def _object(info: Mapping[str, str], key: str) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise damaged(f"its {key} are not JSON ({str(error).partition(chr(10))[0]})") from error
     if not isinstance(found, dict):
-        raise damaged(f"its {key} are no object")
+        raise damaged(f"its {key} are not an object")
     return found
 
 
 def _check_loss(loss: Any) -> None:
-    """Raise ValueError unless a loss has a name and an object of parameters."""
+    """Raise DamagedFileError unless a loss has a name and an object of parameters."""
     named = isinstance(loss, dict) and isinstance(loss.get("type"), str)
     if not named or not isinstance(loss.get("params", {}), dict):
-        raise damaged("it does not say which loss it was trained for")
+        raise damaged("its loss_function has no type, or its params are not an object")
 
 
-def _is_share(text: str) -> bool:
+def _is_fraction(text: str) -> bool:
     try:
         return 0 < float(text) < 1
     except ValueError:

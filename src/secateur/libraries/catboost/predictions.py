@@ -19,12 +19,12 @@ from secateur.libraries.catboost.flatbuffer import root, with_vectors
 _FLOATS, _BORDERS = 5, 3
 """Field numbers: the numeric features in the table of trees, and the borders of such a feature."""
 
-_AT_ONCE = 2**22
+_BLOCK_SIZE = 2**22
 """Approximate number of raw predictions per model."""
 
 
-def answers(
-    raw: NDArray[np.floating], kind: str, loss: str, places: tuple[int, ...] = (), n_classes: int = 0
+def transform_predictions(
+    raw: NDArray[np.floating], kind: str, loss: str, positions: tuple[int, ...] = (), n_classes: int = 0
 ) -> NDArray[np.float64]:
     """Return the predictions that CatBoost computes from raw predictions.
 
@@ -35,22 +35,22 @@ def answers(
         CatBoost's prediction type: "Probability", "Exponent" or "RMSEWithUncertainty".
     loss : str
         CatBoost's name of the model's loss, without parameters.
-    places : tuple of int
+    positions : tuple of int
         For classes: the index of each among those the model names.
     n_classes : int
         Number of classes the model names.
 
     Returns
     -------
-    (n_rows,) or (n_rows, n_answers)
+    (n_rows,) or (n_rows, n_columns)
     """
-    template = _template(loss, places, n_classes)
-    block = 2 ** min(MAX_DEPTH, (_AT_ONCE // raw.shape[1]).bit_length())
-    parts = [_ask(template, raw[start : start + block], kind) for start in range(0, len(raw), block)]
-    return np.concatenate(parts)
+    template = _template(loss, positions, n_classes)
+    block = 2 ** min(MAX_DEPTH, (_BLOCK_SIZE // raw.shape[1]).bit_length())
+    blocks = [_transform_block(template, raw[start : start + block], kind) for start in range(0, len(raw), block)]
+    return np.concatenate(blocks)
 
 
-def _ask(template: NativeModel, raw: NDArray[np.floating], kind: str) -> NDArray[np.float64]:
+def _transform_block(template: NativeModel, raw: NDArray[np.floating], kind: str) -> NDArray[np.float64]:
     depth = max(len(raw) - 1, 1).bit_length()
     row = np.arange(len(raw))
     # The features of row i are the bits of i, so row i reaches leaf i.
@@ -66,18 +66,18 @@ def _ask(template: NativeModel, raw: NDArray[np.floating], kind: str) -> NDArray
         leaf_id=np.empty(0, np.uint32),
     )
     model = CatBoost().load_model(blob=write_cbm(template, trees, np.zeros(raw.shape[1])))
-    found: Any = model._predict(bits.astype(np.float32), kind, 0, 0, 1, None, "predict")
-    return np.asarray(found, np.float64)
+    predictions: Any = model._predict(bits.astype(np.float32), kind, 0, 0, 1, None, "predict")
+    return np.asarray(predictions, np.float64)
 
 
 @cache
-def _template(loss: str, places: tuple[int, ...], n_classes: int) -> NativeModel:
+def _template(loss: str, positions: tuple[int, ...], n_classes: int) -> NativeModel:
     """Return a tiny model with the given loss whose split condition i tests bit i of a row index."""
     options: dict[str, Any] = {"loss_function": "Tweedie:variance_power=1.5" if loss == "Tweedie" else loss}
-    if places:
+    if positions:
         options["classes_count"] = n_classes
-    row = np.arange(2 * max(MAX_DEPTH, len(places)))
-    y = np.resize(places, len(row)) if places else row % 2
+    row = np.arange(2 * max(MAX_DEPTH, len(positions)))
+    y = np.resize(positions, len(row)) if positions else row % 2
     quick = {"iterations": 1, "depth": 1, "thread_count": 1, "logging_level": "Silent", "allow_writing_files": False}
     # The log is discarded: CatBoost warns of classes without rows, which is intended here.
     model = CatBoost({**options, **quick}).fit(

@@ -1,8 +1,8 @@
-"""Read the split conditions ("questions") of CatBoost's trees as features and thresholds.
+"""Read the split conditions of CatBoost's trees as features and thresholds.
 
-A numeric question is a column and a border: the answer is yes if `x > border`. All other questions (one category, a
-categorical statistic, a feature computed from a text or an embedding) refer to features that are no column of the
-user's. Each such hidden feature gets a column after the user's columns. Its value is the number of the feature's
+A numeric condition is a column and a border: a row fulfils it if `x > border`. All other conditions (one category, a
+categorical statistic, a feature computed from a text or an embedding) refer to features that are not columns of the
+user's data. Each such hidden feature gets a column after the user's columns. Its value is the number of the feature's
 borders that a row exceeds.
 """
 
@@ -20,17 +20,17 @@ _CTR_TYPES = ("Borders", "Buckets", "BinarizedTargetMeanValue", "FloatTargetMean
 
 
 @dataclass(frozen=True, eq=False)
-class Questions:
+class SplitConditions:
     """Hold all split conditions of a model, in CatBoost's order, and the columns they refer to.
 
     Attributes
     ----------
-    column : (n_questions,) int32
+    column : (n_conditions,) int32
         The user's column, or a hidden column after these.
-    threshold : (n_questions,) float64
-        The answer is no if `x <= threshold`.
-    missing_no : (n_questions,) bool
-        Whether the answer for a missing value is no.
+    threshold : (n_conditions,) float64
+        A row fulfils the condition if `x > threshold`.
+    missing_is_false : (n_conditions,) bool
+        Whether a missing value does not fulfil the condition.
     names : tuple of str
         The names of all columns; that of a hidden column describes its feature.
     n_columns : int
@@ -41,24 +41,24 @@ class Questions:
 
     column: NDArray[np.int32]
     threshold: NDArray[np.float64]
-    missing_no: NDArray[np.bool_]
+    missing_is_false: NDArray[np.bool_]
     names: tuple[str, ...]
     n_columns: int
     numeric: tuple[int, ...]
 
     @property
     def hidden(self) -> NDArray[np.intp]:
-        """The questions about hidden columns."""
+        """The conditions on hidden columns."""
         return np.flatnonzero(self.column >= self.n_columns)
 
 
-def read_questions(trees: FlatTable) -> Questions:
-    """Return the questions of a model from its table of trees."""
+def read_conditions(trees: FlatTable) -> SplitConditions:
+    """Return the split conditions of a model from its table of trees."""
     columns = {kind: _columns(trees, kind) for kind in (_FLOATS, _CATS, _TEXTS, _EMBEDDINGS)}
     listed = [flat for kind in columns.values() for flat, _ in kind.values()]
     n_columns = len(listed)
     if sorted(listed) != list(range(n_columns)):
-        raise damaged("its features do not share out the columns among them")
+        raise damaged("its features do not refer to each column exactly once")
     found = _Collected(n_columns)
     for feature in trees.tables(_FLOATS):
         found.add_numeric(feature.number(2, "i", -1), feature.vector(3, "<f4"), feature.number(5, "b") != _AS_TRUE)
@@ -74,10 +74,10 @@ def read_questions(trees: FlatTable) -> Questions:
     for kind in columns.values():
         for flat, name in kind.values():
             names[flat] = name
-    return Questions(
+    return SplitConditions(
         column=np.concatenate([np.empty(0, np.int32), *found.column]),
         threshold=np.concatenate([np.empty(0), *found.threshold]),
-        missing_no=np.concatenate([np.empty(0, bool), *found.missing_no]),
+        missing_is_false=np.concatenate([np.empty(0, bool), *found.missing_is_false]),
         names=(*names, *_distinct(found.names)),
         n_columns=n_columns,
         numeric=tuple(sorted(flat for flat, _ in columns[_FLOATS].values())),
@@ -86,27 +86,27 @@ def read_questions(trees: FlatTable) -> Questions:
 
 @dataclass
 class _Collected:
-    """Collect questions feature by feature."""
+    """Collect split conditions feature by feature."""
 
     n_columns: int
     column: list[NDArray[np.int32]] = field(default_factory=list)
     threshold: list[NDArray[np.float64]] = field(default_factory=list)
-    missing_no: list[NDArray[np.bool_]] = field(default_factory=list)
+    missing_is_false: list[NDArray[np.bool_]] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
 
-    def add_numeric(self, column: int, borders: NDArray[np.float32], missing_no: bool) -> None:
+    def add_numeric(self, column: int, borders: NDArray[np.float32], missing_is_false: bool) -> None:
         if not (np.diff(borders) > 0).all() or np.isnan(borders).any():
-            raise damaged(f"the borders of column {column} do not rise")
-        self._add(column, borders.astype(np.float64), missing_no)
+            raise damaged(f"the borders of column {column} are not increasing")
+        self._add(column, borders.astype(np.float64), missing_is_false)
 
     def add_hidden(self, name: str, n_borders: int) -> None:
         self._add(self.n_columns + len(self.names), np.arange(n_borders, dtype=np.float64) + np.float64(0.5), True)
         self.names.append(name)
 
-    def _add(self, column: int, threshold: NDArray[np.float64], missing_no: bool) -> None:
+    def _add(self, column: int, threshold: NDArray[np.float64], missing_is_false: bool) -> None:
         self.column.append(np.full(len(threshold), column, np.int32))
         self.threshold.append(threshold)
-        self.missing_no.append(np.full(len(threshold), missing_no))
+        self.missing_is_false.append(np.full(len(threshold), missing_is_false))
 
 
 def _columns(trees: FlatTable, kind: int) -> dict[int, tuple[int, str]]:
@@ -117,13 +117,13 @@ def _columns(trees: FlatTable, kind: int) -> dict[int, tuple[int, str]]:
         column = int(feature.number(flat, "i", -1))
         found[int(feature.number(index, "i", -1))] = (column, feature.text(name) or str(column))
     if len(found) != len(trees.tables(kind)) or min(found, default=0) < 0:
-        raise damaged("two of its features have the same number")
+        raise damaged("two of its features have the same index")
     return found
 
 
 def _name(columns: dict[int, tuple[int, str]], index: int) -> str:
     if index not in columns:
-        raise damaged(f"it asks about feature {index}, which it does not list")
+        raise damaged(f"it uses feature {index}, which it does not list")
     return columns[index][1]
 
 
@@ -139,7 +139,7 @@ def _ctr_name(feature: FlatTable, columns: dict[int, dict[int, tuple[int, str]]]
     base = ctr.table(0) if ctr else None
     combined = base.table(0) if base else None
     if ctr is None or base is None or combined is None:
-        raise damaged("a statistic of categories does not say of which")
+        raise damaged("a categorical statistic does not list its features")
     parts = [_name(columns[_CATS], i) for i in combined.vector(0, "<i4").tolist()]
     for index, border in combined.vector(1, "<i4,<f4").tolist():
         parts.append(f"{_name(columns[_FLOATS], index)}>{border:.4g}")
@@ -147,7 +147,7 @@ def _ctr_name(feature: FlatTable, columns: dict[int, dict[int, tuple[int, str]]]
         parts.append(f"{_name(columns[_CATS], index)}={value & 0xFFFFFFFF:08x}")
     kind = int(base.number(1, "b"))
     if not 0 <= kind < len(_CTR_TYPES):
-        raise damaged(f"it has a statistic of kind {kind}")
+        raise damaged(f"it has a categorical statistic of the unknown type {kind}")
     prior = f"{ctr.number(2, 'f'):g}/{ctr.number(3, 'f', 1.0):g}"
     return f"ctr({', '.join(parts)}) {_CTR_TYPES[kind]} {ctr.number(1, 'i')} prior {prior}"
 

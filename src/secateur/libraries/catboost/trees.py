@@ -1,7 +1,8 @@
 """Convert CatBoost's trees to preorder arrays and back: symmetric trees level by level, others node by node.
 
-A symmetric tree of depth d has d split conditions; bit i of a row's leaf index is the answer to condition i. Here it is
-a complete tree with the first condition at the root, so that pruning below a level drops the last conditions.
+A symmetric tree of depth d has d split conditions; bit i of a row's leaf index is 1 if the row fulfils condition i.
+Here it is a complete tree with the first condition at the root, so that pruning below a level drops conditions from the
+end.
 """
 
 from dataclasses import dataclass, replace
@@ -24,12 +25,12 @@ Ints = NDArray[np.int64]
 class Preorder:
     """Hold trees in preorder.
 
-    `question` is -1 at a leaf; `leaf` is a leaf's index in CatBoost's list, -1 at a split.
+    `condition` is -1 at a leaf; `leaf` is a leaf's index in CatBoost's list, -1 at a split.
     """
 
     tree_start: Ints
     right: NDArray[np.int32]
-    question: NDArray[np.int32]
+    condition: NDArray[np.int32]
     leaf: Ints
 
     @property
@@ -62,7 +63,7 @@ def pruned_trees(trees: NativeTrees, order: Preorder, forest: Forest, decision: 
         written = _symmetric_lists(trees, forest, decision)
     else:
         pruned = subforest(forest, decision)
-        written = _free_lists(pruned, np.where(pruned.is_split, order.question[decision.keep], -1).astype(np.int32))
+        written = _free_lists(pruned, np.where(pruned.is_split, order.condition[decision.keep], -1).astype(np.int32))
     if len(trees.leaf_weight):
         return written
     return replace(written, leaf_weight=np.empty(0))
@@ -115,7 +116,7 @@ def _symmetric_lists(trees: NativeTrees, forest: Forest, decision: Decision) -> 
 def _level(depth: int, level: int) -> Ints:
     """Return the nodes at a level of a complete tree in preorder, ordered by leaf index."""
     nodes = np.zeros(1, np.int64)
-    # Invariant: `nodes` are the nodes at level `above`, in the order of the bits answered so far.
+    # Invariant: `nodes` are the nodes at level `above`, ordered by the leaf index bits known so far.
     for above in range(level):
         nodes = np.concatenate([nodes + 1, nodes + 2 ** (depth - above)])
     return nodes
@@ -128,60 +129,60 @@ def _free_preorder(trees: NativeTrees) -> Preorder:
     next helper as its right child.
     """
     n_trees, n_nodes = len(trees.size), len(trees.split)
-    step, place = trees.step.astype(np.int64), np.arange(n_nodes)
+    step, index = trees.step.astype(np.int64), np.arange(n_nodes)
     split = (step != 0).any(axis=1)
     shared = np.flatnonzero(split & (step == 0).any(axis=1))
     # Helpers come first; the last one is a leaf that ends the chain.
     first = n_trees + 1
     helper_left = np.concatenate([first + np.cumsum(trees.size, dtype=np.int64) - trees.size, [-1]])
     helper_right = np.concatenate([np.arange(1, n_trees + 1), [-1]])
-    children = np.where(step != 0, first + place[:, None] + step, -1)
+    children = np.where(step != 0, first + index[:, None] + step, -1)
     children[shared, np.argmin(step[shared], axis=1)] = first + n_nodes + np.arange(len(shared))
-    own = np.full(len(shared), -1)
-    left = np.concatenate([helper_left, children[:, 0], own])
-    right = np.concatenate([helper_right, children[:, 1], own])
+    no_child = np.full(len(shared), -1)
+    left = np.concatenate([helper_left, children[:, 0], no_child])
+    right = np.concatenate([helper_right, children[:, 1], no_child])
     order = kernels.preorder(left, right)
     if len(order) != len(left):
-        raise damaged("its nodes do not form trees: one is reached twice, or never")
+        raise damaged("its nodes do not form trees: one is reached twice or never")
     order = order[order >= first]
     tree = np.repeat(np.arange(n_trees), trees.size)
     tree = np.concatenate([tree, tree[shared]])[order - first]
     if (np.diff(tree) < 0).any():
-        raise damaged("a tree reaches into the next")
+        raise damaged("a node of one tree has a child in another tree")
     position = np.full(len(left), -1, np.int32)
     position[order] = np.arange(len(order))
     is_split = right[order] != -1
-    question, leaf_id = np.append(trees.split, trees.split[shared]), np.append(trees.leaf_id, trees.leaf_id[shared])
+    condition, leaf_id = np.append(trees.split, trees.split[shared]), np.append(trees.leaf_id, trees.leaf_id[shared])
     return Preorder(
         tree_start=np.concatenate([[0], np.cumsum(np.bincount(tree, minlength=n_trees))]),
         right=np.where(is_split, position[right[order]], -1).astype(np.int32),
-        question=np.where(is_split, question[order - first], -1).astype(np.int32),
+        condition=np.where(is_split, condition[order - first], -1).astype(np.int32),
         leaf=np.where(is_split, -1, leaf_id[order - first].astype(np.int64) // trees.leaf_value.shape[1]),
     )
 
 
-def _free_lists(pruned: Forest, question: NDArray[np.int32]) -> NativeTrees:
+def _free_lists(pruned: Forest, condition: NDArray[np.int32]) -> NativeTrees:
     """Return the lists of trees of any shape; a leaf whose sibling is a split is stored at its parent's node."""
     n_nodes, split = pruned.n_nodes, np.flatnonzero(pruned.is_split)
     sides = np.column_stack([split + 1, pruned.right[split]])
     # Leaves whose sibling is a split are stored at their parent's node.
-    shares = ~pruned.is_split[sides]
-    shares &= ~shares.all(axis=1)[:, None]
+    at_parent = ~pruned.is_split[sides]
+    at_parent &= ~at_parent.all(axis=1)[:, None]
     own_node = np.ones(n_nodes, bool)
-    own_node[sides[shares]] = False
+    own_node[sides[at_parent]] = False
     node = np.cumsum(own_node) - 1
     step = np.zeros((n_nodes, 2), np.int64)
-    step[split] = np.where(shares, 0, node[sides] - node[split][:, None])
-    holder = np.where(own_node, node, -1)
-    holder[sides[shares]] = node[np.repeat(split, shares.sum(axis=1))]
+    step[split] = np.where(at_parent, 0, node[sides] - node[split][:, None])
+    stored_at = np.where(own_node, node, -1)
+    stored_at[sides[at_parent]] = node[np.repeat(split, at_parent.sum(axis=1))]
     leaves = np.flatnonzero(~pruned.is_split)
-    leaves = leaves[np.argsort(holder[leaves], kind="stable")]
+    leaves = leaves[np.argsort(stored_at[leaves], kind="stable")]
     leaf_id = np.full(int(own_node.sum()), NO_LEAF, np.uint32)
-    leaf_id[holder[leaves]] = np.arange(len(leaves)) * pruned.n_outputs
+    leaf_id[stored_at[leaves]] = np.arange(len(leaves)) * pruned.n_outputs
     size = np.add.reduceat(own_node, pruned.root) if pruned.n_trees else np.empty(0)
     return NativeTrees(
         size=size.astype(np.int32),
-        split=np.maximum(question, 0)[own_node],
+        split=np.maximum(condition, 0)[own_node],
         leaf_value=pruned.value[leaves],
         leaf_weight=pruned.weight[leaves],
         step=step[own_node].astype(np.uint16),

@@ -5,6 +5,7 @@ from typing import Any
 
 import lightgbm
 
+from secateur.errors import DamagedFileError, InvalidInputError, UnsupportedModelError
 from secateur.libraries.adapter import Adapter
 from secateur.libraries.fork_safety import one_thread_in_a_fork
 from secateur.libraries.lightgbm.adapter import (
@@ -23,21 +24,23 @@ def adapt(model: Any) -> Adapter:
 
     Raises
     ------
-    TypeError
-        If the model is neither a Booster nor one of the scikit-learn wrappers.
-    ValueError
-        If the model is not fitted, or has trees that cannot be pruned.
+    UnsupportedModelError
+        If the model is neither a Booster nor one of the scikit-learn wrappers, or has trees that cannot be pruned.
+    InvalidInputError
+        If the model is not fitted.
     """
     one_thread_in_a_fork()
     if isinstance(model, lightgbm.Booster):
         return LightGBMBoosterAdapter(model)
     if not isinstance(model, lightgbm.LGBMModel) or hasattr(model, "to_local"):
-        raise TypeError(
-            f"Got {type(model).__name__}; secateur reads a Booster, LGBMClassifier, LGBMRegressor and LGBMRanker. "
-            "Pass one of these: model.to_local() of a Dask model, one of the boosters of a CVBooster."
+        raise UnsupportedModelError(
+            f"Got {type(model).__name__}, which is not a supported LightGBM model. Pass a Booster, LGBMClassifier, "
+            "LGBMRegressor or LGBMRanker: model.to_local() for a Dask model, one of the boosters for a CVBooster."
         )
     if getattr(model, "_Booster", None) is None:
-        raise ValueError(f"This {type(model).__name__} is not fitted; secateur prunes trained models. Call fit first.")
+        raise InvalidInputError(
+            f"This {type(model).__name__} is not fitted, but pruning needs a trained model. Call fit first."
+        )
     return ClassifierAdapter(model) if isinstance(model, lightgbm.LGBMClassifier) else LightGBMWrapperAdapter(model)
 
 
@@ -46,15 +49,16 @@ def load(file: Path) -> Any:
 
     Raises
     ------
-    ValueError
+    DamagedFileError
         If the file is not a complete LightGBM model; this is checked before LightGBM parses it.
     """
     one_thread_in_a_fork()
     try:
         text = parse(file.read_bytes().decode())
     except UnicodeDecodeError as error:
-        raise ValueError(
-            f"{file} is no text ({error.reason}); a LightGBM model file is. Save the model again with save_model."
+        raise DamagedFileError(
+            f"{file} is not a text file ({error.reason}), but LightGBM saves models as text. Save the model again with "
+            "save_model."
         ) from error
     read_objective(text)
     read_nodes(text.trees, text.n_features)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from secateur.data.targets import as_columns, as_real_target, check_known_labels, class_codes
+from secateur.errors import UnsupportedFileError, UnsupportedModelError
 from secateur.files.tempdir import scratch_folder
 from secateur.forest import Categories, Forest, check_forest
 from secateur.forest.subforest import Decision
@@ -35,7 +36,7 @@ class LightGBMBoosterAdapter(SklearnAdapter):
 
     def __init__(self, model: Any) -> None:
         super().__init__(model)
-        self.supervised = self.trained_for.supervised
+        self.supervised = self.native_objective.supervised
 
     @property
     def booster(self) -> Any:
@@ -61,7 +62,7 @@ class LightGBMBoosterAdapter(SklearnAdapter):
         return read_nodes(self.text.trees, self.text.n_features)
 
     @cached_property
-    def trained_for(self) -> LightGBMObjective:
+    def native_objective(self) -> LightGBMObjective:
         """The training objective: name, link, number of classes and loss."""
         return read_objective(self.text)
 
@@ -85,9 +86,9 @@ class LightGBMBoosterAdapter(SklearnAdapter):
             tree_weight=np.ones(n_trees),
             tree_output=np.tile(np.arange(outputs, dtype=np.int32), n_trees // outputs),
             base=np.zeros(outputs),
-            link=self.trained_for.link,
+            link=self.native_objective.link,
             n_features=self.text.n_features,
-            n_classes=(self.trained_for.n_classes,) if self.trained_for.n_classes else (),
+            n_classes=(self.native_objective.n_classes,) if self.native_objective.n_classes else (),
             aggregation="mean" if self.averages else "sum",
             unit=1 / outputs if self.averages else 1.0,
             divisor=float(n_trees // outputs) if self.averages else 1.0,
@@ -107,7 +108,7 @@ class LightGBMBoosterAdapter(SklearnAdapter):
     @property
     def objective(self) -> str | None:
         """The name of the training loss, or None for the default."""
-        return self.trained_for.loss
+        return self.native_objective.loss
 
     def rows(self, X: Any) -> NDArray[np.floating]:
         """Return X in the precision LightGBM uses, with categories as codes."""
@@ -145,16 +146,16 @@ class LightGBMBoosterAdapter(SklearnAdapter):
         """Return LightGBM's node ids: s for split s, ~l for leaf l."""
         nodes = self.nodes
         size = np.diff(nodes.tree_start)
-        place = nodes.order - np.repeat(nodes.tree_start[:-1], size)
-        return np.where(nodes.right == -1, ~(place - np.repeat(size // 2, size)), place)
+        position = nodes.order - np.repeat(nodes.tree_start[:-1], size)
+        return np.where(nodes.right == -1, ~(position - np.repeat(size // 2, size)), position)
 
     def why_immutable(self, what: str) -> str | None:
         """Return a reason for tree weights and the base of a random forest, which averages its trees."""
         if what == "value" or not self.averages:
             return None
         return (
-            f"a LightGBM random forest is the plain mean of its trees and has no place for a {what.replace('_', ' ')}. "
-            "Fold it into the leaf values."
+            "a LightGBM random forest is the unweighted mean of its trees and cannot store a "
+            f"{what.replace('_', ' ')}. Include it in the leaf values."
         )
 
     def write(self, decision: Decision) -> Any:
@@ -198,8 +199,8 @@ class LightGBMWrapperAdapter(LightGBMBoosterAdapter):
         off = {name: 0 for name in _EARLY_STOPPING if self.model.get_params().get(name)}
         stopped = {"n_estimators": iterations} if self.booster.best_iteration > 0 else {}
         infos = self.text.header["feature_infos"].split(" ")
-        given = [i for i, info in enumerate(infos) if info != "none" and not info.startswith("[")]
-        columns = {"categorical_feature": given} if given and not self.booster.pandas_categorical else {}
+        categorical = [i for i, info in enumerate(infos) if info != "none" and not info.startswith("[")]
+        columns = {"categorical_feature": categorical} if categorical and not self.booster.pandas_categorical else {}
         return clone(self.model).set_params(**stopped, **off).fit(X, y, sample_weight=sample_weight, **columns)
 
     def write(self, decision: Decision) -> Any:
@@ -219,15 +220,15 @@ class ClassifierAdapter(LightGBMWrapperAdapter):
     """Adapt LGBMClassifier: predict the label with the largest probability, the first one if tied."""
 
     @cached_property
-    def trained_for(self) -> LightGBMObjective:
+    def native_objective(self) -> LightGBMObjective:
         """The training objective; cross-entropy predicts the probability of the second of two classes."""
         found = read_objective(self.text)
         if found.name == "cross_entropy":
             return LightGBMObjective(found.name, "logit", n_classes=2)
         if found.name and not found.n_classes:
-            raise ValueError(
-                f"This LGBMClassifier has the objective {found.name!r}, which predicts numbers and not classes. Prune "
-                "model.booster_, or train it with objective='binary' or 'multiclass'."
+            raise UnsupportedModelError(
+                f"This LGBMClassifier has the objective {found.name!r}, which predicts numbers, not classes. Prune "
+                "model.booster_, or train the model with objective='binary' or 'multiclass'."
             )
         return found
 
@@ -254,15 +255,15 @@ def booster_of(text: ModelText) -> Any:
 
     Raises
     ------
-    ValueError
+    UnsupportedFileError
         If LightGBM rejects the model.
     """
     try:
         return lightgbm.Booster(model_str=compose(text))
     except (lightgbm.basic.LightGBMError, ValueError) as error:
-        raise ValueError(
-            f"LightGBM {lightgbm.__version__} cannot load this model ({str(error).splitlines()[0]}); a model as "
-            "save_model writes it is needed. Save it again with a version not newer than the one installed."
+        raise UnsupportedFileError(
+            f"LightGBM {lightgbm.__version__} cannot load this model ({str(error).splitlines()[0]}). The model must "
+            "have been saved by this version or an older one. Save it again, or upgrade LightGBM."
         ) from error
 
 
@@ -272,13 +273,13 @@ def _categories(nodes: LightGBMNodes) -> Categories:
         return Categories()
     start, word = nodes.bitsets.start, nodes.bitsets.word
     bits = np.unpackbits(word.astype("<u4").view(np.uint8), bitorder="little").reshape(-1, 32)
-    place, bit = np.nonzero(bits)
+    word_index, bit = np.nonzero(bits)
     owner = np.repeat(np.arange(len(start) - 1), np.diff(start))
-    counts = np.bincount(owner[place], minlength=len(start) - 1)
+    counts = np.bincount(owner[word_index], minlength=len(start) - 1)
     return Categories(
         row=nodes.bitset.astype(np.int32),
         start=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
-        code=(32 * (place - start[owner[place]]) + bit).astype(np.int32),
-        left=np.ones(len(place), bool),
+        code=(32 * (word_index - start[owner[word_index]]) + bit).astype(np.int32),
+        left=np.ones(len(word_index), bool),
         other_left=np.zeros(len(start) - 1, bool),
     )

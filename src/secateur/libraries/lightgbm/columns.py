@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from secateur.errors import InvalidInputError
 from secateur.libraries.adapter import check_feature_names
 
 ZERO = float(np.float32(1e-35))
@@ -23,28 +24,29 @@ def encode(X: Any, categories: list[list[Any]] | None, names: tuple[str, ...] | 
     names : tuple of str, or None
         The training column names; LightGBM replaces spaces by underscores.
     """
-    if hasattr(X, "to_pandas"):  # Arrow, polars
+    # Arrow and polars tables.
+    if hasattr(X, "to_pandas"):
         X = X.to_pandas()
     if hasattr(X, "columns"):
         if names is not None:
             check_feature_names(X.rename(columns=lambda name: str(name).replace(" ", "_")), names)
-        return _without_dust(_encode_table(X, categories))
+        return _tiny_to_zero(_encode_table(X, categories))
     if hasattr(X, "toarray"):
         X = X.toarray()
     matrix = np.asarray(X)
     if matrix.dtype in (np.float32, np.float64):
-        return _without_dust(matrix)
+        return _tiny_to_zero(matrix)
     try:
         with np.errstate(over="ignore"):
-            return _without_dust(matrix.astype(np.float32))
+            return _tiny_to_zero(matrix.astype(np.float32))
     except (TypeError, ValueError):
         # `as_matrix` raises the error when it checks the shape.
         return matrix
 
 
-def _without_dust(matrix: NDArray[np.floating]) -> NDArray[np.floating]:
-    dust = (np.abs(matrix) <= ZERO) & (matrix != 0)
-    return np.where(dust, matrix.dtype.type(0), matrix) if dust.any() else matrix
+def _tiny_to_zero(matrix: NDArray[np.floating]) -> NDArray[np.floating]:
+    tiny = (np.abs(matrix) <= ZERO) & (matrix != 0)
+    return np.where(tiny, matrix.dtype.type(0), matrix) if tiny.any() else matrix
 
 
 def _encode_table(table: Any, categories: list[list[Any]] | None) -> NDArray[np.float64]:
@@ -54,9 +56,9 @@ def _encode_table(table: Any, categories: list[list[Any]] | None) -> NDArray[np.
     columns = [table.iloc[:, i] for i in range(table.shape[1])]
     categorical = [i for i, column in enumerate(columns) if isinstance(column.dtype, pd.CategoricalDtype)]
     if categories is not None and len(categorical) != len(categories):
-        raise ValueError(
-            f"X has {len(categorical)} categorical columns; the model was trained with {len(categories)}. Convert the "
-            "same columns with astype('category')."
+        raise InvalidInputError(
+            f"X has {len(categorical)} categorical columns, but the model was trained with {len(categories)}. Convert "
+            "the same columns as for training with astype('category')."
         )
     matrix = np.empty(table.shape, np.float64)
     for i, column in enumerate(columns):
@@ -74,8 +76,8 @@ def _numbers(column: Any) -> NDArray[np.float64]:
     try:
         numbers: NDArray[np.float64] = column.to_numpy(np.float64, na_value=np.nan)
     except (TypeError, ValueError) as error:
-        raise ValueError(
-            f"The column {column.name!r} of X cannot be read as numbers ({error}); this model needs numbers and "
-            "categories. Encode it as it was for training."
+        raise InvalidInputError(
+            f"The column {column.name!r} of X cannot be read as numbers ({error}). The model needs numbers or pandas "
+            "categories. Encode the column as for training."
         ) from error
     return numbers

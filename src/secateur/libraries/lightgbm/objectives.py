@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from secateur.errors import UnsupportedModelError
 from secateur.libraries.lightgbm.text_file import ModelText, damaged
 
 _TREES_FOR_ONE = {
@@ -56,44 +57,49 @@ def read_objective(model: ModelText) -> LightGBMObjective:
 
     Raises
     ------
-    ValueError
-        If the objective is unknown, or does not match the number of trees.
+    UnsupportedModelError
+        If the objective is unknown.
+    DamagedFileError
+        If the objective does not match the number of trees.
     """
-    name, *options = model.header.get("objective", "").split(" ")
+    name, *entries = model.header.get("objective", "").split(" ")
     outputs = model.per_iteration
-    facts = dict(option.partition(":")[::2] for option in options)
+    options = dict(entry.partition(":")[::2] for entry in entries)
     if model.header["num_class"] != str(outputs):
-        raise damaged(f"num_class is {model.header['num_class']}, but {outputs} trees make an iteration")
+        raise damaged(f"num_class is {model.header['num_class']}, but there are {outputs} trees per iteration")
     if not name or name in ("custom", "none"):
         return LightGBMObjective("", "identity")
     if name in _TREES_FOR_CLASSES:
-        if facts.get("num_class") != str(outputs):
-            raise damaged(f"The objective is {model.header['objective'][:60]!r}, but {outputs} trees make an iteration")
-        return LightGBMObjective(name, _TREES_FOR_CLASSES[name] + _slope(facts, ("num_class",)), n_classes=outputs)
+        if options.get("num_class") != str(outputs):
+            raise damaged(
+                f"The objective is {model.header['objective'][:60]!r}, but there are {outputs} trees per iteration"
+            )
+        return LightGBMObjective(name, _TREES_FOR_CLASSES[name] + _slope(options, ("num_class",)), n_classes=outputs)
     if name not in _TREES_FOR_ONE:
-        raise ValueError(
-            f"The objective is {name[:40]!r}; secateur knows {', '.join((*_TREES_FOR_ONE, *_TREES_FOR_CLASSES))} and "
-            "objectives of your own. Train the model with one of these."
+        raise UnsupportedModelError(
+            f"The objective {name[:40]!r} is not supported. secateur supports "
+            f"{', '.join((*_TREES_FOR_ONE, *_TREES_FOR_CLASSES))} and custom objectives. Train the model with one of "
+            "these."
         )
     if outputs != 1:
-        raise damaged(f"The objective is {name!r}, which takes one tree an iteration, but there are {outputs}")
-    link = _TREES_FOR_ONE[name] + _slope(facts, ("sqrt",))
-    if "sqrt" in facts:
+        raise damaged(f"The objective is {name!r}, which needs 1 tree per iteration, but there are {outputs}")
+    link = _TREES_FOR_ONE[name] + _slope(options, ("sqrt",))
+    if "sqrt" in options:
         if link != "identity":
-            raise damaged(f"The objective is {model.header['objective'][:60]!r}, which has no square root")
+            raise damaged(f"The objective is {model.header['objective'][:60]!r}, which has no option sqrt")
         return LightGBMObjective(name, "signed_square")
     return LightGBMObjective(name, link, 2 if name == "binary" else 0, _loss(name, model.parameters))
 
 
-def _slope(facts: dict[str, str], others: tuple[str, ...]) -> str:
-    """Return the suffix ":slope" of a link, empty for slope 1; raise ValueError for any other option."""
-    unknown = set(facts) - {"sigmoid", *others}
+def _slope(options: dict[str, str], others: tuple[str, ...]) -> str:
+    """Return the suffix ":slope" of a link, empty for slope 1; raise DamagedFileError for any other option."""
+    unknown = set(options) - {"sigmoid", *others}
     try:
-        slope = float(facts.get("sigmoid", "1"))
+        slope = float(options.get("sigmoid", "1"))
     except ValueError:
         slope = 0.0
     if unknown or not 0 < slope < float("inf"):
-        raise damaged(f"The objective has the options {facts}, which LightGBM does not write")
+        raise damaged(f"The objective has the invalid options {options}")
     return f":{slope!r}" if slope != 1.0 else ""
 
 

@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from secateur.errors import DamagedFileError, UnsupportedFileError, UnsupportedModelError
+
 NUMBER_OF = {
     "split": (
         "split_feature",
@@ -85,11 +87,11 @@ class ModelText:
         return self.header["feature_names"].split(" ")
 
 
-def damaged(found: str) -> ValueError:
+def damaged(found: str) -> DamagedFileError:
     """Return the error for text that LightGBM would not write."""
-    return ValueError(
-        f"{found}. A complete model as LightGBM's save_model writes it is needed. The file is damaged or was edited; "
-        "save the model again."
+    return DamagedFileError(
+        f"{found}. secateur needs a complete model as LightGBM's save_model writes it, but this one is damaged or was "
+        "edited. Save the model again."
     )
 
 
@@ -98,8 +100,12 @@ def parse(text: str) -> ModelText:
 
     Raises
     ------
-    ValueError
+    DamagedFileError
         If the text is not a complete LightGBM model.
+    UnsupportedFileError
+        If the version of the format, or a line, is unknown.
+    UnsupportedModelError
+        If the model has no trees, or linear models in its leaves.
     """
     body, marker, rest = text.replace("\r\n", "\n").partition("\nend of trees\n")
     if not marker:
@@ -112,9 +118,11 @@ def parse(text: str) -> ModelText:
     trees = [_parse_tree(number, block) for number, block in enumerate(blocks)]
     per_iteration = int(header["num_tree_per_iteration"])
     if not trees:
-        raise ValueError("The model has no trees; there is nothing to prune. Train it for at least one iteration.")
+        raise UnsupportedModelError(
+            "The model has no trees, so there is nothing to prune. Train it for at least one iteration."
+        )
     if len(trees) % per_iteration:
-        raise damaged(f"There are {len(trees)} trees, no multiple of the {per_iteration} trees of an iteration")
+        raise damaged(f"There are {len(trees)} trees, not a multiple of the {per_iteration} trees per iteration")
     return ModelText(header, trees, *_parse_rest(rest))
 
 
@@ -143,60 +151,60 @@ def _parse_header(lines: list[str]) -> dict[str, str]:
     if missing:
         raise damaged(f"The header has no {', '.join(missing)}")
     if header["version"] not in _VERSIONS:
-        raise ValueError(
-            f"The text has format {header['version'][:40]!r}; secateur reads {' and '.join(_VERSIONS)}. Load the model "
-            "with LightGBM 3.3 to 4.x and save it again."
+        raise UnsupportedFileError(
+            f"The file has format version {header['version'][:40]!r}, but secateur reads {' and '.join(_VERSIONS)}. "
+            "Load the model with LightGBM 3.3 to 4.x and save it again."
         )
     for key in ("num_class", "num_tree_per_iteration", "label_index", "max_feature_idx"):
         if not _INTEGER.fullmatch(header[key]):
-            raise damaged(f"{key} is {header[key][:40]!r}, not a whole number")
+            raise damaged(f"{key} is {header[key][:40]!r}, not an integer")
     if int(header["num_tree_per_iteration"]) < 1 or int(header["num_class"]) < 1:
-        raise damaged("The model has less than one tree per iteration or less than one class")
+        raise damaged("num_tree_per_iteration or num_class is less than 1")
     header.setdefault("feature_infos", " ".join(["none"] * (int(header["max_feature_idx"]) + 1)))
     for key in ("feature_names", "feature_infos", "monotone_constraints"):
         if key in header and len(header[key].split(" ")) != int(header["max_feature_idx"]) + 1:
             raise damaged(f"{key} does not have one entry for each of {int(header['max_feature_idx']) + 1} features")
     if not re.fullmatch(r"(-1|0|1)( (-1|0|1))*", header.get("monotone_constraints", "0")):
-        raise damaged("monotone_constraints has something else than -1, 0 and 1")
+        raise damaged("monotone_constraints contains an entry other than -1, 0 and 1")
     return header
 
 
 def _parse_tree(number: int, block: str) -> dict[str, str]:
     name, *lines = block.split("\n")
     if name != str(number):
-        raise damaged(f"Tree {number} is called {name[:40]!r}: trees are missing or in another order")
+        raise damaged(f"Tree {number} has the number {name[:40]!r}: trees are missing or in another order")
     tree = _as_dict(lines, _TREE, f"tree {number}", linear=True)
     if tree.get("is_linear", "0") != "0":
-        raise ValueError(
-            "The model has linear_tree=True; its leaves hold linear models, and secateur prunes trees with numbers in "
-            "their leaves. Train it with linear_tree=False."
+        raise UnsupportedModelError(
+            "The model was trained with linear_tree=True, so its leaves contain linear models. secateur needs constant "
+            "leaf values. Train the model with linear_tree=False."
         )
     missing = [key for key in ("num_leaves", "num_cat", "leaf_value") if key not in tree]
     if missing:
         raise damaged(f"Tree {number} has no {', '.join(missing)}")
     for key in ("num_leaves", "num_cat"):
         if not _INTEGER.fullmatch(tree[key]) or int(tree[key]) < 0:
-            raise damaged(f"{key} of tree {number} is {tree[key][:40]!r}, not a number of things")
+            raise damaged(f"{key} of tree {number} is {tree[key][:40]!r}, not a count")
     if int(tree["num_leaves"]) < 1:
         raise damaged(f"Tree {number} has no leaves")
     return tree
 
 
 def _as_dict(lines: Iterable[str], known: Iterable[str], where: str, *, linear: bool = False) -> dict[str, str]:
-    """Return lines `key=value` as a dict; raise ValueError for unknown or repeated keys."""
+    """Return lines `key=value` as a dict; raise an error for unknown or repeated keys."""
     found: dict[str, str] = {}
     unknown = None
     for line in filter(None, lines):
         key, equals, value = line.partition("=")
         if key in found or bool(equals) == (key == "average_output"):
-            raise damaged(f"The line {line[:40]!r} in {where} is double or has no value")
+            raise damaged(f"The line {line[:40]!r} in {where} is repeated or has no value")
         found[key] = value
         if key not in known:
             unknown = unknown or key
     if unknown and not (linear and found.get("is_linear", "0") != "0"):
-        raise ValueError(
-            f"The line {unknown[:40]!r} in {where} is unknown; secateur knows what LightGBM 3.3 to 4.7 write. "
-            "The file is damaged, or made by a newer version: save the model with one of these."
+        raise UnsupportedFileError(
+            f"The line {unknown[:40]!r} in {where} is unknown. secateur reads files of LightGBM 3.3 to 4.7; this one "
+            "is damaged or was written by a newer version. Save the model with one of these versions."
         )
     return found
 
@@ -211,16 +219,16 @@ def _parse_rest(text: str) -> tuple[dict[str, str], str]:
         elif section == "parameters:":
             match = _PARAMETER.fullmatch(line)
             if not match or match[1] in parameters:
-                raise damaged(f"The line {line[:40]!r} among the parameters is no parameter")
+                raise damaged(f"The line {line[:40]!r} among the parameters is not a parameter, or repeats one")
             parameters[match[1]] = match[2]
         elif line in ("parameters:", "feature_importances:", "feature importances:"):
             section = line
         elif line.startswith("pandas_categorical:") and not categories:
             categories, section = _check_categories(line.partition(":")[2]), ""
         elif not section:
-            raise damaged(f"The line {line[:40]!r} behind the trees is unknown")
+            raise damaged(f"The line {line[:40]!r} after the trees is unknown")
     if section == "parameters:":
-        raise damaged("The text ends among the parameters")
+        raise damaged("The text ends before the end of the parameters")
     return parameters, categories
 
 
@@ -228,7 +236,7 @@ def _check_categories(text: str) -> str:
     try:
         lists = json.loads(text)
     except ValueError as error:
-        raise damaged(f"pandas_categorical cannot be read ({error})") from error
+        raise damaged(f"pandas_categorical is not JSON ({error})") from error
     if lists is not None and not (isinstance(lists, list) and all(isinstance(entry, list) for entry in lists)):
-        raise damaged("pandas_categorical is no list of lists")
+        raise damaged("pandas_categorical is not a list of lists")
     return text

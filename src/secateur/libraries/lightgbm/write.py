@@ -22,20 +22,20 @@ Lines = dict[str, str]
 def pruned_text(model: ModelText, nodes: LightGBMNodes, forest: Forest, decision: Decision) -> ModelText:
     """Return the parts of the pruned model."""
     per_iteration = model.per_iteration
-    standing = kept_trees(forest, decision.keep)
-    stays: NDArray[np.bool_] = np.logical_or.reduce(standing.reshape(-1, per_iteration), axis=1)
+    tree_kept = kept_trees(forest, decision.keep)
+    stays: NDArray[np.bool_] = np.logical_or.reduce(tree_kept.reshape(-1, per_iteration), axis=1)
     # One iteration always stays, so that the text has at least one tree.
     stays[0] |= not stays.any()
     pruned = subforest(forest, decision)
     value = pruned.value[:, 0] * np.repeat(pruned.tree_weight, np.diff(pruned.tree_start))
-    same = _same_trees(forest, decision, pruned, value, standing)
-    written = _write_trees(model, nodes, forest, decision.keep, pruned, value, standing & ~same)
+    same = _same_trees(forest, decision, pruned, value, tree_kept)
+    written = _write_trees(model, nodes, forest, decision.keep, pruned, value, tree_kept & ~same)
     trees: list[Lines] = []
     # The format has no base score: a new base becomes a first iteration of single leaves.
     if decision.base is not None and decision.base.any():
         trees += [_one_leaf(model.trees[0], float(base), 0) for base in decision.base]
     for tree in np.flatnonzero(np.repeat(stays, per_iteration)).tolist():
-        if not standing[tree]:
+        if not tree_kept[tree]:
             rows = 0 if nodes.count is None else int(nodes.count[forest.tree_start[tree]])
             trees.append(_one_leaf(model.trees[tree], 0.0, rows))
         else:
@@ -44,14 +44,14 @@ def pruned_text(model: ModelText, nodes: LightGBMNodes, forest: Forest, decision
 
 
 def _same_trees(
-    forest: Forest, decision: Decision, pruned: Forest, value: Floats, standing: NDArray[np.bool_]
+    forest: Forest, decision: Decision, pruned: Forest, value: Floats, tree_kept: NDArray[np.bool_]
 ) -> NDArray[np.bool_]:
     """Return which trees keep all nodes and leaf values."""
     changed = ~decision.keep
     kept_leaf = decision.keep.copy()
     kept_leaf[kept_leaf] = ~pruned.is_split
     changed[kept_leaf] = forest.value[kept_leaf, 0] != value[~pruned.is_split]
-    return standing & ~np.logical_or.reduceat(changed, forest.root)
+    return tree_kept & ~np.logical_or.reduceat(changed, forest.root)
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +71,7 @@ class _Edited:
 
 def _edited(keep: NDArray[np.bool_], forest: Forest, pruned: Forest, chosen: NDArray[np.bool_]) -> _Edited:
     """Return the nodes of the chosen trees with their new child indices."""
-    standing = kept_trees(forest, keep)
+    tree_kept = kept_trees(forest, keep)
     size = np.diff(pruned.tree_start)
     start = np.repeat(pruned.tree_start[:-1], size)
     split = pruned.is_split
@@ -80,15 +80,15 @@ def _edited(keep: NDArray[np.bool_], forest: Forest, pruned: Forest, chosen: NDA
     rank = before[:-1] - before[start]
     # LightGBM numbers splits and leaves separately from 0, and leaf l has the id ~l.
     number = np.where(split, rank, ~(np.arange(len(split)) - start - rank))
-    here = np.repeat(chosen[standing], size)
-    at = np.flatnonzero(here & split)
+    included = np.repeat(chosen[tree_kept], size)
+    at = np.flatnonzero(included & split)
     n_splits = np.add.reduceat(split, pruned.tree_start[:-1], dtype=np.int64) if len(size) else size
-    n_splits = n_splits[chosen[standing]]
+    n_splits = n_splits[chosen[tree_kept]]
     return _Edited(
         tree=np.flatnonzero(chosen).tolist(),
-        split=split[here],
+        split=split[included],
         child=(number[at + 1], number[pruned.right[at]]),
-        node=np.flatnonzero(keep)[here],
+        node=np.flatnonzero(keep)[included],
         split_start=np.concatenate([[0], np.cumsum(n_splits)]).tolist(),
         leaf_start=np.concatenate([[0], np.cumsum(n_splits + 1)]).tolist(),
     )
@@ -107,13 +107,13 @@ def _write_trees(
     if not chosen.any():
         return
     edited = _edited(keep, forest, pruned, chosen)
-    here = np.repeat(chosen[kept_trees(forest, keep)], np.diff(pruned.tree_start))
+    included = np.repeat(chosen[kept_trees(forest, keep)], np.diff(pruned.tree_start))
     splits, leaves = edited.node[edited.split], edited.node[~edited.split]
     native_split = _split_numbers(forest, nodes, splits)
     numbers: dict[str, list[str]] = {
         "left_child": _as_text(edited.child[0]),
         "right_child": _as_text(edited.child[1]),
-        "leaf_value": _as_text(value[here & ~pruned.is_split]),
+        "leaf_value": _as_text(value[included & ~pruned.is_split]),
         "leaf_weight": _as_text(nodes.weight[leaves]),
         "leaf_count": ["0"] * len(leaves) if nodes.count is None else _as_text(nodes.count[leaves]),
     }
@@ -161,8 +161,8 @@ class _Sets:
         """Write the new set indices into the thresholds of categorical splits."""
         first = np.array(self.first)
         number = np.arange(len(self.categorical)) - np.repeat(first[:-1], np.diff(first))
-        for place, text in zip(self.categorical.tolist(), _as_text(number), strict=True):
-            threshold[place] = text
+        for position, text in zip(self.categorical.tolist(), _as_text(number), strict=True):
+            threshold[position] = text
 
     def count(self, i: int) -> int:
         return int(self.first[i + 1] - self.first[i])
@@ -182,11 +182,11 @@ def _split_numbers(forest: Forest, nodes: LightGBMNodes, splits: Ints) -> Ints:
     return (np.cumsum(native) - 1)[nodes.order[splits]]
 
 
-def _tokens(model: ModelText, key: str, places: Ints) -> list[str]:
+def _tokens(model: ModelText, key: str, positions: Ints) -> list[str]:
     """Return the chosen numbers of line `key` as written in the file; "0" for trees without that line."""
     parts = [tree.get(key) or " ".join(["0"] * (int(tree["num_leaves"]) - 1)) for tree in model.trees]
     every = np.array(" ".join(filter(None, parts)).split(" "), object)
-    chosen: list[str] = every[places].tolist()
+    chosen: list[str] = every[positions].tolist()
     return chosen
 
 

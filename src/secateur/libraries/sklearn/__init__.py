@@ -23,6 +23,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.tree import BaseDecisionTree
 from sklearn.utils.validation import check_is_fitted
 
+from secateur.errors import InvalidInputError, UnsupportedModelError
 from secateur.libraries import adapt as adapt_any
 from secateur.libraries.adapter import Adapter
 from secateur.libraries.sklearn.adaboost import AdaBoostAdapter
@@ -62,9 +63,9 @@ def adapt(model: Any) -> Adapter:
 
     Raises
     ------
-    TypeError
+    UnsupportedModelError
         If the model is not made of trees, or is a class rather than an instance.
-    ValueError
+    InvalidInputError
         If the model is not fitted.
     """
     if isinstance(model, Pipeline):
@@ -72,7 +73,7 @@ def adapt(model: Any) -> Adapter:
     if isinstance(model, BaseSearchCV):
         _check_fitted(model)
         if not hasattr(model, "best_estimator_"):
-            raise ValueError("The search was made with refit=False and holds no model. Use refit=True.")
+            raise InvalidInputError("The search was run with refit=False and has no fitted model. Use refit=True.")
         return SearchAdapter(model, adapt_any(model.best_estimator_))
     for kind, adapter in MODELS.items():
         if isinstance(model, kind):
@@ -80,8 +81,8 @@ def adapt(model: Any) -> Adapter:
             if adapter in (BaggingAdapter, AdaBoostAdapter):
                 check_base_trees(model)
             return adapter(model)
-    raise TypeError(
-        f"Got {type(model).__name__}, which is not a tree model secateur knows. Known scikit-learn models: "
+    raise UnsupportedModelError(
+        f"Got {type(model).__name__}, which is not a tree model that secateur supports. Supported scikit-learn models: "
         f"{', '.join(kind.__name__ for kind in MODELS)}, and a Pipeline or search that ends in one. Pass one of these."
     )
 
@@ -90,6 +91,6 @@ def _check_fitted(model: Any) -> None:
     try:
         check_is_fitted(model)
     except NotFittedError as error:
-        raise ValueError(
-            f"This {type(model).__name__} is not fitted; secateur prunes trained models. Call fit first."
+        raise InvalidInputError(
+            f"This {type(model).__name__} is not fitted, but pruning needs a trained model. Call fit first."
         ) from error

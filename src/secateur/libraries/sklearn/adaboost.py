@@ -47,7 +47,7 @@ class AdaBoostAdapter(TreesAdapter):
     def why_immutable(self, what: str) -> str | None:
         """Return a reason for the base and for the values of a classifier; tree weights can change."""
         if what == "value" and self.classes:
-            return "the trees of an AdaBoostClassifier vote for one class each. Use a solver that keeps values."
+            return "each tree of an AdaBoostClassifier votes for one class. Use a solver that does not change values."
         return None if what == "tree_weight" else super().why_immutable(what)
 
     def write(self, decision: Decision) -> Any:
@@ -57,9 +57,9 @@ class AdaBoostAdapter(TreesAdapter):
             model.estimator_weights_ = decision.tree_weight[kept_trees(self.forest, decision.keep)]
         return model
 
-    def drop_trees(self, model: Any, standing: NDArray[np.bool_]) -> None:
+    def drop_trees(self, model: Any, tree_kept: NDArray[np.bool_]) -> None:
         """Remove the dropped trees with their weights and errors."""
         model.estimators_ = [tree for tree in model.estimators_ if tree is not None]
-        model.estimator_weights_ = model.estimator_weights_[: len(standing)][standing]
-        model.estimator_errors_ = model.estimator_errors_[: len(standing)][standing]
+        model.estimator_weights_ = model.estimator_weights_[: len(tree_kept)][tree_kept]
+        model.estimator_errors_ = model.estimator_errors_[: len(tree_kept)][tree_kept]
         model.n_estimators = len(model.estimators_)

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.tree import BaseDecisionTree
 
+from secateur.errors import UnsupportedModelError
 from secateur.forest import Forest
 from secateur.libraries.sklearn.base import Floats, TreesAdapter, join_trees
 
@@ -59,7 +60,7 @@ class ForestEnsembleAdapter(TreesAdapter):
             feature_names=self.feature_names,
         )
 
-    def drop_trees(self, model: Any, standing: NDArray[np.bool_]) -> None:
+    def drop_trees(self, model: Any, tree_kept: NDArray[np.bool_]) -> None:
         """Remove the dropped trees from the list of estimators."""
         model.estimators_ = [tree for tree in model.estimators_ if tree is not None]
         model.n_estimators = len(model.estimators_)
@@ -77,7 +78,7 @@ class SingleTreeAdapter(ForestEnsembleAdapter):
         """Return 1 for every row: the tree was trained on all rows."""
         return TreesAdapter.in_bag(self, n_rows)
 
-    def drop_trees(self, model: Any, standing: NDArray[np.bool_]) -> None:
+    def drop_trees(self, model: Any, tree_kept: NDArray[np.bool_]) -> None:
         """Do nothing: the last tree of a mean cannot be dropped, so this is never called."""
 
 
@@ -94,33 +95,33 @@ class BaggingAdapter(ForestEnsembleAdapter):
         """Return class fractions (n, n_classes); a class the tree was not trained on has fraction 0."""
         if not self.classes:
             return value[:, :, 0]
-        places = np.zeros((len(value), self.n_classes[0]))
-        places[:, estimator.classes_] = value[:, 0, : len(estimator.classes_)]
-        return places
+        fractions = np.zeros((len(value), self.n_classes[0]))
+        fractions[:, estimator.classes_] = value[:, 0, : len(estimator.classes_)]
+        return fractions
 
     def why_immutable(self, what: str) -> str | None:
         """Return a reason for values as well, if some tree was not trained on all classes."""
-        seen = [len(e.classes_) for e in self.estimators] if self.classes else []
-        if what == "value" and any(count != self.n_classes[0] for count in seen):
+        n_trained = [len(e.classes_) for e in self.estimators] if self.classes else []
+        if what == "value" and any(count != self.n_classes[0] for count in n_trained):
             return (
-                "some trees of this BaggingClassifier have not seen all classes, and their leaves have no place for "
-                "the others. Use a solver that keeps values."
+                "some trees of this BaggingClassifier were not trained on all classes, and their leaves cannot store "
+                "values for the others. Use a solver that does not change leaf values."
             )
         return super().why_immutable(what)
 
-    def drop_trees(self, model: Any, standing: NDArray[np.bool_]) -> None:
+    def drop_trees(self, model: Any, tree_kept: NDArray[np.bool_]) -> None:
         """Remove the dropped trees with their columns and seeds."""
-        super().drop_trees(model, standing)
-        kept = np.flatnonzero(standing)
+        super().drop_trees(model, tree_kept)
+        kept = np.flatnonzero(tree_kept)
         model.estimators_features_ = [model.estimators_features_[i] for i in kept]
         model._seeds = np.asarray(model._seeds)[kept]
 
 
 def check_base_trees(model: Any) -> None:
-    """Raise TypeError unless every member of the ensemble is a single tree."""
+    """Raise UnsupportedModelError unless every member of the ensemble is a single tree."""
     for estimator in model.estimators_:
         if not isinstance(estimator, BaseDecisionTree):
-            raise TypeError(
-                f"This {type(model).__name__} is made of {type(estimator).__name__}; secateur needs one made of "
-                "decision trees. Pass estimator=DecisionTreeClassifier() or DecisionTreeRegressor()."
+            raise UnsupportedModelError(
+                f"This {type(model).__name__} is made of {type(estimator).__name__}, but secateur needs one made of "
+                "decision trees. Train it with estimator=DecisionTreeClassifier() or DecisionTreeRegressor()."
             )

@@ -109,7 +109,7 @@ class TreesAdapter(SklearnAdapter):
         """Return the model as a Forest."""
 
     @abstractmethod
-    def drop_trees(self, model: Any, standing: NDArray[np.bool_]) -> None:
+    def drop_trees(self, model: Any, tree_kept: NDArray[np.bool_]) -> None:
         """Remove the dropped trees from `model`, a copy in which they are None."""
 
     def native_value(self, value: Floats) -> Floats:
@@ -124,18 +124,18 @@ class TreesAdapter(SklearnAdapter):
         """
         forest = self.forest
         self.check_decision(decision)
-        standing = kept_trees(forest, decision.keep)
+        tree_kept = kept_trees(forest, decision.keep)
         memo: dict[int, Any] = {}
         for tree, estimator in enumerate(self.estimators):
             nodes = slice(forest.tree_start[tree], forest.tree_start[tree + 1])
-            if standing[tree]:
+            if tree_kept[tree]:
                 value = None if decision.value is None else self.native_value(decision.value[nodes])
                 memo[id(estimator.tree_)] = write_tree(estimator.tree_, decision.keep[nodes], value)
             else:
                 memo[id(estimator)] = None
         model = copy.deepcopy(self.model, memo)
-        if not standing.all():
-            self.drop_trees(model, standing)
+        if not tree_kept.all():
+            self.drop_trees(model, tree_kept)
         return model
 
     def why_immutable(self, what: str) -> str | None:
@@ -143,8 +143,8 @@ class TreesAdapter(SklearnAdapter):
         if what == "value":
             return None
         return (
-            f"a {type(self.model).__name__} has no place for a {what.replace('_', ' ')}. Fold it into the leaf values, "
-            "or use sc.as_forest(model) and prune that."
+            f"a {type(self.model).__name__} cannot store a {what.replace('_', ' ')}. Include it in the leaf values, "
+            "or prune sc.as_forest(model) instead."
         )
 
     def trees(self) -> list[TreeArrays]:
@@ -172,7 +172,7 @@ def join_trees(
     trees: Sequence[TreeArrays],
     values: Sequence[Floats],
     features: Sequence[NDArray[Any]] | None = None,
-    **facts: Any,
+    **fields: Any,
 ) -> Forest:
     """Return a checked Forest that joins single trees.
 
@@ -183,29 +183,29 @@ def join_trees(
         Node values of each tree, used in place of `TreeArrays.value`.
     features : sequence of arrays, optional
         The columns each tree was trained on, if not all.
-    **facts
+    **fields
         The remaining fields of Forest.
     """
     start = np.concatenate([[0], np.cumsum([len(tree.right) for tree in trees])]).astype(np.int64)
-    own = [tree.feature for tree in trees]
+    feature = [tree.feature for tree in trees]
     if features is not None:
-        own = [
+        feature = [
             np.where(f == -1, -1, np.asarray(columns)[f]).astype(np.int32)
-            for f, columns in zip(own, features, strict=True)
+            for f, columns in zip(feature, features, strict=True)
         ]
-    facts.setdefault("tree_weight", np.ones(len(trees)))
-    facts.setdefault("tree_output", np.full(len(trees), -1, np.int32))
+    fields.setdefault("tree_weight", np.ones(len(trees)))
+    fields.setdefault("tree_output", np.full(len(trees), -1, np.int32))
     forest = Forest(
         tree_start=start,
         right=np.concatenate(
             [np.where(t.right == -1, -1, t.right + s) for t, s in zip(trees, start[:-1], strict=True)]
         ).astype(np.int32),
-        feature=np.concatenate(own),
+        feature=np.concatenate(feature),
         threshold=np.concatenate([tree.threshold for tree in trees]),
         default_left=np.concatenate([tree.default_left for tree in trees]),
         value=np.ascontiguousarray(np.concatenate(values), dtype=np.float64),
         weight=np.concatenate([tree.weight for tree in trees]),
-        **facts,
+        **fields,
     )
     check_forest(forest)
     return forest

@@ -77,14 +77,14 @@ class GradientBoostingAdapter(TreesAdapter):
         """Return a deep copy with pruned trees; a collapsed split gets the mean of the leaves below it."""
         return super().write(decision if decision.value is not None else replace(decision, value=self.forest.value))
 
-    def drop_trees(self, model: Any, standing: NDArray[np.bool_]) -> None:
+    def drop_trees(self, model: Any, tree_kept: NDArray[np.bool_]) -> None:
         """Remove iterations without a kept tree; in other iterations a dropped tree becomes a leaf with value 0."""
         grid = self.model.estimators_
-        stays = np.atleast_1d(standing.reshape(grid.shape).any(axis=1))
+        stays = np.atleast_1d(tree_kept.reshape(grid.shape).any(axis=1))
         # scikit-learn cannot predict without any tree, so one iteration always stays.
         stays[0] |= not stays.any()
-        for place in np.argwhere(stays[:, None] & ~standing.reshape(grid.shape)):
-            model.estimators_[tuple(place)] = self._silent_copy(grid[tuple(place)])
+        for index in np.argwhere(stays[:, None] & ~tree_kept.reshape(grid.shape)):
+            model.estimators_[tuple(index)] = self._zero_copy(grid[tuple(index)])
         model.estimators_ = model.estimators_[stays]
         model.n_estimators = model.n_estimators_ = len(model.estimators_)
         for name in ("train_score_", "oob_improvement_", "oob_scores_"):
@@ -92,5 +92,5 @@ class GradientBoostingAdapter(TreesAdapter):
                 setattr(model, name, getattr(model, name)[stays])
 
     @staticmethod
-    def _silent_copy(estimator: Any) -> Any:
+    def _zero_copy(estimator: Any) -> Any:
         return copy.deepcopy(estimator, {id(estimator.tree_): one_leaf(estimator.tree_)})

@@ -102,7 +102,7 @@ class HistGradientBoostingAdapter(SklearnAdapter):
         check_feature_names(X, self.feature_names)
         shape = np.shape(X)
         if len(shape) != 2 or shape[1] != self.forest.n_features or not shape[0]:
-            # Raises ValueError with the shapes found and needed.
+            # Raises InvalidInputError with the shapes found and needed.
             return as_matrix(np.zeros(shape), self.forest)
         encoded = self.model._preprocess_X(X, reset=False)
         matrix = np.empty_like(encoded, order="C")
@@ -113,31 +113,31 @@ class HistGradientBoostingAdapter(SklearnAdapter):
         """Return a reason for tree weights; values and the base can change."""
         if what != "tree_weight":
             return None
-        return "HistGradientBoosting has no place for tree weights. Fold them into the leaf values."
+        return "HistGradientBoosting cannot store tree weights. Include them in the leaf values."
 
     def write(self, decision: Decision) -> Any:
         """Return a deep copy with pruned predictors."""
         forest = self.forest
         self.check_decision(decision)
         value = forest.value if decision.value is None else decision.value
-        standing = kept_trees(forest, decision.keep)
+        tree_kept = kept_trees(forest, decision.keep)
         memo: dict[int, Any] = {}
         for tree, predictor in enumerate(self.predictors):
             nodes = slice(forest.tree_start[tree], forest.tree_start[tree + 1])
-            if standing[tree]:
+            if tree_kept[tree]:
                 pruned = _write_predictor(predictor, decision.keep[nodes], value[nodes, 0])
             else:
                 pruned = _write_predictor(predictor, _root_only(predictor), np.zeros(len(predictor.nodes)))
             memo[id(predictor)] = pruned
         model = copy.deepcopy(self.model, memo)
-        self._drop_iterations(model, standing)
+        self._drop_iterations(model, tree_kept)
         if decision.base is not None:
             model._baseline_prediction = decision.base.reshape(self.model._baseline_prediction.shape)
         return model
 
-    def _drop_iterations(self, model: Any, standing: NDArray[np.bool_]) -> None:
+    def _drop_iterations(self, model: Any, tree_kept: NDArray[np.bool_]) -> None:
         """Remove iterations without a kept tree; in other iterations a dropped tree has become a leaf with value 0."""
-        stays = np.atleast_1d(standing.reshape(len(model._predictors), -1).any(axis=1))
+        stays = np.atleast_1d(tree_kept.reshape(len(model._predictors), -1).any(axis=1))
         # scikit-learn treats a model without predictors as not fitted, so one iteration always stays.
         stays[0] |= not stays.any()
         model._predictors = [trees for trees, stay in zip(model._predictors, stays, strict=True) if stay]

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from secateur.errors import InvalidInputError
 from secateur.forest import Forest
 from secateur.forest.subforest import Decision, raises
 from secateur.kernels import tree_depth, tree_parent
@@ -54,15 +55,15 @@ class IsolationForestAdapter(TreesAdapter):
     def why_immutable(self, what: str) -> str | None:
         """Return a reason for values as well: they follow from the tree's shape."""
         if what == "value":
-            return "the values of an IsolationForest are path lengths. Use a solver that keeps values."
+            return "the values of an IsolationForest are path lengths. Use a solver that does not change leaf values."
         return super().why_immutable(what)
 
     def check_decision(self, decision: Decision) -> None:
-        """Raise ValueError for raised nodes as well: path lengths follow from the tree's shape."""
+        """Raise InvalidInputError for raised nodes as well: path lengths follow from the tree's shape."""
         if raises(self.forest, decision.keep):
-            raise ValueError(
-                "The pruning puts nodes in their parents' place, which changes the path lengths an IsolationForest "
-                "predicts by. Use a solver that only cuts."
+            raise InvalidInputError(
+                "The pruning raises children into the position of their parents, which changes the path lengths from "
+                "which an IsolationForest predicts. Use a solver that only cuts subtrees."
             )
         super().check_decision(decision)
 
@@ -74,9 +75,9 @@ class IsolationForestAdapter(TreesAdapter):
         model._average_path_length_per_tree = tuple(average_path_length(t.n_node_samples) for t in trees)
         return model
 
-    def drop_trees(self, model: Any, standing: NDArray[np.bool_]) -> None:
+    def drop_trees(self, model: Any, tree_kept: NDArray[np.bool_]) -> None:
         """Remove the dropped trees with their columns and seeds."""
-        kept = np.flatnonzero(standing)
+        kept = np.flatnonzero(tree_kept)
         model.estimators_ = [tree for tree in model.estimators_ if tree is not None]
         model.estimators_features_ = [model.estimators_features_[i] for i in kept]
         model._seeds = np.asarray(model._seeds)[kept]

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from secateur.errors import InvalidInputError
 from secateur.forest import Forest, Leaves
 from secateur.forest.subforest import Decision
 from secateur.libraries.adapter import Adapter
@@ -31,7 +32,7 @@ class PipelineAdapter(Adapter):
 
         Raises
         ------
-        ValueError
+        InvalidInputError
             If a step fails on these rows.
         """
         if len(self.model.steps) == 1:
@@ -42,10 +43,10 @@ class PipelineAdapter(Adapter):
             raise
         except Exception as error:
             # Third-party transformers may raise any exception.
-            raise ValueError(
-                "The steps before the trees of the pipeline cannot prepare these rows "
+            raise InvalidInputError(
+                "The transformers of the pipeline fail on these rows "
                 f"({type(error).__name__}: {error}). "
-                "Pass rows like those it was trained on; if it fails there, too, it is damaged: save it again."
+                "Pass rows like the training rows. If they fail on those too, the pipeline is damaged: save it again."
             ) from error
 
     def rows(self, X: Any) -> NDArray[np.floating]:

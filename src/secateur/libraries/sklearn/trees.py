@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secateur import kernels
+from secateur.errors import DamagedFileError
 
 Floats = NDArray[np.float64]
 _UNDEFINED = -2
@@ -56,9 +57,9 @@ def native_order(left: NDArray[Any], right: NDArray[Any]) -> NDArray[np.int64] |
         return None
     order = kernels.preorder(np.ascontiguousarray(left, dtype=np.int64), np.ascontiguousarray(right, dtype=np.int64))
     if len(order) != len(left):
-        raise ValueError(
-            "The arrays of a tree in this model do not form a tree: a node is reached twice or never. "
-            "The model is damaged; load it again or retrain it."
+        raise DamagedFileError(
+            "The node arrays of a tree do not form a tree: a node is reached twice or never. "
+            "The model is damaged. Load it again, or train it again."
         )
     return order
 

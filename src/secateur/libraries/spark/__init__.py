@@ -3,13 +3,14 @@
 from pathlib import Path
 from typing import Any
 
+from secateur.errors import UnsupportedFileError, UnsupportedModelError
 from secateur.libraries.spark.adapter import SavedAdapter, SparkAdapter
 from secateur.libraries.spark.live_models import LiveAdapter
 from secateur.libraries.spark.saved_model import KINDS, SavedModel
 
 __all__ = ["SavedModel", "adapt", "dump", "load"]
 
-_HOLDERS = ("PipelineModel", "CrossValidatorModel", "TrainValidationSplitModel")
+_CONTAINERS = ("PipelineModel", "CrossValidatorModel", "TrainValidationSplitModel")
 """Live models that may contain one tree model among other stages."""
 
 
@@ -18,16 +19,17 @@ def adapt(model: Any) -> SparkAdapter:
 
     Raises
     ------
-    TypeError
+    UnsupportedModelError
         If the model is neither a fitted tree model nor a pipeline that may contain one.
     """
     if isinstance(model, SavedModel):
         return SavedAdapter(model)
-    if type(model).__name__ in (*KINDS, *_HOLDERS):
+    if type(model).__name__ in (*KINDS, *_CONTAINERS):
         return LiveAdapter(model)
-    raise TypeError(
-        f"Got {type(model).__module__}.{type(model).__qualname__}, which is no fitted tree model of Spark ML. Needed "
-        f"is one of {', '.join((*KINDS, *_HOLDERS))}. Pass what `fit` returns, or the SavedModel of a saved folder."
+    raise UnsupportedModelError(
+        f"Got {type(model).__module__}.{type(model).__qualname__}, which is not a fitted tree model of Spark ML. "
+        f"Supported models: {', '.join((*KINDS, *_CONTAINERS))}. Pass the model that fit returns, or the SavedModel of "
+        "a saved folder."
     )
 
 
@@ -37,8 +39,8 @@ def load(file: Path) -> SavedModel:
 
 
 def dump(model: Any, suffix: str) -> bytes:
-    """Raise ValueError: Spark saves a model as a folder."""
-    raise ValueError(
-        f"A Spark model cannot be written as one {suffix} file; Spark keeps a model in a folder of files. "
-        "Use model.save(folder) of a SavedModel, or model.write().save(folder) of a live model."
+    """Raise UnsupportedFileError: Spark saves a model as a folder."""
+    raise UnsupportedFileError(
+        f"A Spark model cannot be written as one {suffix} file, because Spark saves a model as a folder of files. "
+        "Use model.save(folder) for a SavedModel, or model.write().save(folder) for a live model."
     )

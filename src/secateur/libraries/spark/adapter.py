@@ -15,13 +15,14 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from secateur.data.targets import as_columns, as_real_target, check_known_labels
+from secateur.errors import InvalidInputError
 from secateur.forest import Forest, Leaves
 from secateur.forest.subforest import Decision, kept_trees, subforest
 from secateur.libraries.adapter import Adapter, as_matrix
 from secateur.libraries.spark.arrow import Floats
 from secateur.libraries.spark.read_nodes import NodeTable, read_nodes
 from secateur.libraries.spark.saved_model import SavedModel
-from secateur.libraries.spark.trees import read_forest, shares_of, total_of
+from secateur.libraries.spark.trees import class_fractions, read_forest, total_of
 from secateur.libraries.spark.write_nodes import pruned_table, pruned_trees
 
 _ROUNDING = 1e-9
@@ -109,7 +110,7 @@ class SparkAdapter(Adapter):
             # C's exp agrees with Java's except for a rare last digit; NumPy's differs more often.
             first = expit(-2.0 * raw)
             return np.hstack([first, 1.0 - first])
-        return shares_of(raw) if self.raw_is_total else raw
+        return class_fractions(raw) if self.raw_is_total else raw
 
     @property
     def objective(self) -> str | None:
@@ -130,12 +131,12 @@ class SparkAdapter(Adapter):
         A solver's new values need not be class fractions. `check_decision` still accepts a decision whose values are.
         """
         if what == "value" and self.saved.keeps_shares:
-            return self._reason_for_shares
+            return self._why_only_fractions
         if what == "value" or (what == "tree_weight" and self.saved.kind.boosted):
             return None
         return (
-            f"a {self.saved.kind_name} has no place for a {what.replace('_', ' ')}. Fold it into the leaf values, "
-            "or use sc.as_forest(model) and prune that."
+            f"a {self.saved.kind_name} cannot store a {what.replace('_', ' ')}. Include it in the leaf values, "
+            "or prune sc.as_forest(model) instead."
         )
 
     def samples_per_node(self) -> NDArray[np.int64] | None:
@@ -173,22 +174,22 @@ class SparkAdapter(Adapter):
         return self.nodes.impurity
 
     def check_decision(self, decision: Decision) -> None:
-        """Raise ValueError if the model cannot store the decision; new values of classes must be class fractions."""
-        shares = self.saved.keeps_shares
-        super().check_decision(replace(decision, value=None) if shares else decision)
-        if decision.value is None or not shares:
+        """Raise InvalidInputError if the model cannot store the decision; new values must be class fractions."""
+        needs_fractions = self.saved.keeps_shares
+        super().check_decision(replace(decision, value=None) if needs_fractions else decision)
+        if decision.value is None or not needs_fractions:
             return
         value = decision.value[decision.keep][~subforest(self.forest, decision).is_split]
         if (value < 0).any() or (np.abs(total_of(value) - 1) > _ROUNDING).any():
-            raise ValueError(
-                f"The pruning gives a leaf values that are no class fractions, but {self._reason_for_shares}"
+            raise InvalidInputError(
+                f"The pruning gives a leaf values that are not class fractions, but {self._why_only_fractions}"
             )
 
     @property
-    def _reason_for_shares(self) -> str:
+    def _why_only_fractions(self) -> str:
         return (
-            f"a leaf of a {self.saved.kind_name} keeps class weights, which Spark divides by their sum and wants to be "
-            "at least 0. Use a solver that keeps values, or sc.as_forest(model) and prune that."
+            f"a leaf of a {self.saved.kind_name} stores class weights, which must be non-negative and which Spark "
+            "divides by their sum. Use a solver that does not change leaf values, or prune sc.as_forest(model) instead."
         )
 
     def pruned(self, decision: Decision) -> SavedModel:
@@ -205,13 +206,13 @@ class SparkAdapter(Adapter):
         table = pruned_table(self.nodes, decision.keep, small, new)
         if saved.trees is None:
             return replace(saved, nodes=table)
-        standing = kept_trees(forest, decision.keep)
+        tree_kept = kept_trees(forest, decision.keep)
         metadata = {**saved.metadata, "numTrees": small.n_trees}
         # A random forest divides by the parameter numTrees, whatever its number of trees.
         if not saved.kind.boosted:
             metadata["paramMap"] = {**saved.metadata["paramMap"], "numTrees": small.n_trees}
         weight = small.tree_weight if saved.kind.boosted else None
-        return replace(saved, metadata=metadata, nodes=table, trees=pruned_trees(saved.trees, standing, weight))
+        return replace(saved, metadata=metadata, nodes=table, trees=pruned_trees(saved.trees, tree_kept, weight))
 
     def _new_columns(self, small: Forest, keep: NDArray[np.bool_]) -> dict[str, Any]:
         """Return predictions and class weights with the new leaf values; splits keep theirs."""
@@ -223,7 +224,7 @@ class SparkAdapter(Adapter):
         # A new leaf's class weights are its fractions times the node weight, so that the node weight is kept.
         scale = np.where(small.weight > 0, small.weight, 1.0)[:, None]
         stats = np.where(
-            leaf[:, None] & (small.value != shares_of(stats)).any(axis=1)[:, None], small.value * scale, stats
+            leaf[:, None] & (small.value != class_fractions(stats)).any(axis=1)[:, None], small.value * scale, stats
         )
         return {"impurityStats": stats, "prediction": np.where(leaf, stats.argmax(axis=1), prediction)}
 

@@ -1,4 +1,4 @@
-"""Convert Arrow columns to numpy arrays and back; raise ValueError for a column of the wrong type."""
+"""Convert Arrow columns to numpy arrays and back; raise DamagedFileError for a column of the wrong type."""
 
 from typing import Any
 
@@ -15,25 +15,25 @@ Ints = NDArray[np.int64]
 
 def node_columns(table: pa.Table) -> dict[str, pa.Array]:
     """Return the columns of a node table, including the fields of `nodeData`."""
-    columns = {name: _whole(table.column(name)) for name in table.column_names}
+    columns = {name: _combined(table.column(name)) for name in table.column_names}
     if "nodeData" in columns:
         columns.update(inside(columns, "nodeData"))
     return columns
 
 
-def _whole(column: pa.ChunkedArray) -> pa.Array:
-    whole = column.combine_chunks()
+def _combined(column: pa.ChunkedArray) -> pa.Array:
+    combined = column.combine_chunks()
     # pyarrow before 22 returns a ChunkedArray if there are no chunks or several.
-    if isinstance(whole, pa.ChunkedArray):
-        whole = pa.concat_arrays(whole.chunks) if whole.num_chunks else pa.array([], column.type)
-    return whole
+    if isinstance(combined, pa.ChunkedArray):
+        combined = pa.concat_arrays(combined.chunks) if combined.num_chunks else pa.array([], column.type)
+    return combined
 
 
 def inside(columns: dict[str, pa.Array], name: str) -> dict[str, pa.Array]:
     """Return the fields of a struct column as columns."""
     column = _column(columns, name)
     if not pa.types.is_struct(column.type):
-        raise damaged(f"The column {name} has the type {column.type}, not columns of its own")
+        raise damaged(f"The column {name} has the type {column.type}, not a struct")
     return {field.name: part for field, part in zip(column.type, column.flatten(), strict=True)}
 
 

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from secateur.errors import InvalidInputError
 from secateur.forest.subforest import Decision
 from secateur.libraries.spark.adapter import SparkAdapter
 from secateur.libraries.spark.saved_model import SavedModel
@@ -31,9 +32,9 @@ def _save_live(model: Any) -> SavedModel:
     with _shared_folder() as folder:
         model.write().save(folder.as_uri())
         if not folder.is_dir():
-            raise ValueError(
-                f"Spark saved the model to {folder}, but on another machine; the folder is needed here. "
-                "Save the model where both can reach it and pass SavedModel.load(folder)."
+            raise InvalidInputError(
+                f"Spark saved the model to {folder} on another machine, but secateur needs the folder on this one. "
+                "Save the model to a folder that both machines can read, and pass SavedModel.load(folder)."
             )
         return SavedModel.load(folder)
 

@@ -68,7 +68,7 @@ def read_nodes(table: pa.Table, width: int) -> NodeTable:
 
     Raises
     ------
-    ValueError
+    DamagedFileError
         If the rows do not form trees.
     """
     columns = node_columns(table)
@@ -79,20 +79,20 @@ def read_nodes(table: pa.Table, width: int) -> NodeTable:
     rows = np.lexsort((node, tree))
     tree_id, size = np.unique(tree, return_counts=True)
     start = np.concatenate([[0], np.cumsum(size)])
-    own_start, own_size = np.repeat(start[:-1], size), np.repeat(size, size)
-    if (node[rows] != np.arange(len(rows)) - own_start).any():
+    first_node, n_nodes = np.repeat(start[:-1], size), np.repeat(size, size)
+    if (node[rows] != np.arange(len(rows)) - first_node).any():
         raise damaged("The ids of the nodes of a tree are not 0, 1, 2 and so on, each once")
     left, right = (numbers(columns, name, np.int64)[rows] for name in ("leftChild", "rightChild"))
     leaf = left == -1
     for child in (left[~leaf], right[~leaf]):
-        if ((child <= node[rows][~leaf]) | (child >= own_size[~leaf])).any():
-            raise damaged("A child of a node is not among the later nodes of its tree")
-    left, right = np.where(leaf, -1, left + own_start), np.where(leaf, -1, right + own_start)
+        if ((child <= node[rows][~leaf]) | (child >= n_nodes[~leaf])).any():
+            raise damaged("A child of a node is not one of the later nodes of its tree")
+    left, right = np.where(leaf, -1, left + first_node), np.where(leaf, -1, right + first_node)
     order = _preorder(start, left, right)
     if order is not None:
-        place = np.empty_like(order)
-        place[order] = np.arange(len(order))
-        rows, right = rows[order], np.where(leaf, -1, place[right])[order]
+        position = np.empty_like(order)
+        position[order] = np.arange(len(order))
+        rows, right = rows[order], np.where(leaf, -1, position[right])[order]
     if (rows != np.arange(len(rows))).any():
         table = table.take(pa.array(rows))
     return _fill(table, start, tree_id, right.astype(np.int32), width)
@@ -121,7 +121,7 @@ def _fill(table: pa.Table, start: Ints, tree_id: Ints, right: NDArray[np.int32],
     columns = node_columns(table)
     stats, first_stat = lists(columns, "impurityStats")
     if (np.diff(first_stat) != width).any():
-        raise damaged(f"A node does not have {width} impurityStats, as nodes of this model need")
+        raise damaged(f"A node does not have the {width} impurityStats that this model needs")
     split = inside(columns, "split")
     listed, first = lists(split, "leftCategoriesOrThreshold")
     nodes = NodeTable(
@@ -148,7 +148,7 @@ def _fill(table: pa.Table, start: Ints, tree_id: Ints, right: NDArray[np.int32],
 def tree_columns(table: pa.Table) -> tuple[NDArray[np.int64], Floats]:
     """Return tree ids and weights, the first and third column, whose names differ between Spark 3 and 4."""
     kinds = [field.type for field in table.schema]
-    right = len(kinds) >= 3 and pa.types.is_integer(kinds[0]) and pa.types.is_floating(kinds[2])
-    if not right or table.column(0).null_count or table.column(2).null_count:
+    expected = len(kinds) >= 3 and pa.types.is_integer(kinds[0]) and pa.types.is_floating(kinds[2])
+    if not expected or table.column(0).null_count or table.column(2).null_count:
         raise damaged(f"treesMetadata has the columns {table.column_names}, not ids, descriptions and weights of trees")
     return table.column(0).to_numpy().astype(np.int64), table.column(2).to_numpy().astype(np.float64)

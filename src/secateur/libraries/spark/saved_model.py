@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from secateur.errors import DamagedFileError, InvalidInputError
 from secateur.files.atomic import replacing_folder
 from secateur.files.size_limits import check_unpacked
 
@@ -102,29 +103,33 @@ class SavedModel:
         ------
         FileNotFoundError
             If the folder does not exist.
-        ValueError
-            If the folder is damaged, or does not contain exactly one tree model.
+        DamagedFileError
+            If the folder is damaged.
+        InvalidInputError
+            If the folder does not contain exactly one tree model.
         """
         root = Path(directory)
         if not root.is_dir():
-            raise FileNotFoundError(f"There is no folder {root}; the folder of a saved Spark model is needed.")
+            raise FileNotFoundError(
+                f"The folder {root} does not exist. Pass the folder to which Spark saved the model."
+            )
         found = [
             path.parent for path in sorted(root.rglob("metadata")) if path.is_dir() and _is_tree_model(path.parent)
         ]
         if len(found) != 1:
-            raise ValueError(
-                f"{root} holds {len(found)} tree models of Spark ML; exactly one of {', '.join(KINDS)} is needed. "
-                "Pass the folder of one such model, or of a pipeline with one."
+            raise InvalidInputError(
+                f"{root} contains {len(found)} tree models of Spark ML, but exactly one is needed: "
+                f"{', '.join(KINDS)}. Pass the folder of one such model, or of a pipeline that contains one."
             )
-        own = found[0]
-        parts = {name: own / name for name in ("metadata", "data", "treesMetadata")}
+        folder = found[0]
+        parts = {name: folder / name for name in ("metadata", "data", "treesMetadata")}
         rest = [path for path in _visible(root) if not any(path.is_relative_to(part) for part in parts.values())]
-        metadata = _read_metadata(own)
+        metadata = _read_metadata(folder)
         return cls(
             metadata=metadata,
             nodes=_read_parquet(parts["data"]),
             trees=_read_parquet(parts["treesMetadata"]) if _kind_of(metadata).ensemble else None,
-            place="" if own == root else own.relative_to(root).as_posix(),
+            place="" if folder == root else folder.relative_to(root).as_posix(),
             others={path.relative_to(root).as_posix(): path.read_bytes() for path in rest},
         )
 
@@ -149,7 +154,7 @@ class SavedModel:
         target = Path(directory)
         if target.exists() and not (force and (target / "metadata").is_dir()):
             raise FileExistsError(
-                f"{target} exists{' and is no Spark model' if force else ''}; a new folder is needed. "
+                f"{target} already exists{' and is not a Spark model' if force else ''}. "
                 f"Use another name{'' if force else ', or force=True'}."
             )
         with replacing_folder(target, force=force) as new:
@@ -168,7 +173,7 @@ def _visible(folder: Path) -> list[Path]:
 def _is_tree_model(folder: Path) -> bool:
     try:
         return str(_read_json(folder).get("class")).rpartition(".")[2] in KINDS
-    except ValueError:
+    except DamagedFileError:
         # This is a model with damaged metadata, so the error is relevant.
         if (folder / "data").is_dir():
             raise
@@ -188,9 +193,9 @@ def _read_json(folder: Path) -> dict[str, Any]:
         # A lone surrogate could be parsed but not be written again.
         json.dumps(found, ensure_ascii=False).encode()
     except (IndexError, ValueError, RecursionError) as error:
-        raise damaged(f"{folder / 'metadata'} holds no line of JSON ({type(error).__name__})") from error
+        raise damaged(f"{folder / 'metadata'} contains no line of JSON ({type(error).__name__})") from error
     if not isinstance(found, dict):
-        raise damaged(f"{folder / 'metadata'} holds a {type(found).__name__}, not a JSON object")
+        raise damaged(f"{folder / 'metadata'} contains a {type(found).__name__}, not a JSON object")
     return found
 
 
@@ -206,7 +211,7 @@ def _read_metadata(folder: Path) -> dict[str, Any]:
     needed = ["numFeatures"] + ["numTrees"] * kind.ensemble + ["numClasses"] * (kind.classes and not kind.boosted)
     for name in needed:
         if type(metadata.get(name)) is not int or not 1 <= metadata[name] < 2**31:
-            raise damaged(f"The metadata in {folder} gives {name} as {metadata.get(name)!r}, not as a positive number")
+            raise damaged(f"The metadata in {folder} gives {name} as {metadata.get(name)!r}, not as a positive integer")
     thresholds = metadata["paramMap"].get("thresholds")
     if thresholds is not None and not _are_thresholds(thresholds, metadata.get("numClasses", 2)):
         raise damaged(f"The metadata in {folder} gives thresholds as {thresholds!r}, not as one number for each class")
@@ -236,7 +241,7 @@ def _rows_of(file: Path) -> pa.Table:
 
 
 def _arrow(read: Callable[[], Any], what: str) -> Any:
-    """Return the result of `read`; convert every error pyarrow raises on damaged bytes to ValueError."""
+    """Return the result of `read`; convert every error pyarrow raises on damaged bytes to DamagedFileError."""
     try:
         return read()
     except (pa.ArrowException, OSError, KeyError, IndexError, UnicodeDecodeError, MemoryError) as error:
@@ -250,9 +255,9 @@ def _parquet(table: pa.Table) -> bytes:
     return stream.getvalue()
 
 
-def damaged(found: str) -> ValueError:
+def damaged(found: str) -> DamagedFileError:
     """Return the error for a folder that Spark would not write."""
-    return ValueError(
-        f"{found}. A folder as Spark's model.save writes it is needed; this one is damaged or was changed. "
+    return DamagedFileError(
+        f"{found}. secateur needs the folder as Spark's model.save wrote it, but this one is damaged or was changed. "
         "Copy it again, or save the model again."
     )

@@ -33,7 +33,7 @@ def categories(nodes: NodeTable) -> Categories:
     code = nodes.listed[ranges(nodes.first[split], n_left)]
     known = (code == np.trunc(code)) & (code >= 0) & (code < n_all[entry])
     if not known.all() or (n_all < 1).any():
-        raise damaged("A categorical split lists something that is none of its categories")
+        raise damaged("A categorical split lists a value that is not one of its categories")
     # If more than half of the categories are routed left, list those routed right instead.
     other_left = n_left > n_all // 2
     rest, codes = _complement(entry, code.astype(np.int64), np.where(other_left, n_all, 0))
@@ -53,11 +53,11 @@ def _complement(entry: Ints, code: Ints, size: Ints) -> tuple[Ints, Ints]:
     """Return the categories below `size` that are not listed: the split and the code of each."""
     first = np.concatenate([[0], np.cumsum(size)])
     listed = np.zeros(first[-1], bool)
-    these = size[entry] > 0
-    listed[first[:-1][entry[these]] + code[these]] = True
-    free = np.flatnonzero(~listed)
-    owner = np.searchsorted(first, free, side="right") - 1
-    return owner, free - first[owner]
+    needed = size[entry] > 0
+    listed[first[:-1][entry[needed]] + code[needed]] = True
+    unlisted = np.flatnonzero(~listed)
+    owner = np.searchsorted(first, unlisted, side="right") - 1
+    return owner, unlisted - first[owner]
 
 
 def ranges(start: Ints, length: Ints) -> Ints:
@@ -68,8 +68,8 @@ def ranges(start: Ints, length: Ints) -> Ints:
 
 
 def check_features(forest: Forest, row: NDArray[np.int32]) -> None:
-    """Raise ValueError if a feature has both numeric and categorical splits."""
+    """Raise DamagedFileError if a feature has both numeric and categorical splits."""
     numeric = np.unique(forest.feature[forest.is_split & (row == -1)])
     mixed = np.intersect1d(numeric, forest.feature[row != -1])
     if len(mixed):
-        raise damaged(f"Feature {mixed[0]} is compared with a threshold at one split and with categories at another")
+        raise damaged(f"Feature {mixed[0]} has both numeric and categorical splits")

@@ -14,11 +14,11 @@ from secateur.libraries.spark.splits import categories, check_features, threshol
 
 def read_forest(saved: SavedModel, nodes: NodeTable) -> Forest:
     """Return the mean of the trees, or for boosting their weighted sum."""
-    kind, shares = saved.kind, saved.keeps_shares
-    weight = total_of(nodes.stats) if shares else nodes.stats[:, 0]
-    if (weight < 0).any() or (shares and (nodes.stats < 0).any()):
-        raise damaged("A node has impurityStats below 0, which are no weights")
-    value = shares_of(nodes.stats) if shares else nodes.prediction[:, None]
+    kind, has_class_weights = saved.kind, saved.keeps_shares
+    weight = total_of(nodes.stats) if has_class_weights else nodes.stats[:, 0]
+    if (weight < 0).any() or (has_class_weights and (nodes.stats < 0).any()):
+        raise damaged("A node has impurityStats below 0, but weights must be non-negative")
+    value = class_fractions(nodes.stats) if has_class_weights else nodes.prediction[:, None]
     forest = Forest(
         tree_start=nodes.tree_start,
         right=nodes.right,
@@ -30,7 +30,7 @@ def read_forest(saved: SavedModel, nodes: NodeTable) -> Forest:
         tree_weight=_tree_weight(saved, nodes.tree_id),
         tree_output=np.full(len(nodes.tree_id), -1, np.int32),
         base=np.zeros(value.shape[1]),
-        link="probability" if shares else "logit:2" if kind.classes else "identity",
+        link="probability" if has_class_weights else "logit:2" if kind.classes else "identity",
         n_features=saved.metadata["numFeatures"],
         n_classes=(saved.n_classes,) if kind.classes else (),
         aggregation="sum" if kind.boosted else "mean",
@@ -51,18 +51,18 @@ def _tree_weight(saved: SavedModel, found: Ints) -> Floats:
     """Return the weights of the trees, after checking that the tables are consistent."""
     if saved.trees is None:
         if len(found) != 1:
-            raise damaged(f"The nodes are of {len(found)} trees, but the model is a single tree")
+            raise damaged(f"The nodes belong to {len(found)} trees, but the model is a single tree")
         return np.ones(1)
     tree, weight = tree_columns(saved.trees)
     if not np.array_equal(np.sort(tree), found) or saved.metadata["numTrees"] != len(found):
         raise damaged(
-            f"There are nodes of {len(found)} trees, {len(tree)} rows in treesMetadata, and numTrees is "
-            f"{saved.metadata['numTrees']}; these must be the same trees"
+            f"The table of nodes has {len(found)} trees, treesMetadata has {len(tree)}, and numTrees is "
+            f"{saved.metadata['numTrees']}, but these must be the same trees"
         )
     if not saved.kind.boosted and saved.param("numTrees") != len(found):
         raise damaged(
-            f"The parameter numTrees is {saved.param('numTrees')}, but there are {len(found)} trees; Spark divides "
-            "the sum over trees by it"
+            f"The parameter numTrees, by which Spark divides the sum over trees, is {saved.param('numTrees')}, but "
+            f"there are {len(found)} trees"
         )
     if not np.isfinite(weight).all():
         raise damaged("A tree has a weight that is not finite")
@@ -77,7 +77,7 @@ def total_of(stats: NDArray[np.floating]) -> Floats:
     return total
 
 
-def shares_of(stats: NDArray[np.floating]) -> Floats:
+def class_fractions(stats: NDArray[np.floating]) -> Floats:
     """Return each row divided by its sum; a row of zeros stays zero."""
     total = total_of(stats)
     return np.asarray(stats / np.where(total == 0, 1.0, total)[:, None], np.float64)

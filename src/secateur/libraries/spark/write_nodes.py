@@ -27,22 +27,22 @@ def pruned_table(nodes: NodeTable, keep: NDArray[np.bool_], small: Forest, new: 
     table = nodes.table if keep.all() else nodes.table.take(pa.array(np.flatnonzero(keep)))
     columns, size = node_columns(table), np.diff(small.tree_start)
     root, leaf = np.repeat(small.tree_start[:-1], size), ~small.is_split
-    place = np.arange(small.n_nodes) - root
+    node_id = np.arange(small.n_nodes) - root
     new = {
         **new,
         "treeID": np.repeat(np.arange(small.n_trees), size),
-        "id": place,
-        "leftChild": np.where(leaf, -1, place + 1),
+        "id": node_id,
+        "leftChild": np.where(leaf, -1, node_id + 1),
         "rightChild": np.where(leaf, -1, small.right - root),
         "gain": np.where(leaf, -1.0, nodes.gain[keep]),
     }
     split = inside(columns, "split")
-    was, length = np.flatnonzero(keep), np.diff(nodes.first)[keep]
+    original, length = np.flatnonzero(keep), np.diff(nodes.first)[keep]
     length[leaf] = 0
     new_split = {
         "featureIndex": np.where(leaf, -1, numbers(split, "featureIndex", np.int64)),
         "numCategories": np.where(leaf, -1, numbers(split, "numCategories", np.int64)),
-        "leftCategoriesOrThreshold": (nodes.listed[ranges(nodes.first[was], length)], length),
+        "leftCategoriesOrThreshold": (nodes.listed[ranges(nodes.first[original], length)], length),
     }
     split.update({name: arrow_array(content, split[name].type) for name, content in new_split.items()})
     columns.update({name: arrow_array(new[name], columns[name].type) for name in new if name in columns})
@@ -54,9 +54,9 @@ def pruned_table(nodes: NodeTable, keep: NDArray[np.bool_], small: Forest, new: 
     return pa.Table.from_arrays([columns[name] for name in table.column_names], schema=table.schema)
 
 
-def pruned_trees(table: pa.Table, standing: NDArray[np.bool_], weight: Floats | None) -> pa.Table:
+def pruned_trees(table: pa.Table, tree_kept: NDArray[np.bool_], weight: Floats | None) -> pa.Table:
     """Return the rows of the kept trees, renumbered."""
-    order = np.argsort(tree_columns(table)[0])[standing]
+    order = np.argsort(tree_columns(table)[0])[tree_kept]
     table = table.take(pa.array(order))
     fields = table.schema
     table = table.set_column(0, fields.field(0), pa.array(np.arange(len(order))).cast(fields.field(0).type))

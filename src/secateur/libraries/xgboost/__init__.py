@@ -6,6 +6,13 @@ from typing import Any
 
 import xgboost
 
+from secateur.errors import (
+    DamagedFileError,
+    InvalidInputError,
+    SecateurError,
+    UnsupportedFileError,
+    UnsupportedModelError,
+)
 from secateur.libraries.adapter import Adapter
 from secateur.libraries.fork_safety import one_thread_in_a_fork
 from secateur.libraries.xgboost.adapter import XGBoostBoosterAdapter
@@ -19,19 +26,22 @@ def adapt(model: Any) -> Adapter:
 
     Raises
     ------
-    TypeError
-        If the model is neither.
-    ValueError
-        If the model is not fitted, or has no trees that can be pruned.
+    UnsupportedModelError
+        If the model is neither, or has no trees that can be pruned.
+    InvalidInputError
+        If the model is not fitted.
     """
     one_thread_in_a_fork()
     if isinstance(model, xgboost.Booster):
         return XGBoostBoosterAdapter(model)
     if isinstance(model, xgboost.XGBModel):
         if not model.__sklearn_is_fitted__():
-            raise ValueError(f"This {type(model).__name__} is not fitted. Fit or load it before pruning.")
+            raise InvalidInputError(
+                f"This {type(model).__name__} is not fitted, but pruning needs a trained model. Call fit or load_model "
+                "first."
+            )
         return XGBoostWrapperAdapter(model)
-    raise TypeError(
+    raise UnsupportedModelError(
         f"Got xgboost.{type(model).__qualname__}, which is not a model. Pass a Booster, or a fitted XGBClassifier, "
         "XGBRegressor, XGBRanker, XGBRFClassifier or XGBRFRegressor."
     )
@@ -44,8 +54,10 @@ def load(file: Path) -> Any:
 
     Raises
     ------
-    ValueError
+    DamagedFileError
         If the file is not a complete, valid model.
+    UnsupportedFileError
+        If the file has another format, or this version of XGBoost cannot load it.
     """
     one_thread_in_a_fork()
     data = file.read_bytes()
@@ -57,33 +69,38 @@ def load(file: Path) -> Any:
         booster.num_boosted_rounds()
     except xgboost.core.XGBoostError as error:
         reason = str(error).splitlines()[0]
-        raise ValueError(
-            f"XGBoost {xgboost.__version__} cannot load {file}: {reason} A model saved by this version or an older "
-            "one is needed; save it again, or upgrade XGBoost."
+        raise UnsupportedFileError(
+            f"XGBoost {xgboost.__version__} cannot load {file}: {reason} The model must have been saved by this "
+            "version or an older one. Save it again, or upgrade XGBoost."
         ) from error
     except UnicodeError as error:
         # Either the file or XGBoost's error message is not UTF-8.
-        raise ValueError(f"{file} cannot be read: a text in it is no UTF-8. Save the model again.") from error
+        raise DamagedFileError(
+            f"{file} cannot be read: it contains text that is not UTF-8. Save the model again."
+        ) from error
     except OverflowError as error:
-        raise ValueError(f"{file} cannot be read: a number in it is beyond all types. Save the model again.") from error
+        raise DamagedFileError(
+            f"{file} cannot be read: it contains a number out of range. Save the model again."
+        ) from error
     except ValueError as error:
-        raise ValueError(f"{file} cannot be read. {error}") from error
+        kind = type(error) if isinstance(error, SecateurError) else DamagedFileError
+        raise kind(f"{file} cannot be read. {error}") from error
     return booster
 
 
 def _parse(data: bytes) -> Any:
     """Return the contents of a file, JSON or UBJSON; the second byte distinguishes the two."""
     if data[:1] != b"{":
-        raise ValueError(
-            "It is neither JSON nor UBJSON, which XGBoost models are saved as. Load it with the XGBoost that wrote "
-            "it, and save it as .json or .ubj."
+        raise UnsupportedFileError(
+            "It is neither JSON nor UBJSON, the two formats of XGBoost models that secateur reads. Load it with the "
+            "XGBoost version that wrote it, and save it as .json or .ubj."
         )
     if data[1:2] in b"LiUIl":
         return decode(data)
     try:
         return json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"It is no JSON text ({error}). Copy or save it again.") from None
+        raise DamagedFileError(f"It is not valid JSON ({error}). Copy or save it again.") from None
 
 
 def dump(model: Any, suffix: str) -> bytes:

@@ -20,7 +20,7 @@ from secateur.libraries.adapter import Adapter
 from secateur.libraries.fork_safety import one_thread_in_a_fork
 from secateur.libraries.xgboost import columns
 from secateur.libraries.xgboost.objectives import XGBoostObjective, objective_of
-from secateur.libraries.xgboost.saved_model import Saved, booster_part, count, n_outputs, weights_place
+from secateur.libraries.xgboost.saved_model import Saved, booster_part, count, dart_weight_table, n_outputs
 from secateur.libraries.xgboost.trees import XGBoostTrees, read_trees
 from secateur.libraries.xgboost.ubjson import decode, encode
 from secateur.libraries.xgboost.write import check_one_kind, forest_arrays, prune_model, without_trees
@@ -35,7 +35,7 @@ class XGBoostBoosterAdapter(Adapter):
         super().__init__(model)
         # Raises early if the model has no trees.
         booster_part(self.saved)
-        self.supervised = self.trained_for.supervised
+        self.supervised = self.native_objective.supervised
 
     @property
     def booster(self) -> Any:
@@ -65,14 +65,14 @@ class XGBoostBoosterAdapter(Adapter):
         return len(self.trees.output)
 
     @cached_property
-    def trained_for(self) -> XGBoostObjective:
+    def native_objective(self) -> XGBoostObjective:
         """The training objective: link, loss and kind of target."""
         return objective_of(self.saved)
 
     @property
     def objective(self) -> str | None:
         """The name of the training loss, or None for the default."""
-        return self.trained_for.loss
+        return self.native_objective.loss
 
     @property
     def n_features(self) -> int:
@@ -84,8 +84,8 @@ class XGBoostBoosterAdapter(Adapter):
         names = self.saved["learner"].get("feature_names")
         forest = Forest(
             **forest_arrays(self.trees, self.n_used),
-            base=self._without_trees_at(None).ravel().astype(np.float64),
-            link=self.trained_for.link,
+            base=self._predict_without_trees(None).ravel().astype(np.float64),
+            link=self.native_objective.link,
             n_features=self.n_features,
             n_classes=tuple(len(classes) for classes in self.classes),
             comparison="<",
@@ -100,9 +100,9 @@ class XGBoostBoosterAdapter(Adapter):
     def classes(self) -> list[NDArray[Any]]:
         """The labels of each target; empty unless targets are classes."""
         outputs = n_outputs(self.saved)
-        if self.trained_for.classes == "two":
+        if self.native_objective.classes == "two":
             return [np.arange(2)] * outputs
-        return [np.arange(outputs)] if self.trained_for.classes == "many" else []
+        return [np.arange(outputs)] if self.native_objective.classes == "many" else []
 
     @cached_property
     def empty(self) -> Any:
@@ -116,7 +116,7 @@ class XGBoostBoosterAdapter(Adapter):
         booster.load_model(encode({**self.saved, "learner": learner}))
         return booster
 
-    def _without_trees_at(self, raw: NDArray[np.floating] | None) -> NDArray[np.float32]:
+    def _predict_without_trees(self, raw: NDArray[np.floating] | None) -> NDArray[np.float32]:
         """Return the predictions for raw predictions `raw`; for None, the initial raw prediction of one row."""
         blank = csr_matrix((1 if raw is None else len(raw), self.n_features), dtype=np.float32)
         start = None if raw is None else _as_margin(raw)
@@ -126,7 +126,7 @@ class XGBoostBoosterAdapter(Adapter):
 
     def predict(self, raw: NDArray[np.floating]) -> NDArray[np.generic]:
         """Return what `Booster.predict` returns."""
-        return self._without_trees_at(raw)
+        return self._predict_without_trees(raw)
 
     @cached_property
     def _known(self) -> list[columns.Names | None]:
@@ -168,16 +168,16 @@ class XGBoostBoosterAdapter(Adapter):
         All rows have the same Hessian in the first round, so a leaf's cover is proportional to its number of rows. With
         subsampled or weighted training rows this does not hold, and False is returned.
         """
-        forest, found = self.forest, False
+        forest, has_evidence = self.forest, False
         for tree in range(min(int(self.trees.rounds[1:2].sum()), forest.n_trees)):
             nodes = slice(forest.tree_start[tree], forest.tree_start[tree + 1])
             leaf = ~forest.is_split[nodes]
             rows = np.bincount(leaves[tree], minlength=len(leaf))[leaf]
-            share = forest.weight[nodes][leaf] / np.maximum(rows, 1)
-            if not rows.all() or not np.allclose(share, share[0], rtol=1e-4):
+            cover_per_row = forest.weight[nodes][leaf] / np.maximum(rows, 1)
+            if not rows.all() or not np.allclose(cover_per_row, cover_per_row[0], rtol=1e-4):
                 return False
-            found |= len(share) > 1
-        return found
+            has_evidence |= len(cover_per_row) > 1
+        return has_evidence
 
     def n_bytes(self, model: Any) -> int:
         """Return the size of the model saved as UBJSON."""
@@ -188,11 +188,11 @@ class XGBoostBoosterAdapter(Adapter):
         """Return a reason for the base, and for tree weights unless the booster is DART."""
         if what == "base":
             return (
-                "XGBoost saves the base as a prediction, not as a sum, and not every sum has one. Fold it into the "
-                "leaf values."
+                "XGBoost stores the base score as a prediction, not as a raw score, and not every raw score has one. "
+                "Include it in the leaf values."
             )
-        if what == "tree_weight" and weights_place(self.saved) is None:
-            return "XGBoost has a place for tree weights only in DART models. Fold them into the leaf values."
+        if what == "tree_weight" and dart_weight_table(self.saved) is None:
+            return "XGBoost stores tree weights only in DART models. Include them in the leaf values."
         return None
 
     def write(self, decision: Decision) -> Any:
@@ -201,13 +201,13 @@ class XGBoostBoosterAdapter(Adapter):
         self.check_decision(decision)
         model, stays = prune_model(booster_part(self.saved)["model"], self.trees, self.forest, decision)
         weight = np.ones(self.n_used, np.float32)
-        standing = kept_trees(self.forest, decision.keep)
-        weight[standing] = apply_decision(self.forest, decision).tree_weight[standing]
+        tree_kept = kept_trees(self.forest, decision.keep)
+        weight[tree_kept] = apply_decision(self.forest, decision).tree_weight[tree_kept]
         saved = _with_trees(self.saved, model, weight[stays], self._best_round(stays))
         config = _with_count(self.state.get("Config"), len(stays))
-        held = {"Config": config, "Model": saved} if config is not None else {"Model": saved}
+        parts = {"Config": config, "Model": saved} if config is not None else {"Model": saved}
         state = {name: copy.deepcopy(entry) for name, entry in vars(self.booster).items() if name != "handle"}
-        state["handle"] = encode(held)
+        state["handle"] = encode(parts)
         booster = self.booster.__class__.__new__(self.booster.__class__)
         booster.__setstate__(state)
         return booster
@@ -235,17 +235,17 @@ def _with_trees(saved: Saved, model: Saved, weight: NDArray[np.float32], best: i
     """Return a saved model with other trees; the tables of the original are not modified."""
     learner = dict(saved["learner"])
     booster = learner["gradient_booster"]
-    place = weights_place(saved)
-    if place is booster_part(saved)["model"]:
-        model = {**model, "weight_drop": _like(place["weight_drop"], weight)}
+    weight_table = dart_weight_table(saved)
+    if weight_table is booster_part(saved)["model"]:
+        model = {**model, "weight_drop": _like(weight_table["weight_drop"], weight)}
     if "model" in booster:
         booster = {**booster, "model": model}
     else:
         booster = {**booster, "gbtree": {**booster["gbtree"], "model": model}}
-        if place is saved["learner"]["gradient_booster"]["gbtree"]:
-            booster["gbtree"]["weight_drop"] = _like(place["weight_drop"], weight)
-    if place is saved["learner"]["gradient_booster"]:
-        booster["weight_drop"] = _like(place["weight_drop"], weight)
+        if weight_table is saved["learner"]["gradient_booster"]["gbtree"]:
+            booster["gbtree"]["weight_drop"] = _like(weight_table["weight_drop"], weight)
+    if weight_table is saved["learner"]["gradient_booster"]:
+        booster["weight_drop"] = _like(weight_table["weight_drop"], weight)
     learner["gradient_booster"] = booster
     attributes = dict(learner.get("attributes", {}))
     # Old versions also store the best iteration as a number of trees.

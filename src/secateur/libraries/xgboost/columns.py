@@ -6,9 +6,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from secateur.errors import InvalidInputError
 from secateur.forest import Forest
 from secateur.libraries.adapter import as_matrix, check_feature_names
-from secateur.libraries.xgboost.saved_model import LARGEST_CATEGORY, Saved, damaged, whole_numbers
+from secateur.libraries.xgboost.saved_model import LARGEST_CATEGORY, Saved, damaged, integers
 
 Names = list[Any]
 
@@ -20,19 +21,19 @@ def known_categories(model: Saved, n_features: int) -> list[Names | None]:
         # Trained on plain numbers, or saved by a version that does not store category names.
         return [None] * n_features
     if len(encodings) != n_features:
-        raise damaged(f"it has names of categories for {len(encodings)} features and {n_features} features")
+        raise damaged(f"it has category names for {len(encodings)} features, but {n_features} features")
     return [_names(encoding) for encoding in encodings]
 
 
 def _names(encoding: Any) -> Names | None:
     values = np.asarray(encoding["values"]) if isinstance(encoding, dict) and "values" in encoding else None
     if values is None or values.ndim != 1 or (len(values) and values.dtype.kind not in "iu"):
-        raise damaged("the names of categories are not lists of numbers or texts")
+        raise damaged("its category names are not lists of integers or strings")
     if "offsets" not in encoding:
         return values.tolist() if len(values) else None
-    offsets = whole_numbers(encoding["offsets"], "offsets", None, len(values) + 1)
+    offsets = integers(encoding["offsets"], "offsets", None, len(values) + 1)
     if (np.diff(offsets) < 0).any():
-        raise damaged("the names of categories overlap")
+        raise damaged("the offsets of its category names are not increasing")
     text = values.astype(np.uint8).tobytes()
     names = [text[a:b] for a, b in pairwise(offsets)]
     return names if names else None
@@ -54,9 +55,9 @@ def rows(X: Any, forest: Forest, known: list[Names | None], categorical: NDArray
         The value that marks missing entries in addition to NaN.
     """
     if type(X).__name__ in ("DMatrix", "QuantileDMatrix"):
-        raise ValueError(
-            f"X is a {type(X).__name__}, from which rows cannot be read back; an array, a DataFrame or a sparse "
-            "matrix is needed. Pass the data it was made from."
+        raise InvalidInputError(
+            f"X is a {type(X).__name__}, from which the values cannot be read back. Pass the array, DataFrame or "
+            "sparse matrix from which it was built."
         )
     if hasattr(X, "toarray"):
         X = _dense(X)
@@ -98,9 +99,9 @@ def _matrix(frame: Any, known: list[Names | None]) -> NDArray[np.float32]:
             with np.errstate(over="ignore"):
                 matrix[:, j] = column.to_numpy(dtype=np.float32, na_value=np.nan)
         except (TypeError, ValueError) as error:
-            raise ValueError(
-                f"The column {frame.columns[j]!r} of X cannot be read as numbers ({error}); this model needs numbers "
-                "or pandas categories. Encode the column as it was for training."
+            raise InvalidInputError(
+                f"The column {frame.columns[j]!r} of X cannot be read as numbers ({error}). The model needs numbers or "
+                "pandas categories. Encode the column as for training."
             ) from error
     return matrix
 
@@ -108,19 +109,20 @@ def _matrix(frame: Any, known: list[Names | None]) -> NDArray[np.float32]:
 def _codes(categories: Any, codes: NDArray[Any], known: Names | None, column: Any) -> NDArray[np.float32]:
     """Return the model's code for each row of a categorical column, NaN for missing values."""
     names = _native_names(categories)
-    place = np.arange(len(names), dtype=np.float32)
+    new_codes = np.arange(len(names), dtype=np.float32)
     if known is not None and names != known:
         code_of = {name: code for code, name in enumerate(known)}
-        place = np.array([code_of.get(name, -1) for name in names], np.float32)
+        new_codes = np.array([code_of.get(name, -1) for name in names], np.float32)
         used = np.unique(codes[codes >= 0])
-        strange = [categories[i] for i in used if place[i] < 0]
-        if strange or any(isinstance(name, bytes) and not name.isascii() for name in known + names):
-            raise ValueError(
-                f"The categories of column {column!r} are not those the model was trained with"
-                f"{f' (new: {strange[:5]})' if strange else ''}; XGBoost has no code for a new one and mixes up names "
-                "beyond ASCII. Set the categories of the column to those of the training data, in their order."
+        unknown = [categories[i] for i in used if new_codes[i] < 0]
+        if unknown or any(isinstance(name, bytes) and not name.isascii() for name in known + names):
+            raise InvalidInputError(
+                f"The categories of column {column!r} differ from those the model was trained with"
+                f"{f' (new: {unknown[:5]})' if unknown else ''}. XGBoost has no codes for new categories and cannot "
+                "match names that are not ASCII. Set the categories of the column to those of the training data, in "
+                "their order."
             )
-    return np.append(place, np.float32(np.nan))[codes]
+    return np.append(new_codes, np.float32(np.nan))[codes]
 
 
 def _native_names(categories: Any) -> Names:

@@ -14,8 +14,8 @@ from secateur.libraries.xgboost.saved_model import (
     count,
     damaged,
     entry,
+    integers,
     n_outputs,
-    whole_numbers,
 )
 from secateur.libraries.xgboost.trees import read_trees
 
@@ -28,56 +28,58 @@ def check_saved(saved: Any) -> Saved:
 
     Raises
     ------
-    ValueError
-        If the model is damaged, or of a kind that cannot be pruned.
+    DamagedFileError
+        If the model is damaged.
+    UnsupportedModelError
+        If the model is of a kind that cannot be pruned.
     """
     learner = entry(saved, "learner")
-    whole_numbers(entry(saved, "version"), "version", 3, 1 << 20)
+    integers(entry(saved, "version"), "version", 3, 1 << 20)
     trees = read_trees(saved)
     features = count(saved, "learner", "learner_model_param", "num_feature")
     for name in ("feature_names", "feature_types"):
         texts = learner.get(name, [])
         if not isinstance(texts, list) or any(not isinstance(text, str) for text in texts):
-            raise damaged(f"{name} is not a list of texts")
+            raise damaged(f"{name} is not a list of strings")
         if not all(map(_is_text, texts)):
-            raise damaged(f"{name} holds bytes that are no text")
+            raise damaged(f"{name} contains bytes that are not UTF-8")
         if name == "feature_types" and not set(texts) <= _TYPES:
             unknown = min(set(texts) - _TYPES)
-            raise damaged(f"a feature is of the type {unknown!r}; {', '.join(sorted(_TYPES))} are known")
+            raise damaged(f"a feature has the type {unknown!r}, not one of {', '.join(sorted(_TYPES))}")
         if name == "feature_names" and len(set(texts)) != len(texts):
             raise damaged("two features have the same name")
         if name == "feature_names" and any(mark in text for text in texts for mark in "[]<"):
-            raise damaged("a feature's name has a [, ] or < in it, which XGBoost itself does not allow")
+            raise damaged("a feature name contains [, ] or <, which XGBoost does not allow")
         if len(texts) not in (0, features):
-            raise damaged(f"it has {len(texts)} {name} and {features} features")
+            raise damaged(f"it has {len(texts)} {name}, but {features} features")
     attributes = learner.get("attributes", {})
     if not isinstance(attributes, dict) or any(not isinstance(text, str) for text in attributes.values()):
-        raise damaged("its attributes are not texts")
+        raise damaged("its attributes are not strings")
     objective_of(saved)
     _check_base(entry(learner, "learner_model_param", "base_score"), n_outputs(saved))
     model = booster_part(saved)["model"]
     _check_cats(model, features)
-    for place, (tree, first, stop) in enumerate(zip(model["trees"], trees.start[:-1], trees.start[1:], strict=True)):
+    for index, (tree, first, stop) in enumerate(zip(model["trees"], trees.start[:-1], trees.start[1:], strict=True)):
         typed = {name: trees.node[name][first:stop] for name in NODE_ARRAYS if name in tree}
-        model["trees"][place] = tree | typed | _typed_lists(tree)
+        model["trees"][index] = tree | typed | _typed_lists(tree)
     return dict(saved)
 
 
 def _is_text(text: str) -> bool:
     """Return whether a name is valid UTF-8; invalid bytes of the file are decoded as lone surrogates."""
-    return not any("\ud800" <= letter <= "\udfff" for letter in text)
+    return not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def _typed_lists(tree: Saved) -> Saved:
     return {
-        name: whole_numbers(tree[name], name, None, 1 << 31).astype(dtype)
+        name: integers(tree[name], name, None, 1 << 31).astype(dtype)
         for name, dtype in CATEGORY_ARRAYS.items()
         if name in tree
     }
 
 
 def _check_base(text: Any, outputs: int) -> None:
-    """Raise ValueError unless the base score is one finite number, or one per output."""
+    """Raise DamagedFileError unless the base score is one finite number, or one per output."""
     try:
         base = np.array([float(number) for number in text.strip("[]").split(",")])
     except (AttributeError, ValueError):
@@ -87,19 +89,19 @@ def _check_base(text: Any, outputs: int) -> None:
 
 
 def _check_cats(model: Saved, features: int) -> None:
-    """Raise ValueError unless the index arrays of the category names are consistent."""
+    """Raise DamagedFileError unless the index arrays of the category names are consistent."""
     if "cats" not in model:
         return
     cats = model["cats"]
     encodings = entry(cats, "enc")
     if not isinstance(encodings, list):
-        raise damaged("the names of categories are not a list")
+        raise damaged("its category names are not a list")
     lengths = [0 if names is None else len(names) for names in known_categories(model, features)] if encodings else []
     total = sum(lengths)
-    segments = whole_numbers(entry(cats, "feature_segments"), "feature_segments", None, total + 1)
+    segments = integers(entry(cats, "feature_segments"), "feature_segments", None, total + 1)
     if encodings and not np.array_equal(segments, np.cumsum([0, *lengths])):
-        raise damaged("feature_segments do not part the names of categories by features")
-    order = whole_numbers(entry(cats, "sorted_idx"), "sorted_idx", total, max(total, 1))
+        raise damaged("feature_segments do not match the numbers of category names")
+    order = integers(entry(cats, "sorted_idx"), "sorted_idx", total, max(total, 1))
     for first, length in zip(np.cumsum([0, *lengths]), lengths, strict=False):
         if not np.array_equal(np.sort(order[first : first + length]), np.arange(length)):
-            raise damaged("sorted_idx does not sort the names of categories")
+            raise damaged("sorted_idx is not a permutation of the category names of each feature")

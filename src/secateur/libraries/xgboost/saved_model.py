@@ -5,6 +5,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from secateur.errors import DamagedFileError, UnsupportedModelError
+
 LARGEST_CATEGORY = 1 << 24
 """XGBoost treats category codes from this one on as unknown."""
 NO_PARENT = 2**31 - 1
@@ -34,15 +36,16 @@ MAY_BE_ABSENT = {"split_type", *CATEGORY_ARRAYS}
 Saved = dict[str, Any]
 
 
-def damaged(found: str) -> ValueError:
+def damaged(found: str) -> DamagedFileError:
     """Return the error for a saved model that XGBoost would not write."""
-    return ValueError(
-        f"The XGBoost model is damaged: {found}. A model as XGBoost saves it is needed; save or train it again."
+    return DamagedFileError(
+        f"The XGBoost model is damaged: {found}. secateur needs the model as XGBoost wrote it. Save it again, or "
+        "train it again."
     )
 
 
 def entry(table: Any, *keys: str) -> Any:
-    """Return an entry of nested tables; raise ValueError if it is missing."""
+    """Return an entry of nested tables; raise DamagedFileError if it is missing."""
     for key in keys:
         if not isinstance(table, dict) or key not in table:
             raise damaged(f"{key!r} of {' / '.join(keys)} is missing")
@@ -54,9 +57,9 @@ def count(table: Any, *keys: str) -> int:
     """Return an integer that XGBoost saves as text."""
     text = entry(table, *keys)
     if not isinstance(text, str) or not text.isascii() or not text.isdigit():
-        raise damaged(f"{' / '.join(keys)} is {text!r}, not a number")
+        raise damaged(f"{' / '.join(keys)} is {text!r}, not an integer")
     if len(text) > 18:
-        raise damaged(f"{' / '.join(keys)} is a number of {len(text)} digits")
+        raise damaged(f"{' / '.join(keys)} has {len(text)} digits, more than 18")
     return int(text)
 
 
@@ -65,9 +68,9 @@ def booster_part(saved: Saved) -> dict[str, Any]:
     booster = entry(saved, "learner", "gradient_booster")
     name = entry(booster, "name")
     if name == "gblinear":
-        raise ValueError(
-            "This XGBoost model is linear (booster gblinear) and has no trees to prune. Train it with booster "
-            "gbtree or dart."
+        raise UnsupportedModelError(
+            "This XGBoost model is linear (booster gblinear) and has no trees to prune. Train it with booster gbtree "
+            "or dart."
         )
     if name == "dart" and "model" not in booster:
         booster = entry(booster, "gbtree")
@@ -75,14 +78,14 @@ def booster_part(saved: Saved) -> dict[str, Any]:
     return dict(booster)
 
 
-def weights_place(saved: Saved) -> dict[str, Any] | None:
+def dart_weight_table(saved: Saved) -> dict[str, Any] | None:
     """Return the table with DART's `weight_drop`, whose location depends on the version; None unless DART."""
     booster = entry(saved, "learner", "gradient_booster")
     for table in (booster, booster.get("gbtree"), booster.get("model"), booster_part(saved)["model"]):
         if isinstance(table, dict) and "weight_drop" in table:
             return table
     if booster["name"] == "dart":
-        raise damaged("it is a DART model without weight_drop, the weights of its trees")
+        raise damaged("it is a DART model, but has no tree weights (weight_drop)")
     return None
 
 
@@ -92,15 +95,15 @@ def n_outputs(saved: Saved) -> int:
     targets = count(learner, "num_target") if "num_target" in learner else 1
     outputs = max(count(learner, "num_class"), targets, 1)
     if outputs > 1 << 20:
-        raise damaged(f"it has {outputs} outputs")
+        raise damaged(f"it has {outputs} outputs, more than {1 << 20}")
     return outputs
 
 
-def whole_numbers(found: Any, name: str, length: int | None, below: int) -> NDArray[np.int64]:
+def integers(found: Any, name: str, length: int | None, below: int) -> NDArray[np.int64]:
     """Return an array of integers in [0, below), checked for its length."""
     values = numbers(found, name, "iub")
     if length is not None and len(values) != length:
-        raise damaged(f"{name} has {len(values)} entries where {length} are needed")
+        raise damaged(f"{name} has {len(values)} entries, but {length} are needed")
     if len(values) and (values.min() < 0 or values.max() >= below):
         raise damaged(f"{name} has entries outside 0 to {below - 1}")
     return values.astype(np.int64)
@@ -113,5 +116,5 @@ def numbers(found: Any, name: str, kinds: str) -> NDArray[Any]:
     except (ValueError, TypeError, OverflowError):
         raise damaged(f"{name} is not a list of numbers") from None
     if values.ndim != 1 or (len(values) and values.dtype.kind not in kinds):
-        raise damaged(f"{name} is not a list of {'numbers' if 'f' in kinds else 'whole numbers'}")
+        raise damaged(f"{name} is not a list of {'numbers' if 'f' in kinds else 'integers'}")
     return values if len(values) else np.empty(0, np.int64)

@@ -47,7 +47,7 @@ class XGBoostWrapperAdapter(XGBoostBoosterAdapter):
             return []
         known = super().classes
         labels = np.asarray(self.model.classes_)
-        return [labels if len(labels) == len(own) else own for own in known]
+        return [labels if len(labels) == len(codes) else codes for codes in known]
 
     @property
     def missing(self) -> float:
@@ -55,24 +55,25 @@ class XGBoostWrapperAdapter(XGBoostBoosterAdapter):
         return float("nan") if self.model.missing is None else float(self.model.missing)
 
     @cached_property
-    def teller(self) -> Any:
+    def treeless(self) -> Any:
         """A shallow copy of the model whose Booster has no trees; it maps raw predictions to predictions."""
-        teller = copy.copy(self.model)
-        teller._Booster = self.empty
-        return teller
+        treeless = copy.copy(self.model)
+        treeless._Booster = self.empty
+        return treeless
 
     def predict(self, raw: NDArray[np.floating]) -> NDArray[np.generic]:
         """Return what `predict` returns."""
-        return self._tell(self.teller.predict, raw)
+        return self._transform(self.treeless.predict, raw)
 
     def probabilities(self, raw: NDArray[np.floating]) -> Any:
         """Return what `predict_proba` returns."""
-        return self._tell(self.teller.predict_proba, raw)
+        return self._transform(self.treeless.predict_proba, raw)
 
-    def _tell(self, method: Any, raw: NDArray[np.floating]) -> NDArray[Any]:
+    def _transform(self, method: Any, raw: NDArray[np.floating]) -> NDArray[Any]:
+        """Return what a prediction method of the model without trees returns for given raw predictions."""
         blank = csr_matrix((len(raw), self.n_features), dtype=np.float32)
-        told: NDArray[Any] = method(blank, base_margin=_as_margin(raw), validate_features=False)
-        return told
+        predictions: NDArray[Any] = method(blank, base_margin=_as_margin(raw), validate_features=False)
+        return predictions
 
     def decode(self, label: NDArray[np.generic]) -> NDArray[np.generic]:
         """Return labels or values; a single target loses its axis."""
@@ -88,9 +89,9 @@ class XGBoostWrapperAdapter(XGBoostBoosterAdapter):
         """Return a clone fitted on other rows, for as many rounds as this model uses."""
         if not self.can_refit:
             return super().refit(X, y, sample_weight)
-        fresh = clone(self.model)
+        new = clone(self.model)
         if self.best_iteration is not None:
-            fresh.set_params(n_estimators=self.best_iteration + 1)
-        if getattr(fresh, "early_stopping_rounds", None):
-            fresh.set_params(early_stopping_rounds=None)
-        return fresh.fit(X, y, sample_weight=sample_weight)
+            new.set_params(n_estimators=self.best_iteration + 1)
+        if getattr(new, "early_stopping_rounds", None):
+            new.set_params(early_stopping_rounds=None)
+        return new.fit(X, y, sample_weight=sample_weight)

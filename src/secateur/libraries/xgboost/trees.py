@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secateur import kernels
+from secateur.errors import UnsupportedModelError
 from secateur.libraries.xgboost.saved_model import (
     LARGEST_CATEGORY,
     MAY_BE_ABSENT,
@@ -20,11 +21,11 @@ from secateur.libraries.xgboost.saved_model import (
     booster_part,
     count,
     damaged,
+    dart_weight_table,
     entry,
+    integers,
     n_outputs,
     numbers,
-    weights_place,
-    whole_numbers,
 )
 
 
@@ -73,12 +74,12 @@ def read_trees(saved: Saved) -> XGBoostTrees:
     if not isinstance(trees, list) or any(not isinstance(tree, dict) for tree in trees):
         raise damaged("its trees are not a list of tables")
     if count(model, "gbtree_model_param", "num_trees") != len(trees):
-        raise damaged(f"it should have {model['gbtree_model_param']['num_trees']} trees and has {len(trees)}")
+        raise damaged(f"num_trees is {model['gbtree_model_param']['num_trees']}, but it has {len(trees)} trees")
     _check_ids(trees)
     if any(count(tree, "tree_param", "size_leaf_vector") > 1 for tree in trees):
-        raise ValueError(
-            "This XGBoost model has trees whose leaves are vectors (multi_strategy multi_output_tree), which cannot "
-            "be pruned yet. Train it with multi_strategy='one_output_per_tree'."
+        raise UnsupportedModelError(
+            "This XGBoost model has vector leaves (multi_strategy='multi_output_tree'), which secateur does not "
+            "support. Train it with multi_strategy='one_output_per_tree'."
         )
     sizes = np.array([count(tree, "tree_param", "num_nodes") for tree in trees], np.int64)
     node = {name: _joined(trees, name, sizes) for name in NODE_ARRAYS}
@@ -86,7 +87,7 @@ def read_trees(saved: Saved) -> XGBoostTrees:
     order, order_start = _preorder(start, node)
     _check_nodes(saved, start, node, order)
     outputs = n_outputs(saved)
-    output = whole_numbers(entry(model, "tree_info"), "tree_info", len(trees), outputs).astype(np.int32)
+    output = integers(entry(model, "tree_info"), "tree_info", len(trees), outputs).astype(np.int32)
     return XGBoostTrees(
         start,
         node,
@@ -102,7 +103,7 @@ def read_trees(saved: Saved) -> XGBoostTrees:
 def _check_ids(trees: list[dict[str, Any]]) -> None:
     ids = [entry(tree, "id") for tree in trees]
     if ids != list(range(len(trees))):
-        raise damaged("its trees are not numbered in their order")
+        raise damaged("the ids of its trees are not 0, 1, 2 and so on")
 
 
 def _joined(trees: list[dict[str, Any]], name: str, sizes: NDArray[np.int64]) -> NDArray[Any]:
@@ -113,7 +114,7 @@ def _joined(trees: list[dict[str, Any]], name: str, sizes: NDArray[np.int64]) ->
     kinds = "iubf" if dtype.kind == "f" else "iub"
     arrays = [numbers(entry(tree, name), name, kinds) for tree in trees]
     if [len(array) for array in arrays] != sizes.tolist():
-        raise damaged(f"{name} and num_nodes of a tree do not agree")
+        raise damaged(f"{name} of a tree does not have num_nodes entries")
     return _cast(np.concatenate(arrays) if arrays else np.empty(0), name, dtype)
 
 
@@ -132,12 +133,12 @@ def _preorder(start: NDArray[np.int64], node: dict[str, NDArray[Any]]) -> tuple[
     """Return the reachable nodes of all trees in preorder, and the start of each tree."""
     left, right = node["left_children"].astype(np.int64), node["right_children"].astype(np.int64)
     if ((left == -1) != (right == -1)).any():
-        raise damaged("a node has one child")
+        raise damaged("a node has only one child")
     orders: list[NDArray[np.int64]] = []
     for first, stop in pairwise(start.tolist()):
         order = kernels.preorder(left[first:stop], right[first:stop]) if stop > first else np.empty(0, np.int64)
         if not len(order):
-            raise damaged(f"tree {len(orders)} is no tree: a node is reached twice, or a child does not exist")
+            raise damaged(f"tree {len(orders)} is not a tree: a node is reached twice, or a child does not exist")
         orders.append(order + first)
     sizes = [len(order) for order in orders]
     return np.concatenate(orders) if orders else np.empty(0, np.int64), np.concatenate([[0], np.cumsum(sizes)]).astype(
@@ -148,23 +149,23 @@ def _preorder(start: NDArray[np.int64], node: dict[str, NDArray[Any]]) -> tuple[
 def _check_nodes(
     saved: Saved, start: NDArray[np.int64], node: dict[str, NDArray[Any]], order: NDArray[np.int64]
 ) -> None:
-    """Raise ValueError unless splits have a valid feature and condition, and leaves a finite value."""
+    """Raise DamagedFileError unless splits have a valid feature and condition, and leaves a finite value."""
     is_split = node["left_children"][order] != -1
     split, leaf = order[is_split], order[~is_split]
     features = count(saved, "learner", "learner_model_param", "num_feature")
-    looked_at = node["split_indices"][split]
-    if len(split) and (looked_at.min() < 0 or looked_at.max() >= features):
-        raise damaged(f"a split looks at a feature outside 0 to {features - 1}")
+    used = node["split_indices"][split]
+    if len(split) and (used.min() < 0 or used.max() >= features):
+        raise damaged(f"a split uses a feature outside 0 to {features - 1}")
     if not np.isfinite(node["split_conditions"][leaf]).all():
-        raise damaged("a leaf says something that is no finite number")
+        raise damaged("a leaf value is not finite")
     if np.isnan(node["split_conditions"][split][node["split_type"][split] == 0]).any():
-        raise damaged("a split has the threshold NaN, which no value can be compared with")
+        raise damaged("a split has the threshold NaN")
     if (node["split_type"][split] > 1).any():
         raise damaged("a split is neither numerical nor categorical")
     first = np.repeat(start[:-1], np.diff(start))
     for side in ("left_children", "right_children"):
         if (node["parents"][first[split] + node[side][split]] != split - first[split]).any():
-            raise damaged("a node does not know its parent")
+            raise damaged("the parent of a node is not the split it is a child of")
 
 
 def _categories(
@@ -173,21 +174,21 @@ def _categories(
     """Return the nodes with lists of categories, the start of each list, and the sorted lists."""
     nodes, sizes, codes = [], [], []
     for first, tree in zip(start[:-1], trees, strict=True):
-        here = whole_numbers(tree.get("categories_nodes", []), "categories_nodes", None, entry_size(tree))
-        if not len(here):
+        listed = integers(tree.get("categories_nodes", []), "categories_nodes", None, entry_size(tree))
+        if not len(listed):
             continue
-        code = whole_numbers(entry(tree, "categories"), "categories", None, LARGEST_CATEGORY)
-        size = whole_numbers(entry(tree, "categories_sizes"), "categories_sizes", len(here), len(code) + 1)
-        begin = whole_numbers(entry(tree, "categories_segments"), "categories_segments", len(here), len(code) + 1)
-        if (np.diff(here) <= 0).any() or not np.array_equal(begin, np.cumsum(size) - size) or size.sum() != len(code):
-            raise damaged("the lists of categories of a tree overlap or are out of order")
-        nodes.append(here + first)
+        code = integers(entry(tree, "categories"), "categories", None, LARGEST_CATEGORY)
+        size = integers(entry(tree, "categories_sizes"), "categories_sizes", len(listed), len(code) + 1)
+        begin = integers(entry(tree, "categories_segments"), "categories_segments", len(listed), len(code) + 1)
+        if (np.diff(listed) <= 0).any() or not np.array_equal(begin, np.cumsum(size) - size) or size.sum() != len(code):
+            raise damaged("the category lists of a tree overlap or are out of order")
+        nodes.append(listed + first)
         sizes.append(size)
         codes.append(code)
     node_of = np.concatenate([np.empty(0, np.int64), *nodes])
     begin = np.concatenate([[0], np.cumsum(np.concatenate([np.empty(0, np.int64), *sizes]))]).astype(np.int64)
     if not np.array_equal(np.flatnonzero(node["split_type"] == 1), node_of):
-        raise damaged("the categorical splits are not those with lists of categories")
+        raise damaged("its categorical splits are not exactly the nodes with category lists")
     code = np.concatenate([np.empty(0, np.int64), *codes])
     row = np.repeat(np.arange(len(node_of)), np.diff(begin))
     return node_of, begin, code[np.lexsort((code, row))]
@@ -199,10 +200,10 @@ def entry_size(tree: dict[str, Any]) -> int:
 
 
 def _weights(saved: Saved, n_trees: int) -> NDArray[np.float32]:
-    place = weights_place(saved)
-    if place is None:
+    table = dart_weight_table(saved)
+    if table is None:
         return np.ones(n_trees, np.float32)
-    weight = numbers(place["weight_drop"], "weight_drop", "iuf")
+    weight = numbers(table["weight_drop"], "weight_drop", "iuf")
     if len(weight) != n_trees or not np.isfinite(weight).all():
         raise damaged(f"weight_drop must be {n_trees} finite numbers, one for each tree")
     return weight.astype(np.float32)
@@ -211,11 +212,11 @@ def _weights(saved: Saved, n_trees: int) -> NDArray[np.float32]:
 def _rounds(model: dict[str, Any], n_trees: int, outputs: int) -> NDArray[np.int64]:
     """Return the first tree of each boosting round; before XGBoost 2.1 all rounds have equally many trees."""
     if "iteration_indptr" in model:
-        rounds = whole_numbers(model["iteration_indptr"], "iteration_indptr", None, n_trees + 1)
+        rounds = integers(model["iteration_indptr"], "iteration_indptr", None, n_trees + 1)
         if not len(rounds) or rounds[0] != 0 or rounds[-1] != n_trees or (np.diff(rounds) < 0).any():
-            raise damaged(f"iteration_indptr does not rise from 0 to {n_trees}, the number of trees")
+            raise damaged(f"iteration_indptr does not increase from 0 to {n_trees}, the number of trees")
         return rounds
     each = max(count(model, "gbtree_model_param", "num_parallel_tree"), 1) * outputs
     if n_trees % each:
-        raise damaged(f"{n_trees} trees are no whole number of rounds of {each}")
+        raise damaged(f"it has {n_trees} trees, not a multiple of the {each} trees per round")
     return np.arange(0, n_trees + 1, each)

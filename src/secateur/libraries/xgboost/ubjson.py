@@ -11,12 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from secateur.errors import DamagedFileError
+
 _TYPES = {"i": ">i1", "U": ">u1", "I": ">i2", "l": ">i4", "L": ">i8", "d": ">f4", "D": ">f8"}
 _DTYPES = {ord(marker): np.dtype(name) for marker, name in _TYPES.items()}
-_WHOLE = {ord(marker): struct.Struct(">" + kind) for marker, kind in zip("iUIlL", "bBhiq", strict=True)}
+_INTEGERS = {ord(marker): struct.Struct(">" + kind) for marker, kind in zip("iUIlL", "bBhiq", strict=True)}
 _HEADS = {(dtype.kind, dtype.itemsize): (b"[$%c#" % marker, dtype) for marker, dtype in _DTYPES.items()}
 _CONSTANTS = {ord("T"): True, ord("F"): False, ord("Z"): None}
-_DEEPEST = 64
+_MAX_DEPTH = 64
 
 
 def decode(data: bytes | bytearray) -> Any:
@@ -24,16 +26,16 @@ def decode(data: bytes | bytearray) -> Any:
 
     Raises
     ------
-    ValueError
+    DamagedFileError
         If the data are truncated, continue after their end, or contain a construct XGBoost never writes.
     """
     reader = _Reader(data)
     try:
         value = reader.value(reader.byte(), 0)
     except (IndexError, struct.error):
-        raise reader.damaged("it ends early") from None
+        raise reader.damaged("they end early") from None
     if reader.at != len(reader.data):
-        raise reader.damaged(f"{len(reader.data) - reader.at} bytes follow after its end")
+        raise reader.damaged(f"{len(reader.data) - reader.at} bytes follow after their end")
     return value
 
 
@@ -44,16 +46,17 @@ class _Reader:
         self.data = memoryview(data).toreadonly()
         self.at = 0
 
-    def damaged(self, found: str) -> ValueError:
-        return ValueError(
-            f"The UBJSON text is damaged at byte {self.at}: {found}. A whole model is needed; copy or save it again."
+    def damaged(self, found: str) -> DamagedFileError:
+        return DamagedFileError(
+            f"The UBJSON data are damaged at byte {self.at}: {found}. secateur needs a complete model. Copy or save it "
+            "again."
         )
 
     def skip(self, size: int) -> int:
         """Advance by `size` bytes and return the position before."""
         start = self.at
         if size < 0 or size > len(self.data) - start:
-            raise self.damaged(f"{size} bytes should follow but {len(self.data) - start} are left")
+            raise self.damaged(f"{size} bytes should follow, but {len(self.data) - start} are left")
         self.at = start + size
         return start
 
@@ -64,12 +67,12 @@ class _Reader:
     def length(self) -> int:
         """Return a length: an integer preceded by its type marker."""
         marker = self.byte()
-        if marker not in _WHOLE:
+        if marker not in _INTEGERS:
             raise self.damaged(f"a length cannot start with {bytes([marker])!r}")
-        return self.whole(marker)
+        return self.integer(marker)
 
-    def whole(self, marker: int) -> int:
-        form = _WHOLE[marker]
+    def integer(self, marker: int) -> int:
+        form = _INTEGERS[marker]
         number: int = form.unpack_from(self.data, self.at)[0]
         self.at += form.size
         return number
@@ -82,19 +85,19 @@ class _Reader:
         """Return the value after its type marker."""
         if marker == ord("S"):
             return self.text()
-        if marker in _WHOLE:
-            return self.whole(marker)
+        if marker in _INTEGERS:
+            return self.integer(marker)
         if marker in _DTYPES:
             return self.numbers(_DTYPES[marker], 1)[0]
         if marker in _CONSTANTS:
             return _CONSTANTS[marker]
-        if depth == _DEEPEST:
-            raise self.damaged(f"it is nested deeper than {_DEEPEST} levels")
+        if depth == _MAX_DEPTH:
+            raise self.damaged(f"they are nested deeper than {_MAX_DEPTH} levels")
         if marker == ord("["):
             return self.array(depth + 1)
         if marker == ord("{"):
             return self.table(depth + 1)
-        raise self.damaged(f"{bytes([marker])!r} starts no value")
+        raise self.damaged(f"{bytes([marker])!r} is not a type marker")
 
     def numbers(self, dtype: np.dtype[Any], count: int) -> NDArray[Any]:
         return np.frombuffer(self.data, dtype, count, self.skip(count * dtype.itemsize))
@@ -104,7 +107,7 @@ class _Reader:
         while self.data[self.at] != ord("}"):
             key = self.text()
             if key in found:
-                raise self.damaged(f"the key {key!r} comes twice")
+                raise self.damaged(f"the key {key!r} is repeated")
             found[key] = self.value(self.byte(), depth)
         self.at += 1
         return found
@@ -120,7 +123,7 @@ class _Reader:
             count = self.length()
             # Every value takes at least one byte.
             if count < 0 or count > len(self.data) - self.at:
-                raise self.damaged(f"{count} values should follow but {len(self.data) - self.at} bytes are left")
+                raise self.damaged(f"{count} values should follow, but {len(self.data) - self.at} bytes are left")
             return [self.value(self.byte(), depth) for _ in range(count)]
         found = []
         while first != ord("]"):
@@ -171,10 +174,10 @@ def _scalar(value: Any) -> bytes:
     if value is None or isinstance(value, bool):
         return {None: b"Z", True: b"T", False: b"F"}[value]
     if isinstance(value, int | np.integer):
-        whole = int(value)
+        number = int(value)
         for marker, size in ((b"i", 1), (b"I", 2), (b"l", 4)):
-            if -(1 << (8 * size - 1)) <= whole < 1 << (8 * size - 1):
-                return marker + whole.to_bytes(size, "big", signed=True)
-        return b"L" + whole.to_bytes(8, "big", signed=True)
+            if -(1 << (8 * size - 1)) <= number < 1 << (8 * size - 1):
+                return marker + number.to_bytes(size, "big", signed=True)
+        return b"L" + number.to_bytes(8, "big", signed=True)
     # XGBoost reads floating-point scalars as float32 only.
     return b"d" + np.asarray(value, ">f4").tobytes()

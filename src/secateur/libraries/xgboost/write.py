@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from secateur.errors import InvalidInputError
 from secateur.forest import Categories, Forest
 from secateur.forest.subforest import Decision, apply_decision, check_keep, kept_splits, kept_trees
 from secateur.libraries.node_values import cover_mean
@@ -88,17 +89,17 @@ def prune_model(model: Saved, trees: XGBoostTrees, forest: Forest, decision: Dec
     tree that fills such a position becomes a leaf with value 0. If all trees are dropped, one such leaf stays for each
     output, because XGBoost without trees takes the base score for a raw prediction.
     """
-    standing = kept_trees(forest, decision.keep)
-    filler = _fillers(trees, standing)
-    stays = np.flatnonzero(standing | filler)
+    tree_kept = kept_trees(forest, decision.keep)
+    filler = _fillers(trees, tree_kept)
+    stays = np.flatnonzero(tree_kept | filler)
     arrays = _pruned_nodes(trees, forest, decision, filler)
-    n_stays = np.cumsum(np.concatenate([[0], standing | filler]))
+    n_stays = np.cumsum(np.concatenate([[0], tree_kept | filler]))
     rounds = np.unique(n_stays[trees.rounds[trees.rounds <= forest.n_trees]])
     pruned = {
         **model,
         "gbtree_model_param": {**model["gbtree_model_param"], "num_trees": str(len(stays))},
         "tree_info": trees.output[stays].tolist(),
-        "trees": [{**model["trees"][tree], **arrays[tree], "id": place} for place, tree in enumerate(stays.tolist())],
+        "trees": [{**model["trees"][tree], **arrays[tree], "id": index} for index, tree in enumerate(stays.tolist())],
     }
     if "iteration_indptr" in model:
         pruned["iteration_indptr"] = rounds.tolist()
@@ -108,22 +109,22 @@ def prune_model(model: Saved, trees: XGBoostTrees, forest: Forest, decision: Dec
     return pruned, stays
 
 
-def _fillers(trees: XGBoostTrees, standing: Bools) -> Bools:
+def _fillers(trees: XGBoostTrees, tree_kept: Bools) -> Bools:
     """Return which dropped trees become a leaf with value 0, so that all outputs of a round have equally many trees."""
-    n_trees = len(standing)
+    n_trees = len(tree_kept)
     filler = np.zeros(n_trees, bool)
     outputs = int(trees.output[:n_trees].max(initial=0)) + 1
-    if not standing.any():
+    if not tree_kept.any():
         filler[np.unique(trees.output[:n_trees], return_index=True)[1]] = True
         return filler
-    if outputs == 1 or standing.all():
+    if outputs == 1 or tree_kept.all():
         return filler
     rounds = np.searchsorted(trees.rounds, np.arange(n_trees), side="right") - 1
     cell = rounds * outputs + trees.output[:n_trees]
     n_rounds = int(rounds[-1]) + 1
-    kept = np.bincount(cell[standing], minlength=n_rounds * outputs).reshape(n_rounds, outputs)
+    kept = np.bincount(cell[tree_kept], minlength=n_rounds * outputs).reshape(n_rounds, outputs)
     gaps = (kept.max(axis=1, keepdims=True) - kept).ravel()
-    for tree in np.flatnonzero(~standing):
+    for tree in np.flatnonzero(~tree_kept):
         if gaps[cell[tree]]:
             gaps[cell[tree]] -= 1
             filler[tree] = True
@@ -134,21 +135,21 @@ def _pruned_nodes(trees: XGBoostTrees, forest: Forest, decision: Decision, fille
     """Return the arrays of each kept tree and of each filler."""
     replacement = check_keep(forest, decision.keep)
     split = kept_splits(forest, decision.keep, replacement)
-    source, new_id, start = _places(trees, forest, replacement, split)
+    source, new_id, start = _positions(trees, forest, replacement, split)
     before = trees.order[source]
     node = {name: array[before] for name, array in trees.node.items() if name not in _LINKS}
     is_split, first = split[source], np.repeat(start[:-1], np.diff(start))
     child = np.flatnonzero(is_split)
     left, right = new_id[replacement[source[child] + 1]], new_id[replacement[forest.right[source[child]]]]
-    for name, nothing in _LINKS.items():
-        node[name] = np.full(len(source), nothing, np.int32)
+    for name, no_link in _LINKS.items():
+        node[name] = np.full(len(source), no_link, np.int32)
     node["left_children"][child], node["right_children"][child] = left - first[child], right - first[child]
     node["parents"][left] = node["parents"][right] = child - first[child]
     value = apply_decision(forest, decision).value[source, 0].astype(np.float32)
     if not np.isfinite(value[~is_split]).all():
-        raise ValueError(
-            "The pruning gives a leaf a value beyond what float32 holds, which is how XGBoost saves leaves. Scale the "
-            "new values down."
+        raise InvalidInputError(
+            "The pruning gives a leaf a value out of the range of float32, in which XGBoost stores leaf values. Scale "
+            "the new values down."
         )
     for name in ("split_conditions", "base_weights"):
         node[name] = np.where(is_split, node[name], value)
@@ -156,22 +157,22 @@ def _pruned_nodes(trees: XGBoostTrees, forest: Forest, decision: Decision, fille
         node[name] = np.where(is_split, node[name], 0).astype(node[name].dtype)
     node = {name: array.astype(NODE_ARRAYS[name]) for name, array in node.items()}
     lists = _pruned_lists(trees, source, is_split, node["split_type"])
-    standing = np.flatnonzero(np.diff(start))
-    pruned = {int(t): _slices(node, lists, int(start[t]), int(start[t + 1])) for t in standing}
-    return pruned | {int(t): _says_0() for t in np.flatnonzero(filler)}
+    tree_kept = np.flatnonzero(np.diff(start))
+    pruned = {int(t): _slices(node, lists, int(start[t]), int(start[t + 1])) for t in tree_kept}
+    return pruned | {int(t): _zero_leaf() for t in np.flatnonzero(filler)}
 
 
-def _places(
+def _positions(
     trees: XGBoostTrees, forest: Forest, replacement: NDArray[np.int32], split: Bools
 ) -> tuple[Ints, Ints, Ints]:
     """Return the forest node at each new position, the new position of each kept node, and the start of each tree."""
-    taken = np.full(trees.start[forest.n_trees], -1, np.int64)
+    new_node = np.full(trees.start[forest.n_trees], -1, np.int64)
     above = np.flatnonzero(split)
     # Each kept root, and each child of a kept split, gives its native position to the node that replaces it.
     for child in (above + 1, forest.right[above].astype(np.int64), forest.root[replacement[forest.root] != -1]):
-        taken[trees.order[child]] = replacement[child]
-    used = taken != -1
-    source = taken[used]
+        new_node[trees.order[child]] = replacement[child]
+    used = new_node != -1
+    source = new_node[used]
     new_id = np.full(forest.n_nodes, -1, np.int64)
     new_id[source] = np.arange(len(source))
     start = np.concatenate([[0], np.cumsum(used)])[trees.start[: forest.n_trees + 1]]
@@ -182,24 +183,24 @@ def _pruned_lists(
     trees: XGBoostTrees, source: Ints, is_split: Bools, split_type: NDArray[Any]
 ) -> tuple[Ints, Ints, Ints]:
     """Return the positions of categorical splits, the start of each list of categories, and the lists."""
-    place = np.flatnonzero(is_split & (split_type == 1))
+    position = np.flatnonzero(is_split & (split_type == 1))
     list_of = np.full(trees.start[-1], -1, np.int64)
     list_of[trees.category_node] = np.arange(len(trees.category_node))
-    lists = list_of[trees.order[source[place]]]
+    lists = list_of[trees.order[source[position]]]
     length = np.diff(trees.category_start)[lists]
     start = np.concatenate([[0], np.cumsum(length)]).astype(np.int64)
     entries = np.arange(start[-1]) + np.repeat(trees.category_start[lists] - start[:-1], length)
-    return place, start, trees.category[entries]
+    return position, start, trees.category[entries]
 
 
 def _slices(node: Saved, lists: tuple[Ints, Ints, Ints], first: int, stop: int) -> Saved:
     """Return the arrays of one tree, sliced from those of all trees."""
     tree = {name: array[first:stop] for name, array in node.items()}
-    place, start, code = lists
-    low, high = np.searchsorted(place, [first, stop]) if len(place) else (0, 0)
+    position, start, code = lists
+    low, high = np.searchsorted(position, [first, stop]) if len(position) else (0, 0)
     found = {
         "categories": code[start[low] : start[high]],
-        "categories_nodes": place[low:high] - first,
+        "categories_nodes": position[low:high] - first,
         "categories_segments": start[low:high] - start[low],
         "categories_sizes": np.diff(start[low : high + 1]),
     }
@@ -209,7 +210,7 @@ def _slices(node: Saved, lists: tuple[Ints, Ints, Ints], first: int, stop: int) 
 def without_trees(model: Saved, trees: XGBoostTrees) -> tuple[Saved, Ints]:
     """Return the table of trees with one leaf of value 0 per output, or without trees if there were none."""
     outputs, first = np.unique(trees.output, return_index=True)
-    blank = [{**model["trees"][t], **_says_0(), "id": place} for place, t in enumerate(first.tolist())]
+    blank = [{**model["trees"][t], **_zero_leaf(), "id": index} for index, t in enumerate(first.tolist())]
     for tree in blank:
         tree["tree_param"] = {**tree["tree_param"], "num_nodes": "1", "num_deleted": "0"}
     rounds = {"iteration_indptr": [0, len(first)] if len(first) else [0]} if "iteration_indptr" in model else {}
@@ -217,20 +218,20 @@ def without_trees(model: Saved, trees: XGBoostTrees) -> tuple[Saved, Ints]:
     return {**model, **rounds, "gbtree_model_param": counted, "tree_info": outputs.tolist(), "trees": blank}, first
 
 
-def _says_0() -> Saved:
+def _zero_leaf() -> Saved:
     """Return the arrays of a tree with a single leaf of value 0."""
     tree = {name: np.zeros(1, dtype) for name, dtype in NODE_ARRAYS.items()}
-    for name, nothing in _LINKS.items():
-        tree[name] = np.full(1, nothing, NODE_ARRAYS[name])
+    for name, no_link in _LINKS.items():
+        tree[name] = np.full(1, no_link, NODE_ARRAYS[name])
     return tree | {name: np.empty(0, dtype) for name, dtype in CATEGORY_ARRAYS.items()}
 
 
 def check_one_kind(forest: Forest) -> NDArray[np.int32]:
-    """Return the features with categorical splits; raise ValueError if one of them also has numerical splits."""
+    """Return the features with categorical splits; raise DamagedFileError if one of them also has numerical splits."""
     rows = forest.categories.row
     if not len(rows):
         return np.empty(0, np.int32)
     by_list = np.unique(forest.feature[rows != -1])
     if np.isin(by_list, forest.feature[forest.is_split & (rows == -1)]).any():
-        raise damaged("a feature is numerical in one split and categorical in another")
+        raise damaged("a feature has both numerical and categorical splits")
     return by_list
