@@ -320,8 +320,8 @@ class _Question:
                 "regrow=True trains clones of the model here, but the rows are elsewhere. Leave regrow out, or pass a "
                 "sample of the rows as arrays."
             )
-        if row_source.place is not None:
-            rows = rows.take(row_source.place)
+        if row_source.row_index is not None:
+            rows = rows.take(row_source.row_index)
         cost = _from_table(self.cost, COSTS, "cost") or self.solver.default_cost()
         if not isinstance(cost, SharedCost):
             raise ValueError(

@@ -1,4 +1,4 @@
-"""Feature cost: prices in every form, groups, prices of rows, and what is wrong with them."""
+"""Feature cost: prices in every form, groups, prices by row, and invalid prices."""
 
 import numpy as np
 import pandas as pd
@@ -10,7 +10,7 @@ from sklearn.tree import DecisionTreeClassifier
 import secateur as sc
 from secateur.api import evaluated_path
 from secateur.costs import FeatureCost
-from secateur.errors import TrainingRowsWarning
+from secateur.errors import InvalidInputError, TrainingRowsWarning
 
 IRIS = load_iris(as_frame=True)
 NAMES = list(IRIS.data.columns)
@@ -110,11 +110,11 @@ def test_a_model_without_names_takes_prices_in_their_order():
         ({"prices": [1, 1, 1, -2]}, "-2"),
         ({"prices": [1, 1, 1, np.nan]}, "nan"),
         ({"prices": [1, 1, 1, np.inf]}, "inf"),
-        ({"prices": dict.fromkeys(NAMES[:3], 1.0)}, "says nothing of 'petal width"),
+        ({"prices": dict.fromkeys(NAMES[:3], 1.0)}, "no entry for 'petal width"),
         ({"prices": {**dict.fromkeys(NAMES[:3], 1.0), "petal widht (cm)": 1.0}}, "Did you mean 'petal width"),
-        ({"prices": {**dict.fromkeys(NAMES, 1.0), 9: 1.0}}, "numbers from 0"),
-        ({"groups": {"a": (1.0, [0, 1]), "b": (1.0, [1])}}, "in a group already"),
-        ({"groups": {"a": (1.0, [0, 0])}}, "in a group already"),
+        ({"prices": {**dict.fromkeys(NAMES, 1.0), 9: 1.0}}, "indices from 0"),
+        ({"groups": {"a": (1.0, [0, 1]), "b": (1.0, [1])}}, "already in a group"),
+        ({"groups": {"a": (1.0, [0, 0])}}, "already in a group"),
         ({"groups": {"a": (-1.0, [0])}}, "-1"),
         ({"groups": {"a": (1.0, ["colour"])}}, "'colour'"),
         ({"row_prices": np.ones((150, 3))}, "150 rows and 4 features"),
@@ -123,8 +123,8 @@ def test_a_model_without_names_takes_prices_in_their_order():
         ({"row_prices": -np.ones((150, 4))}, "-1"),
     ],
 )
-def test_prices_that_do_not_fit_are_refused(forest, cost, reason):
-    with pytest.raises(ValueError, match=reason):
+def test_invalid_prices_are_refused(forest, cost, reason):
+    with pytest.raises(InvalidInputError, match=reason):
         unpruned_cost(forest, FeatureCost(**cost))
 
 
@@ -133,7 +133,7 @@ def test_prices_that_do_not_fit_are_refused(forest, cost, reason):
     [
         ({"name": NAMES, "cost": [1, 1, 1, 1]}, "needs `feature` and `cost`"),
         ({"feature": ["a", "a"], "cost": [1, 2]}, "several prices for 'a'"),
-        ({"feature": NAMES, "cost": ["much", 1, 1, 1]}, "is much; a number"),
+        ({"feature": NAMES, "cost": ["much", 1, 1, 1]}, "is much, but it must be a finite number"),
         ({"feature": NAMES, "cost": [1, np.nan, 1, 1]}, "'sepal width.*missing"),
         (
             {"feature": NAMES, "cost": [4, 5, 1, 1], "discount_cost": [1, 1, 1, 1], "group": ["g", "g", "", ""]},
@@ -141,21 +141,21 @@ def test_prices_that_do_not_fit_are_refused(forest, cost, reason):
         ),
     ],
 )
-def test_price_lists_that_do_not_fit_are_refused(forest, tmp_path, frame, reason):
+def test_invalid_price_lists_are_refused(forest, tmp_path, frame, reason):
     file = tmp_path / "prices.csv"
     pd.DataFrame(frame).to_csv(file, index=False)
-    with pytest.raises(ValueError, match=reason):
+    with pytest.raises(InvalidInputError, match=reason):
         unpruned_cost(forest, FeatureCost(file))
 
 
-def test_features_that_are_called_by_numbers_keep_their_names(tmp_path):
+def test_feature_names_that_look_like_numbers_are_kept(tmp_path):
     file = tmp_path / "prices.csv"
     file.write_text("feature,cost\n1234567,1\n1234568,2\n0012,3\n")
     assert FeatureCost(file).listed == ({"1234567": 1.0, "1234568": 2.0, "0012": 3.0}, {})
 
 
-def test_a_price_that_only_python_takes_for_a_number_is_refused(tmp_path):
+def test_a_price_with_underscores_is_refused(tmp_path):
     file = tmp_path / "prices.csv"
     file.write_text("feature,cost\na,1_000\nb,2\n")
-    with pytest.raises(ValueError, match="is 1_000; a number is needed"):
+    with pytest.raises(ValueError, match="is 1_000, but it must be a finite number"):
         _ = FeatureCost(file).listed

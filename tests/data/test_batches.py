@@ -1,4 +1,4 @@
-"""Rows read a part at a time give what the same rows give in memory, and never are in memory as a whole."""
+"""Rows read in batches give the same results as rows in memory, and are never in memory as a whole."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ FRIEDMAN = make_friedman1(600, noise=1.0, random_state=0)
 @pytest.fixture
 def small_parts(monkeypatch):
     """Make parts so small that there are many, the last one smaller."""
-    monkeypatch.setattr(batches, "_PART", 700)
+    monkeypatch.setattr(batches, "_VALUES_PER_BATCH", 700)
 
 
 @pytest.fixture
@@ -76,7 +76,7 @@ def test_a_parquet_file_is_read_part_by_part(tmp_path):
     assert sc.as_forest(small).n_nodes <= 100
 
 
-def test_training_rows_in_batches_are_judged_by_a_share_with_a_warning(tmp_path):
+def test_training_rows_in_batches_are_held_out_with_a_warning(tmp_path):
     X, y = FRIEDMAN
     model = RandomForestRegressor(10, random_state=0).fit(X, y)
     write_parquet(tmp_path / "rows.parquet", X, y)
@@ -87,13 +87,13 @@ def test_training_rows_in_batches_are_judged_by_a_share_with_a_warning(tmp_path)
         sc.prune(model, rows, target, max_nodes=100, validation="cv")
 
 
-def test_what_cannot_be_read_in_batches_says_so(tmp_path):
+def test_files_that_cannot_be_read_in_batches_are_refused(tmp_path):
     pa = pytest.importorskip("pyarrow")
     from pyarrow import parquet
 
     file = tmp_path / "rows.parquet"
     parquet.write_table(pa.table({"x": [1.0], "colour": ["red"], "y": [0.5]}), file)
-    with pytest.raises(ValueError, match=r"'colour' of .* hold no numbers"):
+    with pytest.raises(ValueError, match=r"'colour' of .* are not numeric"):
         sc.read_batches(file, target="y")
     with pytest.raises(ValueError, match="no column 'z'"):
         sc.read_batches(file, target="z", features=["x"])
@@ -104,11 +104,11 @@ def test_what_cannot_be_read_in_batches_says_so(tmp_path):
         sc.read_batches(file, target="y")
 
 
-def test_parts_that_do_not_add_up_are_noticed():
+def test_batches_with_another_number_of_rows_are_refused():
     X, y = FRIEDMAN
     model = RandomForestRegressor(3, random_state=0).fit(X, y)
     for parts in ([X[:300]], [X, X]):
-        with pytest.raises(ValueError, match="600 rows, but its parts have"):
+        with pytest.raises(ValueError, match="600 rows, but its batches have"):
             sc.prune_path(model, sc.Batches(X.shape, lambda parts=parts: iter(parts)), y)
 
 

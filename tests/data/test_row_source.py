@@ -1,4 +1,4 @@
-"""Rows in parts are judged as the same rows in one piece are, however they are parted."""
+"""Rows in several parts give the same results as the same rows in one part, for any partition."""
 
 import pickle
 from dataclasses import replace
@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_diabetes, load_iris
 from sklearn.ensemble import GradientBoostingRegressor, RandomForestClassifier, RandomForestRegressor
+from tests.solvers.by_need import solvers_of_node_sums
 
 from secateur.costs import DepthCost, FeatureCost, NodeCost
 from secateur.data.rows import Parts, in_parts, joined, read_sample
@@ -14,15 +15,7 @@ from secateur.libraries import adapt
 from secateur.losses import ZeroOne, default_loss
 from secateur.path.evaluation import Compared, columns_of
 from secateur.problem import Problem
-from secateur.solvers import (
-    BlockDescent,
-    MaxHeap,
-    MinimumError,
-    OptimalSize,
-    PessimisticError,
-    ReducedError,
-    WeakestLink,
-)
+from secateur.solvers import BlockDescent, MaxHeap, MinimumError, ReducedError, WeakestLink
 
 SPLITS = {
     "one": lambda n: [n],
@@ -31,8 +24,7 @@ SPLITS = {
     "one empty": lambda n: [n // 2, 0, n - n // 2],
     "one skewed": lambda n: [1, n - 3, 2],
 }
-CLASSES = [ReducedError(), PessimisticError(), MinimumError(), MinimumError(m=2.0)]
-SOLVERS = [WeakestLink(), OptimalSize(), MaxHeap(penalties=6), ReducedError()]
+SOLVERS = solvers_of_node_sums(MaxHeap(penalties=6))
 
 
 def parts_of(sample, how):
@@ -68,12 +60,12 @@ def assert_same_path(found, expected, rtol=1e-9):
 
 
 @pytest.mark.parametrize("how", SPLITS)
-@pytest.mark.parametrize("solver", [*CLASSES, *SOLVERS], ids=repr)
+@pytest.mark.parametrize("solver", [*SOLVERS, MinimumError(m=2.0)], ids=repr)
 def test_classes_in_parts_give_the_same_path(solver, how):
     problem = problem_of("classes")
     assert not solver.needs_rows
     parts = replace(problem, row_source=parts_of(problem.sample, how))
-    assert_same_path(solver.path(parts), solver.path(problem), rtol=1e-7 if isinstance(solver, MaxHeap) else 0)
+    assert_same_path(solver.path(parts), solver.path(problem), rtol=1e-7 if solver.changes else 0)
 
 
 @pytest.mark.parametrize("how", SPLITS)
@@ -85,7 +77,7 @@ def test_numbers_in_parts_give_the_same_path(solver, how, kind):
     reason = solver.unsupported(problem)
     assert solver.unsupported(parts) == reason
     if reason is None:
-        assert_same_path(solver.path(parts), solver.path(problem), rtol=1e-6 if isinstance(solver, MaxHeap) else 1e-9)
+        assert_same_path(solver.path(parts), solver.path(problem), rtol=1e-6 if solver.changes else 1e-9)
 
 
 @pytest.mark.parametrize("cost", [DepthCost(), FeatureCost({"a": 1.0, "b": 2.0, "c": 0.5, "d": 3.0}), FeatureCost()])
@@ -99,7 +91,7 @@ def test_a_cost_in_parts_is_the_same(cost, how):
 
 @pytest.mark.parametrize("how", SPLITS)
 @pytest.mark.parametrize("kind", ["classes", "numbers", "boosted"])
-def test_a_path_is_judged_in_parts_as_in_one_piece(kind, how):
+def test_a_path_evaluated_in_parts_is_the_same(kind, how):
     problem = problem_of(kind, weighted=True)
     path = WeakestLink().path(problem).thin(10)
     whole = path.evaluate_sample(problem.sample, rows="all")
@@ -112,8 +104,8 @@ def test_a_path_is_judged_in_parts_as_in_one_piece(kind, how):
 def test_the_error_of_a_difference_is_that_of_the_rows_differences():
     problem = problem_of("numbers", weighted=True)
     path = WeakestLink().path(problem).thin(6)
-    ask = Compared(path.decisions, (2, 3), problem.loss)
-    found = columns_of(parts_of(problem.sample, "seven").total(problem.forest, ask))
+    query = Compared(path.decisions, (2, 3), problem.loss)
+    found = columns_of(parts_of(problem.sample, "seven").total(problem.forest, query))
     share = problem.sample.weight / problem.sample.total_weight
     losses = {point: path.row_losses(point, problem.sample, problem.loss)[0] for point in (0, 2, 3)}
     for place, point in enumerate((2, 3)):
@@ -125,10 +117,10 @@ def test_the_error_of_a_difference_is_that_of_the_rows_differences():
 @pytest.mark.parametrize("how", SPLITS)
 def test_rows_split_in_parts_are_complementary(how):
     problem = problem_of("classes")
-    sample = replace(problem.sample, place=np.arange(len(problem.sample)))
-    rest, share = parts_of(sample, how).split(0.25, np.random.default_rng(3))
-    assert sorted([*rest.collect().place, *share.collect().place]) == list(range(len(sample)))
-    assert len(share) == round(0.25 * len(sample))
+    sample = replace(problem.sample, row_index=np.arange(len(problem.sample)))
+    rest, drawn = parts_of(sample, how).split(0.25, np.random.default_rng(3))
+    assert sorted([*rest.collect().row_index, *drawn.collect().row_index]) == list(range(len(sample)))
+    assert len(drawn) == round(0.25 * len(sample))
 
 
 def test_parts_joined_are_the_sample_again():
@@ -138,12 +130,12 @@ def test_parts_joined_are_the_sample_again():
         np.testing.assert_array_equal(getattr(again, name), getattr(sample, name))
 
 
-def test_questions_can_be_sent_elsewhere(tmp_path):
+def test_queries_can_be_pickled(tmp_path):
     problem = problem_of("classes")
     path = WeakestLink().path(problem)
-    ask = pickle.loads(pickle.dumps(Compared(path.decisions, (0, 1), problem.loss)))
+    query = pickle.loads(pickle.dumps(Compared(path.decisions, (0, 1), problem.loss)))
     np.testing.assert_array_equal(
-        ask(problem.forest, problem.sample),
+        query(problem.forest, problem.sample),
         Compared(path.decisions, (0, 1), problem.loss)(problem.forest, problem.sample),
     )
     prices = tmp_path / "prices.csv"
@@ -153,7 +145,7 @@ def test_questions_can_be_sent_elsewhere(tmp_path):
     assert pickle.loads(cost).price_table(problem.forest, problem.sample).prices.tolist() == [[1.0, 2.0, 3.0, 4.0]]
 
 
-def test_a_solver_that_looks_at_rows_says_so():
+def test_solvers_that_access_rows_declare_it():
     assert BlockDescent(polish="ridge", granularity="layer", values="keep").needs_rows
     assert MaxHeap(joint=True).needs_rows
     assert MaxHeap(subsamples=2).needs_rows

@@ -113,19 +113,19 @@ def test_missing_columns_are_named_with_the_nearest(tmp_path):
         table.split("ages")
 
 
-def test_a_target_alone_is_no_table(tmp_path):
+def test_a_table_without_features_is_refused(tmp_path):
     with pytest.raises(ValueError, match="no column besides the target"):
         table_of(tmp_path, "y\n1\n").split("y")
 
 
-def test_numbers_says_when_a_column_is_text(tmp_path):
+def test_numbers_refuses_a_text_column(tmp_path):
     table = table_of(tmp_path, "w,a\nheavy,1\n")
-    with pytest.raises(ValueError, match=r"'w'.*holds text such as 'heavy'"):
+    with pytest.raises(ValueError, match=r"'w'.*contains text such as 'heavy'"):
         table.numbers("w")
     assert table.numbers("a").tolist() == [1.0]
 
 
-def test_take_keeps_the_rows_asked_for(tmp_path):
+def test_take_returns_the_given_rows(tmp_path):
     table = table_of(tmp_path, "a,b\n1,x\n2,y\n3,z\n").take(np.array([0, 2]))
     assert table.columns["a"].tolist() == [1.0, 3.0]
     assert table.columns["b"].tolist() == ["x", "z"]
@@ -192,7 +192,7 @@ def test_parquet_without_pyarrow_names_the_extra(tmp_path):
 
 def test_ragged_row_is_found_by_line(tmp_path):
     file = write(tmp_path, 'a,b\n"1\n1",2\n\n3\n4,5\n')
-    with pytest.raises(ValueError, match=r"Line 5 of .* has 1 fields; the first line names 2"):
+    with pytest.raises(ValueError, match=r"Line 5 of .* has 1 fields, but the first line names 2"):
         read_table(file)
 
 
@@ -210,17 +210,17 @@ def test_rows_beyond_one_chunk_are_read(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("text", ["", "\n"])
-def test_empty_file_is_told(text, tmp_path):
-    with pytest.raises(ValueError, match="is empty; a line of column names"):
+def test_an_empty_file_is_refused(text, tmp_path):
+    with pytest.raises(ValueError, match="is empty, but a data file needs a line of column names"):
         table_of(tmp_path, text)
 
 
-def test_header_without_rows_is_told(tmp_path):
+def test_a_header_without_rows_is_refused(tmp_path):
     with pytest.raises(ValueError, match="has no rows"):
         table_of(tmp_path, "a,b\n\n")
 
 
-def test_columns_of_one_name_are_told(tmp_path):
+def test_repeated_column_names_are_refused(tmp_path):
     with pytest.raises(ValueError, match="several columns named 'a'"):
         table_of(tmp_path, "a,b,a\n1,2,3\n")
 
@@ -236,7 +236,7 @@ def test_columns_of_one_name_are_told(tmp_path):
         ("rows.parquet", b""),
     ],
 )
-def test_damaged_file_is_told(name, content, tmp_path):
+def test_a_damaged_file_is_refused(name, content, tmp_path):
     (tmp_path / name).write_bytes(content)
     with pytest.raises(ValueError, match=r"cannot be read as .*Save"):
         read_table(tmp_path / name)
@@ -247,12 +247,12 @@ def test_unknown_suffix_names_the_known_ones(tmp_path):
         read_table(write(tmp_path, "a\n1\n", "rows.xlsx"))
 
 
-def test_missing_file_is_told(tmp_path):
+def test_a_missing_file_is_refused(tmp_path):
     with pytest.raises(FileNotFoundError, match="no file"):
         read_table(tmp_path / "gone.csv")
 
 
-def test_text_with_the_separator_of_our_own_stays_in_its_row(tmp_path):
+def test_text_that_contains_the_internal_separator_is_kept(tmp_path):
     table = table_of(tmp_path, "a,b\n1,x\x1fy\n2,z\n")
     assert table.columns["b"].tolist() == ["x\x1fy", "z"]
     assert table.columns["a"].tolist() == [1.0, 2.0]
@@ -278,8 +278,8 @@ def test_columns_of_names_stay_text(tmp_path):
     }
 
 
-def test_few_bytes_that_unpack_to_very_many_are_not_unpacked(tmp_path, monkeypatch):
-    monkeypatch.setattr("secateur.files.size_limits.ROOM", 2**20)
+def test_files_that_unpack_to_far_more_than_their_size_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("secateur.files.size_limits.MAX_BYTES", 2**20)
     file = write(tmp_path, "a,b\n" + "0,0\n" * 2**19, "rows.csv.gz")
     with pytest.raises(ValueError, match=r"would unpack to more than.*gunzip"):
         read_table(file)
@@ -297,7 +297,7 @@ def test_texts_of_parquet_come_back_whatever_way_they_are_stored(tmp_path):
     assert columns["none"].tolist() == [""] * 4
 
 
-def test_names_in_a_parquet_file_that_are_no_text_are_told(tmp_path):
+def test_parquet_names_that_are_not_utf8_are_refused(tmp_path):
     pd.DataFrame({"name": [1.0]}).to_parquet(tmp_path / "rows.parquet", index=False)
     whole = (tmp_path / "rows.parquet").read_bytes()
     (tmp_path / "rows.parquet").write_bytes(whole.replace(b"name", b"n\xf6me"))

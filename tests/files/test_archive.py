@@ -1,4 +1,4 @@
-"""Forests in files: what is written is read back, and damage is an error in words."""
+"""Forests in files: written forests are read back, and damaged files are refused."""
 
 import io
 import json
@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.strategies import damaged, examples, forests, random_forest, random_rows
 
+from secateur.errors import DamagedFileError
 from secateur.files.archive import load_forest, same_forest, save_forest
 from secateur.forest import Categories, Forest
 from secateur.forest.routing import raw_scores, route
@@ -86,8 +87,8 @@ def array(name, change):
         (lambda h, a: a.pop("forest.right"), "damaged"),
         (fact(link="magic"), "damaged.*magic"),
         (fact(link=["identity"]), "damaged"),
-        (fact(n_features=-1), "whole number"),
-        (fact(n_features=2.5), "whole number"),
+        (fact(n_features=-1), "n_features.*integers from 0"),
+        (fact(n_features=2.5), "n_features.*integers from 0"),
         (fact(n_classes=[3]), "classes"),
         (fact(aggregation="product"), "aggregation"),
         (fact(comparison=">"), "comparison"),
@@ -102,19 +103,22 @@ def array(name, change):
         (array("right", lambda a: a.astype(np.int64)), "right has 1 axes of int64"),
         (array("value", lambda a: a[:, 0]), "value has 1 axes"),
         (array("feature", lambda a: a + 100), "feature"),
-        (array("tree_start", lambda a: a[:0]), "tree_start must rise"),
+        (array("tree_start", lambda a: a[:0]), "tree_start must increase"),
         (array("tree_start", lambda a: a[:-1]), "tree_start"),
-        (array("tree_weight", lambda a: a * np.inf), "weight that is not a finite number"),
+        (array("tree_weight", lambda a: a * np.inf), "tree_weight contains NaN or infinite"),
         (array("tree_weight", lambda a: a[:-1]), "tree_weight"),
         (array("threshold", lambda a: a * np.nan), "NaN"),
-        (array("categories.row", lambda a: a + 50), "not there"),
-        (array("categories.start", lambda a: a[::-1].copy()), "do not fit"),
+        (
+            array("categories.row", lambda a: a + 50),
+            "categories.row refers to a list .* does not exist",
+        ),
+        (array("categories.start", lambda a: a[::-1].copy()), "inconsistent lengths or offsets"),
         (array("categories.code", lambda a: a[::-1].copy()), "sorted"),
-        (array("categories.left", lambda a: a[:-1]), "do not fit"),
-        (array("categories.other_left", lambda a: a[:-1]), "do not fit"),
+        (array("categories.left", lambda a: a[:-1]), "inconsistent lengths or offsets"),
+        (array("categories.other_left", lambda a: a[:-1]), "inconsistent lengths or offsets"),
     ],
 )
-def test_what_does_not_fit_is_refused(file, change, message):
+def test_inconsistent_headers_and_arrays_are_refused(file, change, message):
     rewrite(file, change)
     with pytest.raises(ValueError, match=message):
         load_forest(file)
@@ -148,31 +152,31 @@ def npy(shape, data=b""):
     return stream.getvalue() + data
 
 
-def test_an_array_that_says_it_is_larger_than_it_is_is_not_made_room_for(file):
+def test_an_array_larger_than_its_entry_is_refused_before_allocation(file):
     with zipfile.ZipFile(file, "a") as archive:
         archive.writestr("forest.huge.npy", npy((10**15,)))
-    with pytest.raises(ValueError, match="does not hold the array it says"):
+    with pytest.raises(ValueError, match="differs from its header"):
         load_forest(file)
 
 
 def test_a_small_file_that_unpacks_to_a_huge_one_is_not_unpacked(file, monkeypatch):
-    monkeypatch.setattr("secateur.files.size_limits.ROOM", 2**20)
+    monkeypatch.setattr("secateur.files.size_limits.MAX_BYTES", 2**20)
     with zipfile.ZipFile(file, "a", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("forest.zeros.npy", npy((10**6,), bytes(8 * 10**6)))
     with pytest.raises(ValueError, match="would unpack to"):
         load_forest(file)
 
 
-def test_files_that_are_something_else(tmp_path):
+def test_files_of_another_format_are_refused(tmp_path):
     for name, content in {"text": b"hello", "empty": b"", "zip": b"PK\x05\x06" + bytes(18)}.items():
         (tmp_path / name).write_bytes(content)
-        with pytest.raises(ValueError, match="damaged or something else"):
+        with pytest.raises(DamagedFileError, match="damaged or has another format"):
             load_forest(tmp_path / name)
     with pytest.raises(FileNotFoundError, match="no file"):
         load_forest(tmp_path / "gone.secateur")
 
 
-def test_nothing_pickled_is_loaded(tmp_path):
+def test_pickled_objects_are_not_loaded(tmp_path):
     file = tmp_path / "evil.secateur"
     with file.open("wb") as stream:
         np.savez(stream, header=np.array([{"format": "secateur forest"}], dtype=object))
@@ -181,24 +185,24 @@ def test_nothing_pickled_is_loaded(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["aggregation", "divisor", "comparison", "link", "n_classes", "feature_names"])
-def test_a_file_that_lost_a_fact_is_refused(file, name):
+def test_a_file_with_a_missing_entry_is_refused(file, name):
     rewrite(file, lambda header, arrays: header["forest"].pop(name))
-    with pytest.raises(ValueError, match=f"damaged: '{name}'"):
+    with pytest.raises(ValueError, match=f"damaged: the entry '{name}' is missing"):
         load_forest(file)
 
 
 @pytest.mark.parametrize("feature", [-2, 2**31 - 1])
-def test_a_leaf_that_looks_at_a_feature_is_refused(file, feature):
+def test_a_leaf_with_a_feature_is_refused(file, feature):
     def change(header, arrays):
         arrays["forest.feature"][arrays["forest.right"] == -1] = feature
 
     rewrite(file, change)
-    with pytest.raises(ValueError, match="and -1 at leaves"):
+    with pytest.raises(ValueError, match="at splits and -1 at leaves"):
         load_forest(file)
 
 
-def test_what_shrinks_beyond_belief_is_written_as_it_is(forest, tmp_path, monkeypatch):
-    monkeypatch.setattr("secateur.files.size_limits.ROOM", 0)
-    monkeypatch.setattr("secateur.files.size_limits.RATIO", 1)
+def test_highly_compressible_arrays_are_written_uncompressed(forest, tmp_path, monkeypatch):
+    monkeypatch.setattr("secateur.files.size_limits.MAX_BYTES", 0)
+    monkeypatch.setattr("secateur.files.size_limits.MAX_RATIO", 1)
     again = load_forest(saved(forest, tmp_path / "f.secateur"))
     assert same_forest(again, forest)

@@ -1,4 +1,4 @@
-"""Files are written whole or not at all: who was killed, who came first, and who may read them."""
+"""Files are written atomically: killed writers, concurrent writers, and permissions."""
 
 import errno
 import os
@@ -115,7 +115,7 @@ def test_a_folder_takes_the_place_of_another(tmp_path):
 
 
 @pytest.mark.parametrize("folder", [False, True])
-def test_what_a_killed_writer_left_is_taken_away_by_the_next(folder, tmp_path):
+def test_files_of_a_killed_writer_are_removed_by_the_next(folder, tmp_path):
     left = tmp_path / LEFT
     if folder:
         (left / "new").mkdir(parents=True)
@@ -130,17 +130,17 @@ def test_what_a_killed_writer_left_is_taken_away_by_the_next(folder, tmp_path):
 
 
 @pytest.mark.parametrize("seconds", [90, 4000])
-def test_what_a_living_writer_writes_is_left_alone(seconds, tmp_path):
+def test_files_of_a_running_writer_are_not_removed(seconds, tmp_path):
     for manager in (replacing, replacing_folder):
         with manager(tmp_path / "m", force=True):
             (temporary,) = tmp_path.glob(".m.*")
             aged(temporary, seconds)
-            replace._sweep(tmp_path / "m")
+            replace._remove_abandoned(tmp_path / "m")
             assert temporary.exists()
         (tmp_path / "m").unlink() if manager is replacing else None
 
 
-def test_without_locks_an_hour_without_a_write_tells_that_a_writer_is_dead(tmp_path, monkeypatch):
+def test_without_locks_files_are_abandoned_after_an_hour(tmp_path, monkeypatch):
     monkeypatch.setattr(replace, "fcntl", None)
     (tmp_path / LEFT).touch()
     for seconds, found in ((3000, [LEFT, "model.skops"]), (4000, ["model.skops"])):
@@ -149,14 +149,14 @@ def test_without_locks_an_hour_without_a_write_tells_that_a_writer_is_dead(tmp_p
         assert names(tmp_path) == found
 
 
-def test_the_only_copy_of_a_folder_is_not_taken_away(tmp_path):
+def test_the_only_copy_of_a_folder_is_not_removed(tmp_path):
     left = tmp_path / LEFT
     (left / "old").mkdir(parents=True)
     aged(left, 4000)
-    replace._sweep(tmp_path / "model.skops")
+    replace._remove_abandoned(tmp_path / "model.skops")
     assert left.exists()
     (tmp_path / "model.skops").mkdir()
-    replace._sweep(tmp_path / "model.skops")
+    replace._remove_abandoned(tmp_path / "model.skops")
     assert not left.exists()
 
 
@@ -172,11 +172,14 @@ def test_a_folder_that_may_be_written_to_but_not_listed(tmp_path):
     assert (tmp_path / "m").read_bytes() == b"new"
 
 
-def test_a_refusal_is_told_with_the_name_the_user_knows(tmp_path, monkeypatch):
+def test_a_permission_error_names_the_target_file(tmp_path, monkeypatch):
     def refuse(*_, **__):
         raise PermissionError(errno.EPERM, "Operation not permitted", "hidden")
 
-    monkeypatch.setattr(replace, "_give_name", refuse)
-    with pytest.raises(PermissionError, match=r"m\.skops was not written: operation not permitted.*as it was.*Change"):
+    monkeypatch.setattr(replace, "_rename_to", refuse)
+    with pytest.raises(
+        PermissionError,
+        match=r"m\.skops was not written: operation not permitted.*Existing files are unchanged.*Change",
+    ):
         write(tmp_path / "m.skops")
     assert names(tmp_path) == []

@@ -1,4 +1,4 @@
-"""What libraries read and write only as files needs a folder for temporary ones; without it the error says so."""
+"""Models that libraries read and write only as files need a temporary folder; without one the error names it."""
 
 import tempfile
 from pathlib import Path
@@ -13,29 +13,29 @@ from secateur.libraries import adapt
 
 
 @pytest.fixture
-def no_room(monkeypatch, tmp_path):
-    """Take away the folder for temporary files when called."""
+def no_temporary_folder(monkeypatch, tmp_path):
+    """Return a function that makes the temporary folder unavailable."""
     return lambda: monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
 
 
-def test_lightgbm_models_are_read_all_the_same(no_room):
+def test_lightgbm_models_are_read_without_a_temporary_folder(no_temporary_folder):
     pytest.importorskip("lightgbm")
     model = case("lightgbm booster, binary").model
     forest = adapt(model).forest
-    no_room()
+    no_temporary_folder()
     assert same_forest(adapt(model).forest, forest)
 
 
-def test_catboost_json_says_which_folder_has_no_room(no_room, tmp_path, monkeypatch):
+def test_catboost_json_names_the_folder_that_cannot_be_written(no_temporary_folder, tmp_path, monkeypatch):
     catboost = pytest.importorskip("catboost")
     X = np.arange(40.0).reshape(20, 2)
     model = catboost.CatBoostRegressor(iterations=2, verbose=False, allow_writing_files=False).fit(X, X[:, 0])
     file = save_model(model, tmp_path / "m.json")
-    no_room()
-    told = r"folder for temporary ones.*Make room in .*gone, or set TMPDIR"
-    with pytest.raises(OSError, match=told):
+    no_temporary_folder()
+    message = r"Cannot write a temporary file in .*gone .*Free disk space there, or set TMPDIR"
+    with pytest.raises(OSError, match=message):
         save_model(model, tmp_path / "n.json")
-    with pytest.raises(OSError, match=told):
+    with pytest.raises(OSError, match=message):
         load_model(file)
     monkeypatch.undo()
 
@@ -46,6 +46,6 @@ def test_catboost_json_says_which_folder_has_no_room(no_room, tmp_path, monkeypa
     with pytest.raises(OSError, match=r"Error 28: No space left.*set TMPDIR"):
         save_model(model, tmp_path / "n.json")
     monkeypatch.setattr(model, "save_model", lambda file, **_: Path(file).write_text('{"oblivious_trees": ['))
-    with pytest.raises(OSError, match=r"CatBoost wrote 21 bytes of it.*set TMPDIR"):  # which it does without a word
+    with pytest.raises(OSError, match=r"CatBoost wrote only 21 bytes of it.*set TMPDIR"):
         save_model(model, tmp_path / "n.json")
     assert [path.name for path in tmp_path.iterdir()] == ["m.json"]

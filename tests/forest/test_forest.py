@@ -19,6 +19,7 @@ from tests.strategies import (
 )
 
 from secateur import Decision, prune_path, subforest
+from secateur.errors import InvalidInputError
 from secateur.forest import Categories, check_forest
 from secateur.forest.subforest import check_keep
 
@@ -33,7 +34,7 @@ def test_subforest_is_a_valid_forest_with_the_kept_nodes(forest, rng):
 
 
 @given(forests(), generators)
-def test_a_row_ends_in_the_deepest_kept_node_of_its_way(forest, rng):
+def test_a_row_reaches_the_deepest_kept_node_of_its_path(forest, rng):
     keep = random_keep(rng, forest)
     pruned = subforest(forest, Decision(keep))
     X = random_rows(rng, 5, forest.n_features)
@@ -48,7 +49,7 @@ def test_a_row_ends_in_the_deepest_kept_node_of_its_way(forest, rng):
     np.testing.assert_allclose(slow_scores(pruned, X), expected, rtol=1e-13, atol=1e-13)
 
 
-def walk_what_stays(forest, keep, tree, x):
+def walk_kept_nodes(forest, keep, tree, x):
     """Return the kept node in which a row ends, read off the definition of keep."""
     v = int(forest.tree_start[tree])
     while True:
@@ -68,7 +69,7 @@ def test_a_raised_side_takes_the_place_of_its_parent(forest, rng):
     standing = [t for t in range(forest.n_trees) if keep[forest.tree_start[t] : forest.tree_start[t + 1]].any()]
     for x in random_rows(rng, 5, forest.n_features):
         for new, old in enumerate(standing):
-            expected = forest.value[walk_what_stays(forest, keep, old, x)]
+            expected = forest.value[walk_kept_nodes(forest, keep, old, x)]
             assert np.array_equal(pruned.value[walk(pruned, new, x)], expected)
 
 
@@ -109,21 +110,21 @@ def test_orphans_and_lone_siblings_are_refused():
     for broken in (1, int(forest.right[0])):
         keep = np.ones(forest.n_nodes, bool)
         keep[broken] = False
-        with pytest.raises(ValueError, match="keep is not a pruning: node"):
+        with pytest.raises(InvalidInputError, match="keep is not a pruning: node"):
             check_keep(forest, keep)
 
 
 def test_masks_of_another_shape_or_type_are_refused():
     forest = random_forest(np.random.default_rng(3), n_trees=1)
-    with pytest.raises(ValueError, match="one bool per node"):
+    with pytest.raises(InvalidInputError, match="one bool per node"):
         check_keep(forest, np.ones(forest.n_nodes + 1, bool))
-    with pytest.raises(ValueError, match="one bool per node"):
+    with pytest.raises(InvalidInputError, match="one bool per node"):
         check_keep(forest, np.ones(forest.n_nodes))
 
 
 def test_a_mean_cannot_lose_its_last_tree_but_a_sum_can():
     mean = random_forest(np.random.default_rng(4), link="probability", n_classes=(2,), n_outputs=2)
-    with pytest.raises(ValueError, match="needs at least one"):
+    with pytest.raises(InvalidInputError, match="needs at least one"):
         subforest(mean, Decision(np.zeros(mean.n_nodes, bool)))
     total = random_forest(np.random.default_rng(4))
     empty = subforest(total, Decision(np.zeros(total.n_nodes, bool)))
@@ -135,24 +136,24 @@ def test_a_mean_cannot_lose_its_last_tree_but_a_sum_can():
     [
         ({"tree_start": np.array([0, 2, 9])}, "tree_start"),
         ({"threshold": np.zeros(3)}, "threshold has 3 entries"),
-        ({"tree_weight": np.ones(7)}, "one entry for each"),
+        ({"tree_weight": np.ones(7)}, "Pass one entry per tree"),
         ({"link": "magic"}, "link='magic' is unknown"),
-        ({"n_features": 0}, "looks at feature"),
+        ({"n_features": 0}, "A split uses feature"),
         ({"tree_output": np.array([-1, 0], np.int32)}, "mixes"),
-        ({"tree_output": np.array([3, 4], np.int32)}, "feeds output 4"),
+        ({"tree_output": np.array([3, 4], np.int32)}, "contributes to output 4"),
     ],
 )
-def test_a_forest_that_does_not_fit_together_is_refused(change, message):
+def test_inconsistent_arrays_are_refused(change, message):
     forest = random_forest(np.random.default_rng(5), n_trees=2, max_splits=9)
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(InvalidInputError, match=message):
         check_forest(replace(forest, **change))
 
 
 def test_nan_thresholds_and_bad_value_shapes_are_refused():
     forest = random_forest(np.random.default_rng(5), n_trees=2, max_splits=9)
-    with pytest.raises(ValueError, match="threshold NaN"):
+    with pytest.raises(InvalidInputError, match="threshold is NaN at a split"):
         check_forest(replace(forest, threshold=np.full(forest.n_nodes, np.nan)))
-    with pytest.raises(ValueError, match="value has shape"):
+    with pytest.raises(InvalidInputError, match="value has shape"):
         check_forest(replace(forest, value=np.zeros((forest.n_nodes, 2))))
 
 
@@ -165,7 +166,7 @@ def test_a_category_listed_for_both_sides_is_refused():
         left=np.array([True, False]),
         other_left=np.array([False]),
     )
-    with pytest.raises(ValueError, match="list of categories is not sorted"):
+    with pytest.raises(InvalidInputError, match="list of categories is not sorted"):
         check_forest(replace(forest, categories=twice))
 
 

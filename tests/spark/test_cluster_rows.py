@@ -351,7 +351,7 @@ def changed(values, **new):
 
 
 WRONG = {
-    "labels": ({"y": changed(Y, _7=9.0)}, "labels the model does not know: \\[9.0\\]"),
+    "labels": ({"y": changed(Y, _7=9.0)}, "labels that the model was not trained on: \\[9.0\\]"),
     "no label": ({"y": changed(Y, _7=None, _90=None)}, "'label' has 2 null\\(s\\); every row needs .*dropna"),
     "negative": ({"weight": changed(WEIGHT, _3=-2.5)}, "'weight' has -2.5; weights must be finite"),
     "no weight": ({"weight": changed(WEIGHT, _3=None)}, "'weight' has 1 null"),

@@ -8,24 +8,14 @@ from sklearn.datasets import load_diabetes, load_iris
 from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier, RandomForestRegressor
 from tests.cases.spark import MODELS, VERSION, live
 from tests.models.make_spark import data
+from tests.solvers.by_need import solvers_of_node_sums
 
 import secateur as sc
 from secateur.costs import FeatureCost
 from secateur.data.rows import LocalRows
 from secateur.libraries import adapt
 from secateur.libraries.spark import SavedModel
-from secateur.solvers import (
-    BlockDescent,
-    CostDescent,
-    MaxHeap,
-    MinCut,
-    MinimumError,
-    OptimalSize,
-    PartitionCut,
-    PessimisticError,
-    ReducedError,
-    WeakestLink,
-)
+from secateur.solvers import BlockDescent, CostDescent, MaxHeap, MinCut, PartitionCut, WeakestLink
 
 NIGHTLY = pytest.mark.nightly
 PARTITIONS = {
@@ -35,7 +25,7 @@ PARTITIONS = {
     "seven": (1 / 7,) * 7,
 }
 partitions = pytest.mark.parametrize("how", ["uneven", *[pytest.param(how, marks=NIGHTLY) for how in PARTITIONS][1:]])
-SUMS = [ReducedError(), PessimisticError(), MinimumError(), WeakestLink(), OptimalSize(), MaxHeap(penalties=5)]
+SUMS = solvers_of_node_sums(MaxHeap(penalties=5))
 
 
 @cache

@@ -1,4 +1,4 @@
-"""BLAS has one thread while a path is made or judged, and as many as before afterwards."""
+"""BLAS has one thread while a path is computed or evaluated, and the previous number afterwards."""
 
 import multiprocessing
 import threading
@@ -24,7 +24,7 @@ def two_threads():
         yield
 
 
-def test_it_has_one_thread_inside_however_deep_and_as_many_as_before_outside():
+def test_nested_contexts_use_one_thread_and_restore_the_limit():
     with one_blas_thread:
         with one_blas_thread:
             assert blas_threads() == {1}
@@ -32,7 +32,7 @@ def test_it_has_one_thread_inside_however_deep_and_as_many_as_before_outside():
     assert blas_threads() == {2}
 
 
-def test_the_last_of_several_threads_takes_the_limit_off():
+def test_the_last_thread_to_leave_restores_the_limit():
     first, second, seen = threading.Event(), threading.Event(), []
 
     def stay():
@@ -52,13 +52,13 @@ def test_the_last_of_several_threads_takes_the_limit_off():
     assert blas_threads() == {2}
 
 
-def test_an_error_inside_takes_the_limit_off():
+def test_an_error_inside_restores_the_limit():
     with pytest.raises(KeyError), one_blas_thread:
         raise KeyError
     assert blas_threads() == {2}
 
 
-def _ask(queue):
+def _report_threads(queue):
     with one_blas_thread:
         queue.put(blas_threads())
 
@@ -78,7 +78,7 @@ def test_a_fork_while_others_are_inside_does_not_wait_for_them():
     try:
         for _ in range(20):
             queue = context.Queue()
-            process = context.Process(target=_ask, args=(queue,))
+            process = context.Process(target=_report_threads, args=(queue,))
             process.start()
             assert queue.get(timeout=20) == {1}
             process.join(20)
@@ -88,7 +88,7 @@ def test_a_fork_while_others_are_inside_does_not_wait_for_them():
         thread.join()
 
 
-def test_paths_are_made_and_judged_with_one_thread():
+def test_paths_are_computed_and_evaluated_with_one_thread():
     c, seen = case("random forest regressor"), []
     path = sc.prune_path(c.model, c.X, c.y, solver="block_descent", progress=lambda *_: seen.append(blas_threads()))
     assert seen

@@ -23,36 +23,36 @@ class _OneThread:
         # Number of threads inside the context.
         self._n_inside = 0
         self._before: list[int] = []
-        self._mine = threading.local()
+        self._local = threading.local()
 
     @cached_property
     def _libraries(self) -> list[Any]:
-        import scipy.linalg  # noqa: F401 - brings the BLAS that kernels use; NumPy's own is there
+        import scipy.linalg  # noqa: F401 - loads the BLAS that kernels use; NumPy has loaded its own
 
         found: list[Any] = ThreadpoolController().select(user_api="blas").lib_controllers
         return found
 
     def __enter__(self) -> None:
-        depth = getattr(self._mine, "depth", 0)
+        depth = getattr(self._local, "depth", 0)
         if depth == 0:
             with self.lock:
-                self._mine.before = [library.num_threads for library in self._libraries]
+                self._local.before = [library.num_threads for library in self._libraries]
                 if self._n_inside == 0:
-                    self._before = self._mine.before
+                    self._before = self._local.before
                 self._n_inside += 1
                 for library in self._libraries:
                     _set(library, 1)
-        self._mine.depth = depth + 1
+        self._local.depth = depth + 1
 
     def __exit__(self, *error: object) -> None:
-        self._mine.depth -= 1
-        if self._mine.depth > 0:
+        self._local.depth -= 1
+        if self._local.depth > 0:
             return
         with self.lock:
             self._n_inside -= 1
-            for library, shared, mine in zip(self._libraries, self._before, self._mine.before, strict=True):
+            for library, shared, before in zip(self._libraries, self._before, self._local.before, strict=True):
                 if _counts_by_thread(library):
-                    _set(library, mine)
+                    _set(library, before)
                 elif self._n_inside == 0:
                     _set(library, shared)
 

@@ -3,22 +3,24 @@
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
-Thing = TypeVar("Thing")
+from secateur.errors import InvalidInputError
+
+T = TypeVar("T")
 
 
-def named(text: str, table: Mapping[str, Callable[..., Thing]], what: str) -> Thing:
+def named(text: str, table: Mapping[str, Callable[..., T]], what: str) -> T:
     """Construct the object with a name in `table`, with the number as its argument if there is one.
 
     Raises
     ------
-    ValueError
+    InvalidInputError
         If the name is unknown or does not take a number.
     """
     name, _, number = text.partition(":")
     try:
         return table[name](*([float(number)] if number else []))
     except (KeyError, TypeError, ValueError) as error:
-        raise ValueError(
-            f"{what}={text!r} is unknown; known are {', '.join(table)}, some with a number behind a colon. "
+        raise InvalidInputError(
+            f"{what}={text!r} is unknown. The known names are {', '.join(table)}; some take a number after a colon. "
             "Use one of these."
         ) from error

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 # Zero-width joiners, which some scripts need, and the no-break space.
 _HARMLESS = "\u200c\u200d\u00a0"
 # Maximum number of characters of a name in a message, and in a report or figure.
-_QUOTED, _SHOWN = 60, 200
+_MAX_QUOTED, _MAX_SHOWN = 60, 200
 
 
 def printable(text: str, keep: str = "") -> str:
@@ -19,17 +19,17 @@ def printable(text: str, keep: str = "") -> str:
     return "".join(c if c.isprintable() or c in shown else c.encode("unicode_escape").decode() for c in text)
 
 
-def shortened(name: str, letters: int) -> str:
-    """Truncate a name to at most `letters` characters."""
-    return name if len(name) <= letters else f"{name[: letters - 1]}…"
+def shortened(name: str, max_length: int) -> str:
+    """Truncate a name to at most `max_length` characters."""
+    return name if len(name) <= max_length else f"{name[: max_length - 1]}…"
 
 
 def fit_to_show(name: str) -> str:
     """Return a name as shown in reports and figures: printable, and truncated if it is very long."""
-    return shortened(printable(name), _SHOWN)
+    return shortened(printable(name), _MAX_SHOWN)
 
 
 def quoted(names: Sequence[str]) -> str:
     """Return at most ten names in quotes, each truncated."""
     more = f" and {len(names) - 10} more" if len(names) > 10 else ""
-    return ", ".join(repr(shortened(name, _QUOTED)) for name in names[:10]) + more
+    return ", ".join(repr(shortened(name, _MAX_QUOTED)) for name in names[:10]) + more

@@ -17,6 +17,7 @@ from secateur.costs.base import Floats, PriceTable, SharedCost
 from secateur.costs.price_file import read_prices
 from secateur.data.rows import LocalRows
 from secateur.data.targets import LARGEST
+from secateur.errors import InvalidInputError
 from secateur.forest import Forest
 from secateur.forest.masks import NestedMasks
 
@@ -38,7 +39,7 @@ class FeatureCost(SharedCost):
         after another of its group has been bought. Default: 1 each, so that the cost is the number of distinct
         features.
     groups : dict of name: (price, features), optional
-        A price paid once for a row that needs any feature of the group, in addition to the features' own prices.
+        A price paid once for a row that needs any feature of the group, in addition to the prices of the features.
     row_prices : (n_rows, n_features), optional
         The prices of the features for each of the rows passed, instead of `prices`.
 
@@ -72,21 +73,27 @@ class FeatureCost(SharedCost):
 
         Raises
         ------
-        ValueError
+        InvalidInputError
             If prices or groups do not match the model or the rows.
         """
         listed, groups = self.listed
-        own = _per_feature(listed, forest)[None] if self.row_prices is None else self._of_rows(forest, sample)
-        priced = np.flatnonzero((own > 0).any(axis=0))
+        if self.row_prices is None:
+            feature_prices = _prices_by_feature(listed, forest)[None]
+        else:
+            feature_prices = self._prices_by_row(forest, sample)
+        priced = np.flatnonzero((feature_prices > 0).any(axis=0))
         resources = np.full((forest.n_features, 2), -1, np.int32)
         resources[priced, 0] = np.arange(len(priced))
         for k, (name, (_, members)) in enumerate(groups.items()):
-            places = _places(members, forest, f"Group {name!r}")
-            if (resources[places, 1] != -1).any() or len(set(places)) < len(places):
-                raise ValueError(f"Group {name!r} has features that are in a group already. Name each feature once.")
-            resources[places, 1] = len(priced) + k
-        shared = np.array([price for price, _ in groups.values()], np.float64)
-        prices = np.hstack([own[:, priced], np.tile(shared, (len(own), 1))])
+            indices = _feature_indices(members, forest, f"Group {name!r}")
+            if (resources[indices, 1] != -1).any() or len(set(indices)) < len(indices):
+                raise InvalidInputError(
+                    f"Group {name!r} lists features that are already in a group, but a feature can be in one group "
+                    "only. List each feature once."
+                )
+            resources[indices, 1] = len(priced) + k
+        group_prices = np.array([price for price, _ in groups.values()], np.float64)
+        prices = np.hstack([feature_prices[:, priced], np.tile(group_prices, (len(feature_prices), 1))])
         _check_largest(float(prices.max(initial=0.0)))
         return PriceTable(resources, np.ascontiguousarray(prices))
 
@@ -114,60 +121,63 @@ class FeatureCost(SharedCost):
         """Return the state with the price file read: another machine may not have the file."""
         return {**self.__dict__, "listed": self.listed}
 
-    def _of_rows(self, forest: Forest, sample: LocalRows) -> Floats:
+    def _prices_by_row(self, forest: Forest, sample: LocalRows) -> Floats:
         """Return the prices of the sample's rows, (n_rows, n_features)."""
         prices = np.asarray(self.row_prices, np.float64)
-        n_rows = len(sample) if sample.place is None else int(sample.place.max(initial=-1)) + 1
+        n_rows = len(sample) if sample.row_index is None else int(sample.row_index.max(initial=-1)) + 1
         if prices.ndim != 2 or prices.shape[1] != forest.n_features or len(prices) < n_rows:
-            raise ValueError(
-                f"row_prices has shape {prices.shape}; there are {n_rows} rows and {forest.n_features} features. "
-                "Pass a price for every row and feature."
+            raise InvalidInputError(
+                f"row_prices has shape {prices.shape}, but there are {n_rows} rows and {forest.n_features} features. "
+                "Pass one price for each row and feature."
             )
-        if sample.place is not None:
-            return prices[sample.place]
+        if sample.row_index is not None:
+            return prices[sample.row_index]
         if len(prices) != n_rows:
-            raise ValueError(f"row_prices has {len(prices)} rows, X has {n_rows}. Pass a price for every row.")
+            raise InvalidInputError(
+                f"row_prices has {len(prices)} rows, but X has {n_rows}. Pass one row of prices for each row of X."
+            )
         return prices
 
 
-def _per_feature(prices: Any, forest: Forest) -> Floats:
+def _prices_by_feature(prices: Any, forest: Forest) -> Floats:
     """Return the price of each feature, (n_features,)."""
     if prices is None:
         return np.ones(forest.n_features)
     if not isinstance(prices, Mapping):
         values = np.asarray(prices, np.float64)
         if values.shape != (forest.n_features,):
-            raise ValueError(
-                f"prices has shape {values.shape}, but the model has {forest.n_features} features. Pass a price for "
-                "each, in their order, or a dict by name."
+            raise InvalidInputError(
+                f"prices has shape {values.shape}, but the model has {forest.n_features} features. Pass one price "
+                "for each feature, in the model's order, or a dict by feature name."
             )
         return _check_prices(values, "prices")
     if forest.feature_names is None and all(isinstance(name, str) for name in prices):
         # The model has no feature names: use the order of the dict.
-        return _per_feature(list(prices.values()), forest)
-    places = _places(list(prices), forest, "prices")
+        return _prices_by_feature(list(prices.values()), forest)
+    indices = _feature_indices(list(prices), forest, "prices")
     values = np.full(forest.n_features, np.nan)
-    values[places] = list(prices.values())
-    missing = [_name(forest, int(k)) for k in np.flatnonzero(np.isnan(values)) if k not in set(places)]
+    values[indices] = list(prices.values())
+    missing = [_name(forest, int(k)) for k in np.flatnonzero(np.isnan(values)) if k not in set(indices)]
     if missing:
-        raise ValueError(f"prices says nothing of {quoted(missing)}. Give a price for each feature, 0 for free ones.")
+        raise InvalidInputError(
+            f"prices has no entry for {quoted(missing)}, but each feature needs a price. Add the prices, 0 for free "
+            "features."
+        )
     return _check_prices(values, "prices")
 
 
-def _places(features: Sequence[str | int], forest: Forest, what: str) -> list[int]:
+def _feature_indices(features: Sequence[str | int], forest: Forest, what: str) -> list[int]:
     """Return the indices of features given by name or index."""
-    number = {name: k for k, name in enumerate(forest.feature_names or ())}
-    number.update({k: k for k in range(forest.n_features)})  # type: ignore[misc]
-    unknown = [feature for feature in features if feature not in number]
+    index: dict[str | int, int] = {name: k for k, name in enumerate(forest.feature_names or ())}
+    index.update({k: k for k in range(forest.n_features)})
+    unknown = [feature for feature in features if feature not in index]
     if unknown:
         near = get_close_matches(str(unknown[0]), list(forest.feature_names or ()), n=1)
-        hint = (
-            f" Did you mean {near[0]!r}?" if near else " Use the names the model was trained with, or numbers from 0."
+        hint = f"Did you mean {near[0]!r}?" if near else "Use the model's feature names, or indices from 0."
+        raise InvalidInputError(
+            f"{what} contains features that the model does not have: {quoted([str(name) for name in unknown])}. {hint}"
         )
-        raise ValueError(
-            f"{what} names {quoted([str(name) for name in unknown])}, which the model does not know.{hint}"
-        )
-    return [number[feature] for feature in features]  # type: ignore[index]
+    return [index[feature] for feature in features]
 
 
 def _name(forest: Forest, k: int) -> str:
@@ -176,19 +186,19 @@ def _name(forest: Forest, k: int) -> str:
 
 
 def _check_largest(price: float) -> None:
-    """Raise ValueError if penalties on these prices, or sums of them, would overflow or underflow."""
+    """Raise InvalidInputError if penalties on these prices, or sums of them, would overflow or underflow."""
     if price and not 1 / LARGEST <= price <= LARGEST:
-        raise ValueError(
-            f"The largest price is {price:g}; penalties and sums of prices need it between {1 / LARGEST:g} and "
-            f"{LARGEST:g}. Give prices in another unit, which changes nothing else."
+        raise InvalidInputError(
+            f"The largest price is {price:g}, but it must be between {1 / LARGEST:g} and {LARGEST:g}, so that sums of "
+            "prices do not overflow. Give all prices in another unit."
         )
 
 
 def _check_prices(values: Floats, what: str) -> Floats:
-    """Return the prices; raise ValueError if one is negative or not finite."""
+    """Return the prices; raise InvalidInputError if one is negative or not finite."""
     bad = ~(np.isfinite(values) & (values >= 0))
     if bad.any():
-        raise ValueError(
-            f"{what} has {values[bad].flat[0]:g} among its values; a price is a finite number, at least 0. Correct it."
+        raise InvalidInputError(
+            f"{what} contains {values[bad].flat[0]:g}, but a price must be finite and at least 0. Correct that price."
         )
     return values

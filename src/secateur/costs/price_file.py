@@ -8,6 +8,7 @@ import numpy as np
 
 from secateur._util.text import quoted, shortened
 from secateur.data.tables import is_number, read_table
+from secateur.errors import InvalidInputError
 
 
 def read_prices(file: str | PathLike[str]) -> tuple[dict[str, float], dict[str, tuple[float, list[str]]]]:
@@ -19,49 +20,55 @@ def read_prices(file: str | PathLike[str]) -> tuple[dict[str, float], dict[str, 
 
     Raises
     ------
-    ValueError
+    InvalidInputError
         If columns are missing, a feature occurs twice, or the members of a group imply different group prices.
     """
     columns = read_table(file, text=("feature", "group")).columns
     if not {"feature", "cost"} <= set(columns):
-        raise ValueError(
-            f"{file} has the columns {quoted(list(columns))}; a price list needs `feature` and `cost`. Rename them."
+        raise InvalidInputError(
+            f"{file} has the columns {quoted(list(columns))}, but a price list needs `feature` and `cost`. "
+            "Rename the columns."
         )
     names: list[str] = columns["feature"].tolist()
-    twice = [name for name, count in Counter(names).items() if count > 1]
-    if twice:
-        raise ValueError(f"{file} has several prices for {quoted(twice)}. Keep one line for each feature.")
-    full = _numbers(names, columns["cost"], file)
+    repeated = [name for name, count in Counter(names).items() if count > 1]
+    if repeated:
+        raise InvalidInputError(
+            f"{file} has several prices for {quoted(repeated)}, but a feature has one price. Keep one line per feature."
+        )
+    costs = _numbers(names, columns["cost"], file)
     if "group" not in columns or "discount_cost" not in columns:
-        return dict(zip(names, full, strict=True)), {}
-    reduced = _numbers(names, columns["discount_cost"], file)
+        return dict(zip(names, costs, strict=True)), {}
+    discounts = _numbers(names, columns["discount_cost"], file)
     prices: dict[str, float] = {}
     groups: dict[str, list[tuple[str, float]]] = {}
-    for name, cost, discount, label in zip(names, full, reduced, columns["group"].tolist(), strict=True):
+    for name, cost, discount, label in zip(names, costs, discounts, columns["group"].tolist(), strict=True):
         prices[name] = discount if label else cost
         if label:
             groups.setdefault(label, []).append((name, cost - discount))
     return prices, {
-        label: (_shared(label, members, file), [name for name, _ in members]) for label, members in groups.items()
+        label: (_group_price(label, members, file), [name for name, _ in members]) for label, members in groups.items()
     }
 
 
-def _shared(label: str, members: list[tuple[str, float]], file: Any) -> float:
+def _group_price(label: str, members: list[tuple[str, float]], file: Any) -> float:
     """Return the price of a group: the common difference of cost and discount_cost of its members."""
-    differences = {round(shared, 9) for _, shared in members}
+    differences = {round(difference, 9) for _, difference in members}
     if len(differences) > 1 or min(differences) < 0:
-        raise ValueError(
-            f"In group {label!r} of {file} cost minus discount_cost is {sorted(differences)}; it must be one number, "
-            "at least 0, as it is paid once for the group. Correct the list."
+        raise InvalidInputError(
+            f"In group {label!r} of {file}, cost minus discount_cost is {sorted(differences)}. This is the price of "
+            "the group, so it must be the same for all its features and at least 0. Correct the list."
         )
     return differences.pop()
 
 
 def _numbers(names: list[str], column: Any, file: Any) -> list[float]:
-    """Return the entries of a column as floats; raise ValueError if one is missing or not a finite number."""
+    """Return the entries of a column as floats; raise InvalidInputError unless all are finite numbers."""
     found: list[Any] = column.tolist()
     for name, value in zip(names, found, strict=True):
         if (not isinstance(value, float) and not is_number(value)) or not np.isfinite(float(value)):
             shown = "missing" if value in ("", "nan") or value != value else shortened(str(value), 40)
-            raise ValueError(f"The price of {name!r} in {file} is {shown}; a number is needed. Give one, 0 if free.")
+            raise InvalidInputError(
+                f"The price of {name!r} in {file} is {shown}, but it must be a finite number. Give one, 0 for a free "
+                "feature."
+            )
     return [float(value) for value in found]

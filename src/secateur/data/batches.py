@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-_PART = 2**22
+_VALUES_PER_BATCH = 2**22
 """Approximate number of values in a batch."""
 
 
@@ -46,7 +46,7 @@ def parts_of(X: Any) -> Iterator[Any]:
 
 def rows_per_part(n_features: int) -> int:
     """Return the number of rows of a batch."""
-    return max(_PART // max(n_features, 1), 1)
+    return max(_VALUES_PER_BATCH // max(n_features, 1), 1)
 
 
 def in_memory(X: Any) -> bool:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from secateur._util.text import quoted
 from secateur.data.batches import Batches, rows_per_part
 from secateur.data.column_names import check_names
+from secateur.errors import DamagedFileError, InvalidInputError
 from secateur.files.size_limits import check_unpacked
 
 
@@ -20,7 +21,7 @@ def read_parquet(file: Path, text: Sequence[str] = ()) -> dict[str, NDArray[Any]
 
     Raises
     ------
-    ValueError
+    DamagedFileError
         If the file is damaged.
     ImportError
         If pyarrow is not installed.
@@ -28,7 +29,9 @@ def read_parquet(file: Path, text: Sequence[str] = ()) -> dict[str, NDArray[Any]
     with _opened(file) as opened:
         names = opened.schema_arrow.names
         check_names(names, file)
-        check_unpacked(opened.metadata.num_rows * len(names) * 8, file, "Read it in parts, with secateur.read_batches.")
+        check_unpacked(
+            opened.metadata.num_rows * len(names) * 8, file, "Read it in batches, with secateur.read_batches."
+        )
         table = opened.read()
     return {name: (_names if name in text else _from_arrow)(table.column(name)) for name in names}
 
@@ -50,8 +53,10 @@ def read_batches(
     ------
     FileNotFoundError
         If the file does not exist.
-    ValueError
-        If the file is damaged, a column is missing, or a feature is not numeric.
+    DamagedFileError
+        If the file is damaged.
+    InvalidInputError
+        If a column is missing, or a feature is not numeric.
     ImportError
         If pyarrow is not installed.
 
@@ -78,25 +83,25 @@ def read_batches(
 
 
 def _columns(schema: Any, target: str | None, features: Sequence[str] | None, file: str) -> list[str]:
-    """Return the names of the features; raise ValueError if one is missing or not numeric."""
+    """Return the names of the features; raise InvalidInputError if one is missing or not numeric."""
     names = list(features) if features is not None else [name for name in schema.names if name != target]
     missing = [name for name in (*names, target) if name is not None and name not in schema.names]
     if missing:
-        raise ValueError(
+        raise InvalidInputError(
             f"{file} has no column {quoted(missing)}; it has {quoted(schema.names)}. Check the names, or the file."
         )
     text = [name for name in names if not _holds_numbers(schema.field(name).type)]
     if text:
-        raise ValueError(
-            f"The columns {quoted(text)} of {file} hold no numbers; rows read in batches must. Encode them as they "
-            "were for training, or read the file as a whole."
+        raise InvalidInputError(
+            f"The columns {quoted(text)} of {file} are not numeric, but rows read in batches must be. Encode them as "
+            "for training, or read the whole file into memory."
         )
     return names
 
 
 @contextmanager
 def _opened(file: Path) -> Iterator[Any]:
-    """Open a file; convert errors of pyarrow to ValueError."""
+    """Open a file; convert errors of pyarrow to DamagedFileError."""
     try:
         import pyarrow
         import pyarrow.parquet
@@ -110,7 +115,9 @@ def _opened(file: Path) -> Iterator[Any]:
         with pyarrow.parquet.ParquetFile(file, read_dictionary=_texts(file), pre_buffer=False) as opened:
             yield opened
     except (pyarrow.ArrowException, OSError, UnicodeError) as error:
-        raise ValueError(f"{file} cannot be read as parquet ({error}). Save the data again.") from error
+        raise DamagedFileError(
+            f"{file} cannot be read as parquet ({error}); it is damaged or has another format. Save the data again."
+        ) from error
 
 
 def _texts(file: Path) -> list[str]:
@@ -163,6 +170,6 @@ def _from_dictionary(part: Any) -> NDArray[Any]:
 
 
 def _as_objects(texts: list[str]) -> NDArray[Any]:
-    made = np.empty(len(texts), object)
-    made[:] = texts
-    return made
+    array = np.empty(len(texts), object)
+    array[:] = texts
+    return array

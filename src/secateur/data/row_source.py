@@ -47,16 +47,16 @@ class RowSource(ABC):
         """The sum of all row weights."""
 
     @abstractmethod
-    def total(self, forest: Forest, ask: "Callable[[Forest, LocalRows], A]") -> A:
-        """Return the sum of `ask(forest, part)` over parts of the rows; parts may have any size."""
+    def total(self, forest: Forest, query: "Callable[[Forest, LocalRows], A]") -> A:
+        """Return the sum of `query(forest, part)` over parts of the rows; parts may have any size."""
 
     @abstractmethod
-    def each(self, forest: Forest, ask: "Callable[[Forest, LocalRows, int], T]") -> list[T]:
-        """Return `ask(forest, part, number)` for each part; the parts have the same rows at every call."""
+    def each(self, forest: Forest, query: "Callable[[Forest, LocalRows, int], T]") -> list[T]:
+        """Return `query(forest, part, number)` for each part; the parts have the same rows at every call."""
 
     @abstractmethod
-    def split(self, share: float, rng: np.random.Generator) -> tuple[Self, Self]:
-        """Return the rows without a random fraction `share` of them, and that fraction."""
+    def split(self, fraction: float, rng: np.random.Generator) -> tuple[Self, Self]:
+        """Split the rows at random: return the remaining rows, and a fraction `fraction` of all rows."""
 
     @property
     @abstractmethod
@@ -69,7 +69,7 @@ class RowSource(ABC):
 
     @contextmanager
     def persisted(self) -> "Iterator[RowSource]":
-        """Yield the same rows for many passes, so that reading them is paid for once."""
+        """Yield the same rows for many passes, so that they are read only once."""
         yield self
 
     @property
@@ -78,6 +78,6 @@ class RowSource(ABC):
         return True
 
 
-def add_up(answers: list[A]) -> A:
+def add_up(results: list[A]) -> A:
     """Return the sum of several results, added in order."""
-    return reduce(add, answers)
+    return reduce(add, results)

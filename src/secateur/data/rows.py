@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from secateur.data.batches import in_memory, parts_of
 from secateur.data.row_source import A, RowSource, T, add_up
 from secateur.data.targets import LARGEST
+from secateur.errors import InvalidInputError
 from secateur.forest import Forest, Leaves
 from secateur.forest.node_sums import node_weight
 from secateur.forest.routing import leaf_type, raw_scores, route
@@ -32,12 +33,12 @@ class LocalRows(RowSource):
         Class codes, or real values.
     weight : (n_rows,)
     offset : (n_rows, n_outputs), or None
-        The initial raw prediction, if it differs by row.
+        The initial raw score, if it differs by row.
     rows : (n_rows, n_features), or None
         The features, for prunings that route rows differently from the unpruned forest.
     voters : (n_trees, n_rows) bool, or None
         Whether a tree may predict a row: out-of-bag trees only. None if all trees may.
-    place : (n_rows,), or None
+    row_index : (n_rows,), or None
         The indices of these rows among the user's rows; None if they are all of them in order.
     """
 
@@ -47,7 +48,7 @@ class LocalRows(RowSource):
     offset: Floats | None = None
     rows: NDArray[np.floating] | None = None
     voters: NDArray[np.bool_] | None = None
-    place: NDArray[np.intp] | None = None
+    row_index: NDArray[np.intp] | None = None
 
     def __len__(self) -> int:
         return len(self.y)
@@ -66,27 +67,27 @@ class LocalRows(RowSource):
             None if self.offset is None else self.offset[index],
             None if self.rows is None else self.rows[index],
             None if self.voters is None else np.ascontiguousarray(self.voters[:, index]),
-            index if self.place is None else self.place[index],
+            index if self.row_index is None else self.row_index[index],
         )
 
-    def total(self, forest: Forest, ask: Callable[[Forest, "LocalRows"], A]) -> A:
-        """Return `ask` of all rows, which are one part."""
-        return ask(forest, self)
+    def total(self, forest: Forest, query: Callable[[Forest, "LocalRows"], A]) -> A:
+        """Return `query(forest, rows)` for all rows, which form one part."""
+        return query(forest, self)
 
-    def each(self, forest: Forest, ask: Callable[[Forest, "LocalRows", int], T]) -> list[T]:
-        """Return `ask` of the only part, as a list."""
-        return [ask(forest, self, 0)]
+    def each(self, forest: Forest, query: Callable[[Forest, "LocalRows", int], T]) -> list[T]:
+        """Return `[query(forest, rows, 0)]`; all rows form one part."""
+        return [query(forest, self, 0)]
 
-    def split(self, share: float, rng: np.random.Generator) -> tuple["LocalRows", "LocalRows"]:
-        """Return the rows without a random fraction `share` of them, and that fraction."""
-        n_share = round(len(self) * share)
-        if not 0 < n_share < len(self):
-            raise ValueError(
-                f"{len(self)} row(s) cannot be split into rows to prune by and a share of {share:g} to choose by. "
-                "Pass more rows, or validation=(X_val, y_val)."
+    def split(self, fraction: float, rng: np.random.Generator) -> tuple["LocalRows", "LocalRows"]:
+        """Split the rows at random: return the remaining rows, and a fraction `fraction` of all rows."""
+        n_drawn = round(len(self) * fraction)
+        if not 0 < n_drawn < len(self):
+            raise InvalidInputError(
+                f"A validation fraction of {fraction:g} cannot be split off {len(self)} row(s), because pruning and "
+                "validation need at least one row each. Pass more rows, or validation=(X_val, y_val)."
             )
         order = rng.permutation(len(self))
-        return self.take(np.sort(order[n_share:])), self.take(np.sort(order[:n_share]))
+        return self.take(np.sort(order[n_drawn:])), self.take(np.sort(order[:n_drawn]))
 
     @property
     def why_not_local(self) -> None:
@@ -103,11 +104,14 @@ class LocalRows(RowSource):
         return False
 
     def scores(self, forest: Forest, decision: Decision | None = None) -> Floats:
-        """Return the raw predictions of the forest, pruned or not, (n_rows, n_outputs)."""
+        """Return the raw scores of the forest, pruned or not, (n_rows, n_outputs)."""
         if decision is None or not raises(forest, decision.keep):
             return raw_scores(forest, self.leaves, decision, self.offset, self.voters).astype(np.float64, copy=False)
         if self.rows is None:
-            raise ValueError("This pruning sends rows new ways, but only their leaves are known. Pass the rows too.")
+            raise InvalidInputError(
+                "This pruning raises subtrees, so the rows must be routed again, but X was read in batches and only "
+                "its leaves were stored. Pass X as an array in memory."
+            )
         pruned = subforest(forest, decision)
         voters = None if self.voters is None else self.voters[kept_trees(forest, decision.keep)]
         raw = raw_scores(pruned, route(pruned, self.rows), None, self.offset, voters)
@@ -128,18 +132,18 @@ class Parts(RowSource):
         """The sum of all row weights."""
         return float(sum(part.total_weight for part in self.parts))
 
-    def total(self, forest: Forest, ask: Callable[[Forest, LocalRows], A]) -> A:
-        """Return the sum of `ask` over the parts."""
-        return add_up([ask(forest, part) for part in self.parts])
+    def total(self, forest: Forest, query: Callable[[Forest, LocalRows], A]) -> A:
+        """Return the sum of `query(forest, part)` over the parts."""
+        return add_up([query(forest, part) for part in self.parts])
 
-    def each(self, forest: Forest, ask: Callable[[Forest, LocalRows, int], T]) -> list[T]:
-        """Return `ask` of each part."""
-        return [ask(forest, part, number) for number, part in enumerate(self.parts)]
+    def each(self, forest: Forest, query: Callable[[Forest, LocalRows, int], T]) -> list[T]:
+        """Return `query(forest, part, number)` for each part."""
+        return [query(forest, part, number) for number, part in enumerate(self.parts)]
 
-    def split(self, share: float, rng: np.random.Generator) -> tuple["Parts", "Parts"]:
-        """Return the rows without a random fraction `share` of them, in the same parts, and that fraction."""
+    def split(self, fraction: float, rng: np.random.Generator) -> tuple["Parts", "Parts"]:
+        """Split the rows at random: return the remaining rows, and a fraction `fraction` of all rows, both in parts."""
         chosen = np.zeros(len(self), bool)
-        chosen[rng.permutation(len(self))[: round(len(self) * share)]] = True
+        chosen[rng.permutation(len(self))[: round(len(self) * fraction)]] = True
         ends = np.cumsum([len(part) for part in self.parts])[:-1]
         pairs = list(zip(self.parts, np.split(chosen, ends), strict=True))
         rest = tuple(part.take(np.flatnonzero(~mask)) for part, mask in pairs)
@@ -165,7 +169,7 @@ def joined(parts: Sequence[LocalRows]) -> LocalRows:
 
     def stack(name: str, axis: int = 0) -> Any:
         found = [getattr(part, name) for part in parts]
-        return None if any(one is None for one in found) else np.concatenate(found, axis=axis)
+        return None if any(field is None for field in found) else np.concatenate(found, axis=axis)
 
     return LocalRows(
         stack("leaves", 1),
@@ -174,7 +178,7 @@ def joined(parts: Sequence[LocalRows]) -> LocalRows:
         stack("offset"),
         stack("rows"),
         stack("voters", 1),
-        stack("place"),
+        stack("row_index"),
     )
 
 
@@ -191,7 +195,7 @@ def read_sample(adapter: Adapter, X: Any, y: Any, sample_weight: Any = None) -> 
 
     Raises
     ------
-    ValueError
+    InvalidInputError
         If rows, targets and weights are inconsistent with each other or with the model.
     """
     rows, leaves, offset = _route(adapter, X)
@@ -200,16 +204,16 @@ def read_sample(adapter: Adapter, X: Any, y: Any, sample_weight: Any = None) -> 
         raw = raw_scores(adapter.forest, leaves, offset=offset)
         target: NDArray[Any] = adapter.forest.response.mean(raw, ())[0]
     elif y is None:
-        raise ValueError("y is missing; this model predicts a target, and pruning must know it. Pass y.")
+        raise InvalidInputError("y is missing, but this model predicts a target, so its loss depends on y. Pass y.")
     else:
         target = adapter.target(y)
     if len(target) != n_rows:
-        raise ValueError(f"X has {n_rows} rows and y has {len(target)}; they must match. Pass y for these rows.")
+        raise InvalidInputError(f"X has {n_rows} rows, but y has {len(target)}. Pass one target for each row of X.")
     return LocalRows(leaves, target, _check_weight(sample_weight, n_rows), offset, rows)
 
 
 def _route(adapter: Adapter, X: Any) -> tuple[NDArray[np.floating] | None, Leaves, Floats | None]:
-    """Return the encoded rows (None if X is read in batches), the leaves, and the initial raw predictions or None."""
+    """Return the encoded rows (None if X is read in batches), the leaves, and the initial raw scores or None."""
     if in_memory(X):
         rows = adapter.rows(X)
         return rows, route(adapter.forest, rows), adapter.offset(rows)
@@ -224,8 +228,8 @@ def _route(adapter: Adapter, X: Any) -> tuple[NDArray[np.floating] | None, Leave
         offsets += [] if offset is None else [offset]
         done += len(rows)
     if done != len(X):
-        raise ValueError(
-            f"X says it has {len(X)} rows, but its parts have {done}. Has the file changed? Open it again."
+        raise InvalidInputError(
+            f"X declares {len(X)} rows, but its batches have {done}. The file may have changed; open it again."
         )
     return None, leaves, np.concatenate(offsets) if offsets else None
 
@@ -235,15 +239,18 @@ def _check_weight(sample_weight: Any, n_rows: int) -> Floats:
         return np.ones(n_rows)
     weight = np.asarray(sample_weight, np.float64)
     if weight.shape != (n_rows,):
-        raise ValueError(f"sample_weight has shape {weight.shape}; there are {n_rows} rows. Pass one weight per row.")
+        raise InvalidInputError(
+            f"sample_weight has shape {weight.shape}, but X has {n_rows} rows. Pass one weight per row."
+        )
     if not np.isfinite(weight).all() or (weight < 0).any() or not weight.any():
-        raise ValueError(
-            "sample_weight must be finite, not negative, and not all zero. Drop or mend the rows that are not so."
+        raise InvalidInputError(
+            "sample_weight contains NaN, infinite or negative values, or sums to zero. Fix or drop those rows."
         )
     largest = weight.max()
     if not 1 / LARGEST <= largest <= LARGEST:
-        raise ValueError(
-            f"The largest sample_weight is {largest:g}; sums of weighted squares need it between {1 / LARGEST:g} and "
-            f"{LARGEST:g}. Divide all weights by their mean, which changes nothing else."
+        raise InvalidInputError(
+            f"The largest sample_weight is {largest:g}, but it must be between {1 / LARGEST:g} and {LARGEST:g}, so "
+            "that sums of weighted squares do not overflow. Divide all weights by their mean; this does not change "
+            "the result."
         )
     return weight

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from secateur._util.text import quoted
 from secateur.data.column_names import check_names
 from secateur.data.parquet import read_parquet
+from secateur.errors import DamagedFileError, InvalidInputError, UnsupportedFileError
 from secateur.files.size_limits import check_gzip
 
 _MISSING = frozenset(
@@ -31,8 +32,8 @@ _CHUNK_ROWS = 20_000
 # The unit separator of ASCII.
 _SEPARATOR = "\x1f"
 # The characters of numbers, infinity, NaN and surrounding blanks.
-_OF_NUMBERS = b"0123456789+-.eE \tinfatyINFATY"
-_TRUTH = {"True": 1.0, "TRUE": 1.0, "true": 1.0, "False": 0.0, "FALSE": 0.0, "false": 0.0}
+_NUMBER_CHARACTERS = b"0123456789+-.eE \tinfatyINFATY"
+_BOOLEANS = {"True": 1.0, "TRUE": 1.0, "true": 1.0, "False": 0.0, "FALSE": 0.0, "false": 0.0}
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +87,7 @@ class Table:
 
         Raises
         ------
-        ValueError
+        InvalidInputError
             If a column is missing.
         ImportError
             If there are text columns and pandas is not installed.
@@ -94,7 +95,9 @@ class Table:
         y = None if target is None else _labels(self.column(target), classes)
         names = list(features) if features is not None else [n for n in self.columns if n not in (target, *drop)]
         if not names:
-            raise ValueError(f"{self.name} has no column besides the target; features are needed. Check the file.")
+            raise InvalidInputError(
+                f"{self.name} has no column besides the target, but features are needed. Check the file."
+            )
         columns = {name: _as_feature(column) for name, column in zip(names, self._pick(names), strict=True)}
         return _matrix_or_frame(columns, named=features is not None), y
 
@@ -103,21 +106,22 @@ class Table:
         return self._pick([name])[0]
 
     def numbers(self, name: str) -> NDArray[np.float64]:
-        """Return one column; raise ValueError if it is not numeric."""
+        """Return one column; raise InvalidInputError if it is not numeric."""
         column = self.column(name)
         if column.dtype == object:
-            raise ValueError(
-                f"The column {name!r} of {self.name} holds text such as {column[0]!r}; numbers are needed. "
-                "Name another column."
+            raise InvalidInputError(
+                f"The column {name!r} of {self.name} contains text such as {column[0]!r}, but numbers are needed. "
+                "Choose another column."
             )
         return column
 
     def _pick(self, names: Sequence[str]) -> list[NDArray[Any]]:
         missing = [name for name in names if name not in self.columns]
         if missing:
-            there = get_close_matches(missing[0], self.columns) or list(self.columns)
-            raise ValueError(
-                f"{self.name} has no column {quoted(missing)}; it has {quoted(there)}. Check the names, or the file."
+            available = get_close_matches(missing[0], self.columns) or list(self.columns)
+            raise InvalidInputError(
+                f"{self.name} has no column {quoted(missing)}; it has {quoted(available)}. Check the names, or the "
+                "file."
             )
         return [self.columns[name] for name in names]
 
@@ -131,20 +135,26 @@ def read_table(file: str | PathLike[str], *, text: Sequence[str] = ()) -> Table:
     ------
     FileNotFoundError
         If the file does not exist.
-    ValueError
-        If the suffix is unknown, or the file is empty or damaged.
+    UnsupportedFileError
+        If the suffix is unknown.
+    DamagedFileError
+        If the file is empty or damaged.
     ImportError
         If it is a .parquet file and pyarrow is not installed.
     """
     source = Path(file)
     reader = next((reader for suffix, reader in READERS.items() if source.name.lower().endswith(suffix)), None)
     if reader is None:
-        raise ValueError(f"{source} has no known suffix; a data file ends in {', '.join(READERS)}. Use one of these.")
+        raise UnsupportedFileError(
+            f"{source} has an unknown suffix; a data file ends in {', '.join(READERS)}. Use one of these."
+        )
     if not source.is_file():
         raise FileNotFoundError(f"There is no file {source}; a data file is needed. Check the name.")
     columns = reader(source, text)
     if not columns or not len(next(iter(columns.values()))):
-        raise ValueError(f"{source} has no rows; a line of column names and rows of data are needed. Check the file.")
+        raise DamagedFileError(
+            f"{source} has no rows, but a data file needs a line of column names and rows of data. Check the file."
+        )
     return Table(columns, str(source))
 
 
@@ -152,13 +162,13 @@ def _read_csv(file: Path, text: Sequence[str]) -> dict[str, NDArray[Any]]:
     opened: Any = open
     try:
         if file.suffix.lower() == ".gz":
-            check_gzip(file, "If you know where it comes from, unpack it with gunzip and pass the .csv.")
+            check_gzip(file, "If you trust its origin, unpack it with gunzip and pass the .csv.")
             opened = gzip.open
         with opened(file, "rt", encoding="utf-8-sig", newline="") as stream:
             return _parse_csv(stream, file, text)
     except (csv.Error, UnicodeDecodeError, EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise ValueError(
-            f"{file} cannot be read as comma-separated text ({error}); it is damaged or something else. "
+        raise DamagedFileError(
+            f"{file} cannot be read as comma-separated text ({error}); it is damaged or has another format. "
             "Save it again as UTF-8 text with commas."
         ) from error
 
@@ -198,15 +208,15 @@ READERS: dict[str, Callable[[Path, Sequence[str]], dict[str, NDArray[Any]]]] = {
 """The reader of each suffix of a data file."""
 
 
-def _ragged(file: Path, n_columns: int) -> ValueError:
+def _ragged(file: Path, n_columns: int) -> DamagedFileError:
     """Return the error that names the first row of the wrong length; read the file again to find its line."""
     opened: Any = gzip.open if file.suffix.lower() == ".gz" else open
     with opened(file, "rt", encoding="utf-8-sig", newline="") as stream:
         reader = csv.reader(stream, strict=True)
         length = next(len(row) for row in reader if row and len(row) != n_columns)
-        return ValueError(
-            f"Line {reader.line_num} of {file} has {length} fields; the first line names {n_columns} columns. "
-            "Mend that line; fields that contain commas need quotes."
+        return DamagedFileError(
+            f"Line {reader.line_num} of {file} has {length} fields, but the first line names {n_columns} columns. "
+            "Correct that line; fields that contain commas need quotes."
         )
 
 
@@ -231,7 +241,7 @@ def _numbers(column: NDArray[Any]) -> NDArray[np.float64] | None:
 
     Python's float also accepts 1_000 and digits of other scripts; these are not numbers here.
     """
-    if "".join(column).encode("utf-8", "surrogatepass").translate(None, _OF_NUMBERS):
+    if "".join(column).encode("utf-8", "surrogatepass").translate(None, _NUMBER_CHARACTERS):
         return None
     try:
         return column.astype(np.float64)
@@ -244,8 +254,8 @@ def _as_feature(column: NDArray[Any]) -> NDArray[Any]:
     if column.dtype != object:
         return column
     texts = set(column.tolist())
-    if texts <= _TRUTH.keys():
-        return np.array([_TRUTH[text] for text in column.tolist()])
+    if texts <= _BOOLEANS.keys():
+        return np.array([_BOOLEANS[text] for text in column.tolist()])
     return np.array([np.nan if text in _MISSING else text for text in column.tolist()], dtype=object)
 
 
@@ -258,7 +268,7 @@ def _matrix_or_frame(columns: dict[str, NDArray[Any]], *, named: bool) -> Any:
     except ImportError as error:
         if text:
             raise ImportError(
-                f"The columns {quoted(text)} hold text, which needs pandas, and that is not installed. "
+                f"The columns {quoted(text)} contain text, which needs pandas, but pandas is not installed. "
                 "Run: pip install 'secateur[pandas]'."
             ) from error
         return np.column_stack(list(columns.values()))
@@ -273,10 +283,10 @@ def _labels(column: NDArray[Any], classes: Any) -> NDArray[Any]:
     if classes is not None and all(isinstance(label, str) for label in np.ravel(np.asarray(classes, object))):
         return np.array([_as_text(value) for value in column.tolist()], dtype=object)
     if column.dtype == object:
-        known = set(column.tolist()) <= _TRUTH.keys()
-        return np.array([_TRUTH[text] == 1.0 for text in column.tolist()]) if known else column
-    whole = np.isfinite(column).all() and (column == np.round(column)).all() and (np.abs(column) < 2**53).all()
-    return column.astype(np.int64) if whole else column
+        known = set(column.tolist()) <= _BOOLEANS.keys()
+        return np.array([_BOOLEANS[text] == 1.0 for text in column.tolist()]) if known else column
+    integers = np.isfinite(column).all() and (column == np.round(column)).all() and (np.abs(column) < 2**53).all()
+    return column.astype(np.int64) if integers else column
 
 
 def _as_text(value: Any) -> str:

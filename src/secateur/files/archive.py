@@ -12,6 +12,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from secateur.errors import DamagedFileError, UnsupportedFileError
 from secateur.files.size_limits import fits
 from secateur.forest import Categories, Forest, check_forest
 from secateur.forest.forest_checks import TYPES, array_of
@@ -34,7 +35,6 @@ _FACTS = (
     "feature_names",
 )
 
-
 _NEWER = ("sum_dtype", "addition", "symmetric", "zero_is_missing")
 """Facts that older files lack; they get their default values."""
 
@@ -52,15 +52,18 @@ def load_forest(file: str | PathLike[str]) -> Forest:
     ------
     FileNotFoundError
         If the file does not exist.
-    ValueError
-        If the file is damaged, of a newer version, or of another format.
+    DamagedFileError
+        If the file is damaged.
+    UnsupportedFileError
+        If the file has another format or a newer version.
     """
-    again = "Save the forest again."
-    header, arrays = read_archive(Path(file), FORMAT, VERSION, again)
+    remedy = "Save the forest remedy."
+    header, arrays = read_archive(Path(file), FORMAT, VERSION, remedy)
     try:
         return forest_from_arrays(header["forest"], arrays)
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
-        raise ValueError(f"{file} is damaged: {error}. {again}") from error
+        found = f"the entry {error} is missing" if isinstance(error, KeyError) else str(error).rstrip(".")
+        raise DamagedFileError(f"{file} is damaged: {found}. {remedy}") from error
 
 
 def write_archive(stream: IO[bytes], header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
@@ -84,8 +87,10 @@ def read_archive(file: Path, form: str, version: int, remedy: str) -> tuple[dict
     ------
     FileNotFoundError
         If the file does not exist.
-    ValueError
-        If the file is damaged, of a newer version, or of another format. The message ends with `remedy`.
+    DamagedFileError
+        If the file is damaged. The message ends with `remedy`.
+    UnsupportedFileError
+        If the file has another format or a newer version.
     """
     if not file.is_file():
         raise FileNotFoundError(f"There is no file {file}; a {form} is needed. {remedy}")
@@ -98,33 +103,34 @@ def read_archive(file: Path, form: str, version: int, remedy: str) -> tuple[dict
             arrays = {name: archive[name] for name in archive.files if name != "header"} if known and not newer else {}
     except Exception as error:
         # numpy, zlib, struct, json and zipfile raise exceptions of different types for damaged bytes.
-        raise ValueError(
-            f"{file} cannot be read as a {form} ({error or type(error).__name__}); it is damaged or something else. "
-            f"{remedy}"
+        raise DamagedFileError(
+            f"{file} cannot be read as a {form} ({error or type(error).__name__}); it is damaged or has another "
+            f"format. {remedy}"
         ) from error
     if not known:
-        raise ValueError(f"{file} is not a {form}. {remedy}")
+        raise UnsupportedFileError(f"{file} is not a {form}. {remedy}")
     if newer:
-        raise ValueError(
-            f"{file} has format version {header['version']}; this secateur reads up to {version}. Upgrade secateur."
+        raise UnsupportedFileError(
+            f"{file} has format version {header['version']}, but this version of secateur reads only versions up to "
+            f"{version}. Upgrade secateur."
         )
     return header, arrays
 
 
 def _check_sizes(file: Path) -> None:
-    """Raise ValueError if the compression ratio is too large, or an array's size differs from its header."""
+    """Raise DamagedFileError if the compression ratio is too large, or an array's size differs from its header."""
     with zipfile.ZipFile(file) as archive:
         entries = archive.infolist()
         total = sum(entry.file_size for entry in entries)
         if not fits(total, file.stat().st_size):
-            raise ValueError(f"{file.stat().st_size} bytes would unpack to {total}")
+            raise DamagedFileError(f"{file.stat().st_size} bytes would unpack to {total}")
         for entry in entries:
             with archive.open(entry) as stream:
                 version = np.lib.format.read_magic(stream)
                 read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
                 shape, _, dtype = read(stream)
                 if dtype.hasobject or math.prod(shape) * dtype.itemsize != entry.file_size - stream.tell():
-                    raise ValueError(f"{entry.filename} does not hold the array it says")
+                    raise DamagedFileError(f"the size of {entry.filename} differs from its header")
 
 
 def forest_to_arrays(forest: Forest) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
@@ -164,7 +170,7 @@ def _typed(array: NDArray[Any], name: str) -> NDArray[Any]:
     """Return an array as kernels need it: of its dtype, in native byte order, C-contiguous."""
     dtype, axes = np.dtype(TYPES[name]), 2 if name == "value" else 1
     if array.ndim != axes or array.dtype.newbyteorder("=") != dtype:
-        raise ValueError(f"{name} has {array.ndim} axes of {array.dtype}; it needs {axes} of {dtype}")
+        raise DamagedFileError(f"{name} has {array.ndim} axes of {array.dtype} instead of {axes} of {dtype}")
     return np.ascontiguousarray(array, dtype)
 
 

@@ -27,8 +27,8 @@ _SUFFIX = ".part"
 _YOUNG = 60.0
 # Age in seconds after which a temporary file is abandoned, on systems without locks.
 _STALE = 3600.0
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-_REFUSED = (errno.EACCES, errno.EPERM, errno.EROFS)
+_DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_NOT_PERMITTED = (errno.EACCES, errno.EPERM, errno.EROFS)
 _RENAME_FLAGS = {"new": {"linux": 1, "darwin": 4}, "swap": {"linux": 2, "darwin": 2}}
 
 
@@ -45,20 +45,20 @@ def replacing(file: str | os.PathLike[str], *, force: bool) -> Iterator[IO[bytes
     """
     target = Path(file)
     check_free(target, force=force)
-    _sweep(target)
+    _remove_abandoned(target)
     temporary = _temporary_name(target)
-    with _explained(target):
+    with _with_remedy(target):
         try:
-            with temporary.open("xb") as stream, _held(temporary):
-                _take_mode(temporary, target)
+            with temporary.open("xb") as stream, _locked(temporary):
+                _copy_mode(temporary, target)
                 yield stream
                 stream.flush()
                 os.fsync(stream.fileno())
                 if os.name == "posix":
                     # Rename before the lock is released.
-                    _give_name(temporary, target, force=force)
+                    _rename_to(temporary, target, force=force)
             if os.name != "posix":
-                _give_name(temporary, target, force=force)
+                _rename_to(temporary, target, force=force)
         except BaseException:
             temporary.unlink(missing_ok=True)
             raise
@@ -79,18 +79,18 @@ def replacing_folder(folder: str | os.PathLike[str], *, force: bool) -> Iterator
     """
     target = Path(folder).absolute()
     check_free(target, force=force)
-    _sweep(target)
+    _remove_abandoned(target)
     temporary = _temporary_name(target)
     new, old = temporary / "new", temporary / "old"
-    with _explained(Path(folder)):
+    with _with_remedy(Path(folder)):
         try:
             temporary.mkdir(mode=0o700)
-            with _held(temporary):
+            with _locked(temporary):
                 new.mkdir()
                 yield new
                 _sync(new)
-                _take_mode(new, target)
-                _give_folder_name(new, target, old, force=force)
+                _copy_mode(new, target)
+                _rename_folder_to(new, target, old, force=force)
         finally:
             # Otherwise `old` is the only copy of the folder.
             if target.exists() or not old.exists():
@@ -108,7 +108,7 @@ def check_free(target: str | os.PathLike[str], *, force: bool) -> None:
     target = Path(target)
     if not target.parent.is_dir():
         raise FileNotFoundError(
-            f"The folder {target.parent} does not exist; {target.name} goes there. Create it first."
+            f"The folder {target.parent} does not exist, so {target.name} cannot be written there. Create it first."
         )
     if target.exists() and not force:
         raise FileExistsError(
@@ -116,23 +116,23 @@ def check_free(target: str | os.PathLike[str], *, force: bool) -> None:
         )
     if not os.access(target.parent, os.W_OK | os.X_OK):
         raise PermissionError(
-            f"The folder {target.parent} cannot be written to; {target.name} goes there. "
+            f"The folder {target.parent} is not writable, so {target.name} cannot be written there. "
             "Choose another folder, or change its permissions."
         )
 
 
 @contextmanager
-def _explained(target: Path) -> Iterator[None]:
+def _with_remedy(target: Path) -> Iterator[None]:
     """Convert an OSError for a full disk or missing permissions to one that explains what to do."""
     try:
         yield
     except OSError as error:
-        if error.errno not in (*_FULL, *_REFUSED):
+        if error.errno not in (*_DISK_FULL, *_NOT_PERMITTED):
             raise
-        remedy = "Make room" if error.errno in _FULL else "Change the permissions of it and of its folder"
+        remedy = "Free disk space" if error.errno in _DISK_FULL else "Change its permissions and those of its folder"
         raise OSError(
             error.errno,
-            f"{target} was not written: {os.strerror(error.errno).lower()}. What was there is as it was. "
+            f"{target} was not written: {os.strerror(error.errno).lower()}. Existing files are unchanged. "
             f"{remedy}, or choose another folder.",
         ) from error
 
@@ -146,7 +146,7 @@ def _temporary_name(target: Path) -> Path:
     return target.parent / f"{_prefix(target)}{secrets.token_hex(8)}{_SUFFIX}"
 
 
-def _take_mode(new: Path, old: Path) -> None:
+def _copy_mode(new: Path, old: Path) -> None:
     """Copy the permissions of an existing file to the new one; without one, keep the system's default."""
     with suppress(OSError):
         if old.exists():
@@ -160,14 +160,14 @@ def _sync(folder: Path) -> None:
             os.fsync(stream.fileno())
 
 
-def _give_name(temporary: Path, target: Path, *, force: bool) -> None:
+def _rename_to(temporary: Path, target: Path, *, force: bool) -> None:
     """Rename; without `force`, never overwrite a file that another process has created meanwhile."""
     if force or not _rename(temporary, target, "new"):
         check_free(target, force=force)
         temporary.replace(target)
 
 
-def _give_folder_name(new: Path, target: Path, old: Path, *, force: bool) -> None:
+def _rename_folder_to(new: Path, target: Path, old: Path, *, force: bool) -> None:
     """Rename a folder, or exchange it with the existing one; without an atomic exchange, move that one to `old`."""
     if _rename(new, target, "new"):
         return
@@ -185,7 +185,7 @@ def _give_folder_name(new: Path, target: Path, old: Path, *, force: bool) -> Non
 
 
 @contextmanager
-def _held(path: Path) -> Iterator[None]:
+def _locked(path: Path) -> Iterator[None]:
     """Hold the lock that marks a file or folder as being written."""
     if fcntl is None:
         yield
@@ -200,7 +200,7 @@ def _held(path: Path) -> Iterator[None]:
         os.close(handle)
 
 
-def _is_held(path: Path) -> bool | None:
+def _is_locked(path: Path) -> bool | None:
     """Return whether a process holds the lock; None if that cannot be determined."""
     if fcntl is None:
         return None
@@ -217,7 +217,7 @@ def _is_held(path: Path) -> bool | None:
         os.close(handle)
 
 
-def _sweep(target: Path) -> None:
+def _remove_abandoned(target: Path) -> None:
     """Remove what killed writers of this name left behind, unless it is the only copy of a folder."""
     try:
         names = os.listdir(target.parent)
@@ -225,36 +225,37 @@ def _sweep(target: Path) -> None:
         # A folder can be writable but not readable.
         return
     for name in names:
-        left = target.parent / name
+        leftover = target.parent / name
         if not (name.startswith(_prefix(target)) and name.endswith(_SUFFIX)):
             continue
         # Another writer has removed it already, or the permissions forbid it.
         with suppress(OSError):
-            if _may_be_alive(left) or ((left / "old").exists() and not target.exists()):
+            if _has_writer(leftover) or ((leftover / "old").exists() and not target.exists()):
                 continue
-            shutil.rmtree(left) if left.is_dir() else left.unlink()
+            shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()
 
 
-def _may_be_alive(left: Path) -> bool:
-    age = time.time() - left.lstat().st_mtime
-    held = _is_held(left)
-    return age < _STALE if held is None else held or age < _YOUNG
+def _has_writer(leftover: Path) -> bool:
+    """Return whether a process may still be writing a temporary file or folder."""
+    age = time.time() - leftover.lstat().st_mtime
+    locked = _is_locked(leftover)
+    return age < _STALE if locked is None else locked or age < _YOUNG
 
 
-def _rename(first: Path, second: Path, how: Literal["new", "swap"]) -> bool:
+def _rename(first: Path, second: Path, mode: Literal["new", "swap"]) -> bool:
     """Rename to a new name, or exchange two names, atomically; return whether that was done.
 
     It is not done if the system has no such call, if the new name exists, or if the name to exchange does not.
     """
-    flag = _RENAME_FLAGS[how].get(sys.platform)
+    flag = _RENAME_FLAGS[mode].get(sys.platform)
     if flag is None:
         return False
     system, names = ctypes.CDLL(None), (os.fsencode(first), os.fsencode(second))
     try:
         if sys.platform == "darwin":
             return bool(system.renamex_np(*names, flag) == 0)
-        here = -100  # AT_FDCWD
-        return bool(system.renameat2(here, names[0], here, names[1], flag) == 0)
+        at_cwd = -100  # AT_FDCWD
+        return bool(system.renameat2(at_cwd, names[0], at_cwd, names[1], flag) == 0)
     except AttributeError:
         # The C library does not have this function.
         return False

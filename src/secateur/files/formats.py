@@ -9,6 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import IO, Any
 
+from secateur.errors import DamagedFileError, SecateurError
 from secateur.files.archive import load_forest, save_forest
 from secateur.libraries import LIBRARIES, adapt
 
@@ -72,7 +73,7 @@ def library_module(package: str) -> Any:
         return import_module(LIBRARIES.get(package, f"secateur.libraries.{package}"))
     except ImportError as error:
         raise ImportError(
-            f"The model is one of {package}, which cannot be imported ({error}). "
+            f"The model needs {package}, which cannot be imported ({error}). "
             f"Run: pip install 'secateur[{EXTRAS[package]}]'"
         ) from error
 
@@ -83,7 +84,7 @@ def reason(error: Exception) -> str:
     return f"{type(error).__name__}: {text.splitlines()[0]}" if text else type(error).__name__
 
 
-def _of_library(package: str) -> Callable[[Path, bool], Any]:
+def _native_reader(package: str) -> Callable[[Path, bool], Any]:
     """Return the reader of a library's native files."""
 
     def read(file: Path, trust: bool) -> Any:
@@ -93,12 +94,13 @@ def _of_library(package: str) -> Callable[[Path, bool], Any]:
         except ValueError as error:
             if str(file) in str(error):
                 raise
-            raise ValueError(f"{file} cannot be read. {error}") from error
+            kind = type(error) if isinstance(error, SecateurError) else DamagedFileError
+            raise kind(f"{file} cannot be read. {error}") from error
 
     return read
 
 
-def _write_own(model: Any, stream: IO[bytes], suffix: str) -> None:
+def _write_native(model: Any, stream: IO[bytes], suffix: str) -> None:
     """Write a model in its library's native format."""
     stream.write(library_module(str(library_of(model))).dump(model, suffix))
 
@@ -114,12 +116,12 @@ def _read_json(file: Path, trust: bool) -> Any:
         except (ValueError, TypeError, RecursionError):
             names = set()
     if names & _XGBOOST_KEYS:
-        return _of_library("xgboost")(file, trust)
+        return _native_reader("xgboost")(file, trust)
     if names & _CATBOOST_KEYS:
-        return _of_library("catboost")(file, trust)
-    raise ValueError(
-        f"{file} is no model of XGBoost or CatBoost, which are those saved as .json; it is damaged or something else. "
-        "Save the model again."
+        return _native_reader("catboost")(file, trust)
+    raise DamagedFileError(
+        f"{file} is neither an XGBoost nor a CatBoost model, the only models saved as .json; it is damaged or has "
+        "another content. Save the model again."
     )
 
 
@@ -176,15 +178,15 @@ def _write_pickle(model: Any, stream: IO[bytes], suffix: str) -> None:
 
 
 def _unpickle(file: Path, load: Callable[[IO[bytes]], Any]) -> Any:
-    """Load a file the user trusts; convert any exception to ValueError."""
+    """Load a file the user trusts; convert any exception to DamagedFileError."""
     with file.open("rb") as stream:
         try:
             return load(stream)
         except Exception as error:
             # Damaged bytes can raise any exception.
-            raise ValueError(
+            raise DamagedFileError(
                 f"{file} cannot be loaded ({reason(error)}); it is damaged, or was written with other versions of "
-                "Python or of the model's library. Save the model again with the versions installed here."
+                "Python or of the model's library. Save the model again with the installed versions."
             ) from error
 
 
@@ -195,10 +197,10 @@ FORMATS: dict[str, Format] = {
     ".joblib": Format(_read_joblib, _write_joblib, runs_code=True, explains=False),
     ".pkl": _PICKLE,
     ".pickle": _PICKLE,
-    ".json": Format(_read_json, _write_own, ("xgboost", "catboost")),
-    ".ubj": Format(_of_library("xgboost"), _write_own, ("xgboost",)),
-    ".txt": Format(_of_library("lightgbm"), _write_own, ("lightgbm",)),
-    ".cbm": Format(_of_library("catboost"), _write_own, ("catboost",)),
+    ".json": Format(_read_json, _write_native, ("xgboost", "catboost")),
+    ".ubj": Format(_native_reader("xgboost"), _write_native, ("xgboost",)),
+    ".txt": Format(_native_reader("lightgbm"), _write_native, ("lightgbm",)),
+    ".cbm": Format(_native_reader("catboost"), _write_native, ("catboost",)),
     ".onnx": Format(None, _write_onnx, check=_check_onnx),
     ".secateur": Format(_read_secateur, _write_secateur),
 }

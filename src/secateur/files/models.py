@@ -5,6 +5,7 @@ from os import PathLike
 from pathlib import Path
 from typing import IO, Any
 
+from secateur.errors import UnsupportedFileError
 from secateur.files.atomic import check_free, replacing
 from secateur.files.formats import FORMATS, Format, library_module, library_of, reason
 from secateur.libraries.fork_safety import one_thread_in_a_fork
@@ -24,8 +25,10 @@ def load_model(file: str | PathLike[str], *, trust: bool = False) -> Any:
     ------
     FileNotFoundError
         If the file does not exist.
-    ValueError
-        If the suffix is unknown, the file needs trust, or it is damaged.
+    UnsupportedFileError
+        If the suffix is unknown, or the file needs trust.
+    DamagedFileError
+        If the file is damaged.
     ImportError
         If the suffix needs a library that is not installed.
     """
@@ -34,16 +37,16 @@ def load_model(file: str | PathLike[str], *, trust: bool = False) -> Any:
         return library_module("pyspark").load(source)
     kind = _format_of(source)
     if kind.read is None:
-        raise ValueError(
+        raise UnsupportedFileError(
             f"{source} is a {source.suffix} file, which secateur writes but does not read. "
-            "Pass the model it was made from, in one of its library's own files."
+            "Pass the model it was exported from, or a file in that model's native format."
         )
     if not source.is_file():
         raise FileNotFoundError(f"There is no file {source}; a model file is needed. Check the name.")
     if kind.runs_code and not trust:
-        raise ValueError(
+        raise UnsupportedFileError(
             f"{source} is a {source.suffix} file, which can run any code when it is loaded, so it was not opened. "
-            "If you know where it comes from, pass trust=True (--trust); or save the model as .skops, which needs none."
+            "If you trust its origin, pass trust=True (--trust); or save the model as .skops, which needs no trust."
         )
     return kind.read(source, trust)
 
@@ -55,7 +58,7 @@ def save_model(model: Any, file: str | PathLike[str], *, force: bool = False) ->
     ------
     FileExistsError
         If the file exists and `force` is not set.
-    ValueError
+    UnsupportedFileError
         If the suffix is unknown, or the model cannot be written in that format.
     ImportError
         If the suffix needs a library that is not installed.
@@ -78,7 +81,7 @@ def file_size(model: Any, suffix: str) -> int:
 
     Raises
     ------
-    ValueError, ImportError
+    UnsupportedFileError, ImportError
         As `save_model` does.
     """
     check_model_name(f"model{suffix}", model)
@@ -94,7 +97,7 @@ def model_suffix(file: str | PathLike[str]) -> str | None:
 
 
 def _write(model: Any, stream: IO[bytes], suffix: str) -> None:
-    """Write a model in the format of the suffix; convert unexpected exceptions to ValueError."""
+    """Write a model in the format of the suffix; convert unexpected exceptions to UnsupportedFileError."""
     kind = FORMATS[suffix]
     try:
         kind.write(model, stream, suffix)
@@ -105,20 +108,20 @@ def _write(model: Any, stream: IO[bytes], suffix: str) -> None:
         if kind.explains and isinstance(error, ValueError | TypeError):
             raise
         others = [other for other in suffixes_for(model) if FORMATS[other] is not kind]
-        raise ValueError(
+        raise UnsupportedFileError(
             f"This {type(model).__name__} cannot be written as {suffix} ({reason(error)}). "
             f"Use another suffix: {', '.join(others)}."
         ) from error
 
 
 def check_model_name(file: str | PathLike[str], model: Any = None) -> None:
-    """Raise ValueError unless the model can be saved under this suffix; called before long work.
+    """Raise UnsupportedFileError unless the model can be saved under this suffix; called before long work.
 
     Without a model, only check that the suffix is known.
 
     Raises
     ------
-    ValueError
+    UnsupportedFileError
         If the suffix is unknown, or does not fit this model.
     ImportError
         If the suffix needs a library that is not installed.
@@ -133,7 +136,7 @@ def check_model_name(file: str | PathLike[str], model: Any = None) -> None:
         if kind.check is not None:
             kind.check(model)
         return
-    raise ValueError(
+    raise UnsupportedFileError(
         f"{target} is a file for models of {' or '.join(kind.holds)}, but this is a {type(model).__name__}. "
         f"Use one of {', '.join(suffixes_for(model))}{', or a folder' if library_of(model) == 'pyspark' else ''}."
     )
@@ -155,7 +158,7 @@ def _is_folder(target: Path, model: Any) -> bool:
 def _format_of(file: Path) -> Format:
     suffix = file.suffix.lower()
     if suffix not in FORMATS:
-        raise ValueError(
+        raise UnsupportedFileError(
             f"{file} has {f'the suffix {suffix}' if suffix else 'no suffix'}; a model file ends in "
             f"{', '.join(FORMATS)}, and a Spark model is a folder without a suffix. Use one of these."
         )

@@ -5,24 +5,29 @@ import zipfile
 from pathlib import Path
 from typing import IO
 
-ROOM, RATIO = 2**26, 200
-"""A file may unpack to `ROOM` bytes, or to `RATIO` times its size; trees and tables compress far less.
+from secateur.errors import UnsupportedFileError
+
+MAX_BYTES, MAX_RATIO = 2**26, 200
+"""A file may unpack to the larger of `MAX_BYTES` and `MAX_RATIO` times its size; trees and tables compress far less.
 
 Unpacking that many bytes takes a fraction of a second; parsed text takes several times its size in memory.
 """
-_STEP = 2**20
+_CHUNK_BYTES = 2**20
 
 
 def fits(unpacked: int, packed: int) -> bool:
     """Return whether a file of `packed` bytes may unpack to `unpacked` bytes."""
-    return unpacked <= max(ROOM, RATIO * packed)
+    return unpacked <= max(MAX_BYTES, MAX_RATIO * packed)
 
 
 def check_unpacked(unpacked: int, file: Path, remedy: str) -> None:
-    """Raise ValueError if a file would unpack to far more than its size."""
+    """Raise UnsupportedFileError if a file would unpack to far more than its size."""
     size = file.stat().st_size
     if not fits(unpacked, size):
-        raise ValueError(f"{file} has {size:,} bytes and would unpack to {unpacked:,}; it was not read. {remedy}")
+        raise UnsupportedFileError(
+            f"{file} has {size:,} bytes and would unpack to {unpacked:,}, which exceeds the limit for compressed "
+            f"files. It was not read. {remedy}"
+        )
 
 
 def unpacked_size(file: Path | IO[bytes]) -> int:
@@ -32,12 +37,13 @@ def unpacked_size(file: Path | IO[bytes]) -> int:
 
 
 def check_gzip(file: Path, remedy: str) -> None:
-    """Raise ValueError if a gzip file unpacks to far more than its size; it is unpacked once to find out."""
+    """Raise UnsupportedFileError if a gzip file unpacks to far more than its size; it is unpacked once to find out."""
     size, total = file.stat().st_size, 0
     with gzip.open(file) as stream:
-        while piece := stream.read(_STEP):
-            total += len(piece)
+        while chunk := stream.read(_CHUNK_BYTES):
+            total += len(chunk)
             if not fits(total, size):
-                raise ValueError(
-                    f"{file} has {size:,} bytes and would unpack to more than {total:,}; it was not read. {remedy}"
+                raise UnsupportedFileError(
+                    f"{file} has {size:,} bytes and would unpack to more than {total:,}, which exceeds the limit for "
+                    f"compressed files. It was not read. {remedy}"
                 )

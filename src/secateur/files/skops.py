@@ -28,6 +28,7 @@ from sklearn.tree._tree import Tree
 from sklearn.utils.validation import check_array
 
 from secateur._util.text import quoted
+from secateur.errors import DamagedFileError, UnsupportedFileError
 from secateur.files.size_limits import check_unpacked, fits, unpacked_size
 
 _SPLITTERS = (
@@ -53,7 +54,7 @@ _LOSSES = (
 _LINKS = ("HalfLogitLink", "IdentityLink", "Interval", "LogLink", "LogitLink", "MultinomialLogit")
 
 # Models with at most this many features are tested by predicting one row.
-_MOST_TRIED = 10**6
+_MAX_FEATURES_TESTED = 10**6
 
 HARMLESS = frozenset(
     {
@@ -94,29 +95,31 @@ def read_skops(file: Path, *, trust: bool = False) -> Any:
 
     Raises
     ------
-    ValueError
-        If the file has other types, is damaged, or contains an invalid tree.
+    UnsupportedFileError
+        If the file has other types.
+    DamagedFileError
+        If the file is damaged, or contains an invalid tree.
     """
     skops = _import_skops()
-    with _told(file):
+    with _damage_reported(file):
         size = unpacked_size(file)
-    check_unpacked(size, file, "If you know where it comes from, load it with skops and pass the model.")
-    with _told(file):
-        data = _with_names_of_today(file)
+    check_unpacked(size, file, "If you trust its origin, load it with skops and pass the model.")
+    with _damage_reported(file):
+        data = _with_current_modules(file)
         found = skops.get_untrusted_types(data=data)
     unknown = [name for name in found if name not in HARMLESS]
     if unknown and not trust:
-        raise ValueError(
-            f"{file} holds types that are not known to be harmless: {quoted(unknown)}. Only known types are built "
-            "from a file. If you know where it comes from, pass trust=True (--trust)."
+        raise UnsupportedFileError(
+            f"{file} contains types that are not known to be harmless: {quoted(unknown)}. It was not loaded. "
+            "If you trust its origin, pass trust=True (--trust)."
         )
-    with _told(file):
+    with _damage_reported(file):
         model = _build(data, found)
         parts = list(_parts(model))
         reasons = (_broken(part) or (None if trust else _suspicious(part)) for part in parts)
         reason = next(filter(None, reasons), None) or next(filter(None, map(_cannot_predict, parts)), None)
     if reason:
-        raise ValueError(f"{file} is damaged or was tampered with: {reason}. Save the model again.")
+        raise DamagedFileError(f"{file} is damaged or was tampered with: {reason}. Save the model again.")
     return model
 
 
@@ -129,19 +132,19 @@ def write_skops(model: Any, stream: IO[bytes]) -> None:
     stream.write(data)
 
 
-def _with_names_of_today(file: Path) -> bytes:
+def _with_current_modules(file: Path) -> bytes:
     """Return the contents of a file, with types that have moved since renamed to their current module."""
     data = file.read_bytes()
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         schema = archive.read(_SCHEMA)
-        if not any(word in schema for word in _MOVED):
+        if not any(old in schema for old in _MOVED):
             return data
-        for then, now in _MOVED.items():
-            schema = schema.replace(then, now)
+        for old, new in _MOVED.items():
+            schema = schema.replace(old, new)
         written = io.BytesIO()
-        with zipfile.ZipFile(written, "w") as renewed:
+        with zipfile.ZipFile(written, "w") as rewritten:
             for name in archive.namelist():
-                renewed.writestr(name, schema if name == _SCHEMA else archive.read(name))
+                rewritten.writestr(name, schema if name == _SCHEMA else archive.read(name))
     return written.getvalue()
 
 
@@ -157,16 +160,16 @@ def _import_skops() -> Any:
 
 
 @contextmanager
-def _told(file: Path) -> Iterator[None]:
-    """Convert any exception that damaged bytes raise to a ValueError that explains it."""
+def _damage_reported(file: Path) -> Iterator[None]:
+    """Convert any exception that damaged bytes raise to a DamagedFileError that explains it."""
     try:
         yield
     except Exception as error:
         text = str(error).strip().splitlines()
-        raise ValueError(
+        raise DamagedFileError(
             f"{file} cannot be read as a .skops file ({text[0] if text else type(error).__name__}); it is damaged, or "
-            "was written with other versions of skops or scikit-learn. Save the model again with the versions "
-            "installed."
+            "was written with other versions of skops or scikit-learn. Save the model again with the "
+            "installed versions."
         ) from error
 
 
@@ -179,13 +182,13 @@ def _build(data: bytes, trusted: list[str]) -> Any:
         schema = json.loads(archive.read(_SCHEMA))
         root = get_tree(schema, LoadContext(src=archive, protocol=schema["protocol"]), trusted=trusted)
         audit_tree(root, trusted=trusted)
-        for node in _inner_first(root):
+        for node in _postorder(root):
             if type(node).__name__ == "TreeNode":
                 _check_tree(node.children["args"].construct(), node.children["attrs"].construct())
         return root.construct()
 
 
-def _inner_first(root: Any) -> Iterator[Any]:
+def _postorder(root: Any) -> Iterator[Any]:
     """Yield the construction node of every object, after the nodes of its parts (postorder)."""
     seen, stack = set(), [(root, False)]
     while stack:
@@ -203,19 +206,19 @@ def _children(node: Any) -> Iterator[Any]:
         yield from child if isinstance(child, list | tuple) else child.values() if isinstance(child, dict) else [child]
 
 
-def _check_tree(made_with: Any, state: Any) -> None:
-    """Raise ValueError unless a tree has a class count per output, and as many nodes as declared."""
-    n_features, n_classes, n_outputs = made_with
+def _check_tree(arguments: Any, state: Any) -> None:
+    """Raise DamagedFileError unless a tree has a class count per output, and as many nodes as declared."""
+    n_features, n_classes, n_outputs = arguments
     counts = (n_features, n_outputs, state["node_count"], state["max_depth"])
     if any(type(number) is not int or not 0 <= number < 2**31 for number in counts):
-        raise ValueError("a tree has a count that is no number")
+        raise DamagedFileError("a tree has a count that is not a valid integer")
     if not isinstance(n_classes, np.ndarray) or n_classes.dtype != np.intp or n_classes.shape != (n_outputs,):
-        raise ValueError("a tree has no number of classes for each of its outputs")
+        raise DamagedFileError("the class counts of a tree do not match its outputs")
     if not n_outputs or n_classes.min() < 1 or n_classes.max() >= 2**31:
-        raise ValueError("a tree has outputs without classes")
+        raise DamagedFileError("a tree has an output without classes")
     nodes = state["nodes"]
     if not isinstance(nodes, np.ndarray) or nodes.shape != (state["node_count"],) or not len(nodes):
-        raise ValueError("a tree has more or fewer nodes than it says")
+        raise DamagedFileError("the number of nodes of a tree differs from its node_count")
 
 
 def _parts(root: Any) -> Iterator[Any]:
@@ -239,7 +242,7 @@ def _holds_objects(part: Any) -> bool:
 def _suspicious(part: Any) -> str | None:
     """Return why a call stored in the file must not be made, or None."""
     if isinstance(part, functools.partial) and part.func is not check_array:
-        return f"it holds a call of {part.func!r}"
+        return f"it contains a call of {part.func!r}"
     return None
 
 
@@ -248,13 +251,13 @@ def _broken(part: Any) -> str | None:
     if isinstance(part, Tree):
         leaf = part.children_left == -1
         reason = _broken_nodes(part.children_left, part.children_right, part.feature, leaf, part.n_features)
-        return reason or ("a tree is deeper than it says" if _depth(part) > part.max_depth else None)
+        return reason or ("a tree is deeper than its max_depth" if _depth(part) > part.max_depth else None)
     if isinstance(part, BaseDecisionTree) and hasattr(part, "tree_"):
         fits = part.tree_.n_features == part.n_features_in_ and _same_classes(part, part.tree_.n_classes)
-        return None if fits else "a tree expects other features than its model, or other classes"
+        return None if fits else "the features or classes of a tree differ from those of its model"
     if isinstance(part, BaseForest) and hasattr(part, "estimators_"):
         fits = all(_same_classes(part, tree.tree_.n_classes) for tree in part.estimators_)
-        return None if fits else "a tree has other classes than its forest"
+        return None if fits else "the classes of a tree differ from those of its forest"
     if isinstance(part, BaseGradientBoosting):
         return _broken_stages(part)
     if isinstance(part, BaseHistGradientBoosting):
@@ -269,8 +272,8 @@ def _same_classes(model: Any, n_classes: NDArray[np.intp]) -> bool:
     if not is_classifier(model):
         return True
     labels = model.classes_ if isinstance(model.classes_, list) else [model.classes_]
-    told = np.atleast_1d(model.n_classes_)
-    return np.array_equal(told, n_classes) and [len(names) for names in labels] == told.tolist()
+    declared = np.atleast_1d(model.n_classes_)
+    return np.array_equal(declared, n_classes) and [len(names) for names in labels] == declared.tolist()
 
 
 def _cannot_predict(model: Any) -> str | None:
@@ -280,8 +283,8 @@ def _cannot_predict(model: Any) -> str | None:
     """
     if not isinstance(model, BaseForest | BaseGradientBoosting | BaseHistGradientBoosting):
         return None
-    prepares = getattr(model, "_preprocessor", None) is not None or _starts_elsewhere(model)
-    if not hasattr(model, "n_features_in_") or prepares or model.n_features_in_ > _MOST_TRIED:
+    transforms_rows = getattr(model, "_preprocessor", None) is not None or _has_custom_init(model)
+    if not hasattr(model, "n_features_in_") or transforms_rows or model.n_features_in_ > _MAX_FEATURES_TESTED:
         return None
     try:
         with warnings.catch_warnings():
@@ -289,11 +292,11 @@ def _cannot_predict(model: Any) -> str | None:
             model.predict(np.zeros((1, model.n_features_in_)))
     except Exception as error:
         # Inconsistent attributes can make scikit-learn raise any exception.
-        return f"it cannot predict ({type(error).__name__})"
+        return f"its predict method fails ({type(error).__name__})"
     return None
 
 
-def _starts_elsewhere(model: Any) -> bool:
+def _has_custom_init(model: Any) -> bool:
     """Return whether boosting starts from an estimator that may need other rows than numeric ones."""
     first = getattr(model, "init_", None)
     return not (first is None or isinstance(first, str | DummyClassifier | DummyRegressor))
@@ -306,10 +309,10 @@ def _broken_nodes(
     node = np.arange(len(leaf))[~leaf]
     for child in (left[~leaf].astype(np.int64), right[~leaf].astype(np.int64)):
         if (child <= node).any() or (child >= len(leaf)).any():
-            return "a tree has a child outside itself"
+            return "a child index is outside its tree"
     used = feature[~leaf]
     if not len(leaf) or (used < 0).any() or (used >= n_features).any():
-        return "a tree has no nodes, or looks at a feature that is not there"
+        return "a tree has no nodes, or a split uses a feature that does not exist"
     return None
 
 
@@ -330,15 +333,15 @@ def _broken_stages(model: Any) -> str | None:
         return None
     n_classes = getattr(model, "n_classes_", 1)
     if stages.ndim != 2 or stages.shape[1] != (n_classes if n_classes > 2 else 1):
-        return "the stages do not match the classes"
+        return "the number of trees per stage does not match the classes"
     fits = all(tree.tree_.n_features == model.n_features_in_ for tree in stages.ravel())
-    return None if fits else "a tree expects other features than its model"
+    return None if fits else "the number of features of a tree differs from that of its model"
 
 
 def _broken_predictors(model: Any) -> str | None:
     """Return what is wrong with the trees or the baseline of a HistGradientBoosting model, or None."""
     if getattr(model, "_baseline_prediction", np.zeros(1)).dtype != np.float64:
-        return "its sums are not of 64 bits"
+        return "its baseline prediction is not float64"
     for predictor in (predictor for stage in getattr(model, "_predictors", ()) for predictor in stage):
         nodes, bitsets = predictor.nodes, predictor.raw_left_cat_bitsets
         leaf = nodes["is_leaf"].astype(bool)
@@ -351,5 +354,5 @@ def _broken_predictors(model: Any) -> str | None:
         if (split["bitset_idx"] >= len(bitsets)).any() or bitsets.shape[1:] != (8,):
             return "a categorical split has no list of categories"
         if not np.asarray(model._bin_mapper.is_categorical_)[split["feature_idx"]].all():
-            return "a categorical split looks at a numeric feature"
+            return "a categorical split uses a numeric feature"
     return None

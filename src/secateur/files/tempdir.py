@@ -20,9 +20,9 @@ def scratch_folder() -> Iterator[Path]:
         with tempfile.TemporaryDirectory(prefix="secateur-") as folder:
             yield Path(folder)
     except OSError as error:
-        where = tempfile.tempdir or os.environ.get("TMPDIR") or "there"
+        folder = tempfile.tempdir or os.environ.get("TMPDIR") or "the folder for temporary files"
         raise OSError(
             error.errno,
-            f"A file in the folder for temporary ones is needed, and cannot be written: {error.strerror}. "
-            f"Make room in {where}, or set TMPDIR to a folder with room.",
+            f"Cannot write a temporary file in {folder} ({error.strerror}). Free disk space there, or set TMPDIR to "
+            "another folder.",
         ) from error

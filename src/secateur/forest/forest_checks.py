@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from secateur import kernels
+from secateur.errors import InvalidInputError
 from secateur.forest.links import link_named
 
 if TYPE_CHECKING:
@@ -37,12 +38,13 @@ CHOICES = {
     "addition": ("in_order", "scaled", "fours", "around_base"),
 }
 _NODE_ARRAYS = ("feature", "threshold", "default_left", "value", "weight")
-_MOST = 2**31 - 1
+_MAX_ID = 2**31 - 1
 """Largest number of nodes or features: ids are signed 32-bit integers."""
+_DAMAGED = "The model is damaged or was read incorrectly; save or train it again."
 
 
 def check_forest(forest: "Forest") -> None:
-    """Raise ValueError unless the arrays form a forest that kernels can traverse without further checks.
+    """Raise InvalidInputError unless the arrays form a forest that kernels can traverse without further checks.
 
     A valid forest is checked only once, so its arrays must not be modified afterwards.
     """
@@ -63,43 +65,66 @@ def array_of(forest: "Forest", name: str) -> Any:
 
 
 def _check_types(forest: "Forest") -> None:
-    """Raise ValueError unless every array is a NumPy array of the right dtype and dimension."""
+    """Raise InvalidInputError unless every array is a NumPy array of the right dtype and dimension."""
     for name, letters in TYPES.items():
         array, dtype, axes = array_of(forest, name), np.dtype(letters), 2 if name == "value" else 1
         if not isinstance(array, np.ndarray):
-            raise ValueError(f"{name} is a {type(array).__name__}; it must be an array of {dtype}.")
+            raise InvalidInputError(
+                f"{name} is a {type(array).__name__}, but must be a NumPy array of {dtype}. Convert it with np.asarray."
+            )
         if array.ndim != axes or array.dtype != dtype:
-            raise ValueError(
-                f"{name} has {array.ndim} axes of {array.dtype}; it needs {axes} of {dtype}. Convert it with astype."
+            raise InvalidInputError(
+                f"{name} has {array.ndim} axes of {array.dtype}, but needs {axes} of {dtype}. Convert it with reshape "
+                "or astype."
             )
 
 
 def _check_facts(forest: "Forest") -> None:
-    """Raise ValueError unless the scalar attributes have the right types and fit the arrays."""
+    """Raise InvalidInputError unless the scalar attributes have the right types and fit the arrays."""
     for name, choices in CHOICES.items():
         if getattr(forest, name) not in choices:
-            raise ValueError(f"{name} is {getattr(forest, name)!r}; it must be one of {', '.join(choices)}.")
-    whole = {"n_features": (forest.n_features,), "n_classes": forest.n_classes}
-    for name, numbers in {**whole, "zero_is_missing": forest.zero_is_missing}.items():
+            raise InvalidInputError(
+                f"{name} is {getattr(forest, name)!r}, but must be one of {', '.join(choices)}. Use one of these."
+            )
+    counts = {
+        "n_features": (forest.n_features,),
+        "n_classes": forest.n_classes,
+        "zero_is_missing": forest.zero_is_missing,
+    }
+    for name, numbers in counts.items():
         if not (isinstance(numbers, tuple) and all(_is_count(number) for number in numbers)):
-            raise ValueError(f"{name} is {getattr(forest, name)!r}; it must be whole numbers from 0 to {_MOST}.")
+            raise InvalidInputError(
+                f"{name} is {getattr(forest, name)!r}, but must consist of integers from 0 to {_MAX_ID}. Correct it."
+            )
     if not (isinstance(forest.symmetric, bool | np.bool_) and _is_finite(forest.unit) and _is_finite(forest.divisor)):
-        raise ValueError("symmetric must be true or false, unit and divisor finite numbers.")
+        raise InvalidInputError(
+            f"symmetric is {forest.symmetric!r}, unit {forest.unit!r} and divisor {forest.divisor!r}, but symmetric "
+            "must be a bool, and unit and divisor finite numbers. Correct them."
+        )
     names = forest.feature_names
     if names is not None and not (len(names) == forest.n_features and all(isinstance(name, str) for name in names)):
-        raise ValueError(f"feature_names must be {forest.n_features} strings.")
+        raise InvalidInputError(
+            f"feature_names has {len(names)} entries, but must be {forest.n_features} strings. Pass one name per "
+            "feature, or None."
+        )
     if max(forest.zero_is_missing, default=-1) >= forest.n_features:
-        raise ValueError(f"zero_is_missing names a feature beyond the {forest.n_features} there are.")
-    one_sum_each = set(forest.n_classes) == {2} and len(forest.n_classes) == forest.n_outputs
-    if forest.n_classes and sum(forest.n_classes) != forest.n_outputs and not one_sum_each:
-        raise ValueError(f"The classes are {forest.n_classes} but there are {forest.n_outputs} outputs.")
+        raise InvalidInputError(
+            f"zero_is_missing contains {max(forest.zero_is_missing)}, but the forest has {forest.n_features} features. "
+            "Use indices of features."
+        )
+    one_output_per_target = set(forest.n_classes) == {2} and len(forest.n_classes) == forest.n_outputs
+    if forest.n_classes and sum(forest.n_classes) != forest.n_outputs and not one_output_per_target:
+        raise InvalidInputError(
+            f"n_classes is {forest.n_classes}, but the forest has {forest.n_outputs} outputs. Pass one output per "
+            "class, or one per binary target."
+        )
     if not isinstance(forest.link, str):
-        raise ValueError(f"link is {forest.link!r}; it must be the name of a link.")
+        raise InvalidInputError(f"link is {forest.link!r}, but must be a string. Pass the name of a link.")
     link_named(forest.link)
 
 
 def _is_count(number: Any) -> bool:
-    return isinstance(number, int | np.integer) and not isinstance(number, bool) and 0 <= int(number) <= _MOST
+    return isinstance(number, int | np.integer) and not isinstance(number, bool) and 0 <= int(number) <= _MAX_ID
 
 
 def _is_finite(number: Any) -> bool:
@@ -107,69 +132,86 @@ def _is_finite(number: Any) -> bool:
 
 
 def _check_trees(forest: "Forest") -> None:
-    """Raise ValueError unless every tree is a slice of nodes in preorder whose splits use existing features."""
+    """Raise InvalidInputError unless every tree is a slice of nodes in preorder whose splits use existing features."""
     n, trees, start = forest.n_nodes, forest.n_trees, forest.tree_start
-    if n > _MOST:
-        raise ValueError(f"The forest has {n} nodes; at most {_MOST} fit. Drop trees before reading it.")
+    if n > _MAX_ID:
+        raise InvalidInputError(f"The forest has {n} nodes, but at most {_MAX_ID} are supported. Use fewer trees.")
     if not len(start) or start[0] != 0 or start[-1] != n or (start[1:] <= start[:-1]).any():
-        raise ValueError("tree_start must rise from 0 to n_nodes with at least one node per tree; rebuild it.")
+        raise InvalidInputError(
+            "tree_start must increase from 0 to n_nodes, with at least one node per tree. Rebuild it."
+        )
     for name in _NODE_ARRAYS:
         if len(getattr(forest, name)) != n:
-            raise ValueError(f"{name} has {len(getattr(forest, name))} entries; the forest has {n} nodes.")
+            raise InvalidInputError(
+                f"{name} has {len(getattr(forest, name))} entries, but the forest has {n} nodes. Pass one entry per "
+                "node."
+            )
     if len(forest.tree_weight) != trees or len(forest.tree_output) != trees:
-        raise ValueError(f"tree_weight and tree_output must have one entry for each of the {trees} trees.")
+        raise InvalidInputError(
+            f"tree_weight has {len(forest.tree_weight)} entries and tree_output {len(forest.tree_output)}, but the "
+            f"forest has {trees} trees. Pass one entry per tree."
+        )
     if not np.isfinite(forest.tree_weight).all():
-        raise ValueError("A tree has a weight that is not a finite number. The model is damaged or was misread.")
+        raise InvalidInputError(f"tree_weight contains NaN or infinite values. {_DAMAGED}")
     broken = kernels.subtree_end(start, forest.right, np.empty(n, np.int64))
     if broken != -1:
-        raise ValueError(
+        raise InvalidInputError(
             f"The tree around node {broken} is not in preorder: a right child must follow the whole left subtree. "
             "Reorder the nodes so that each subtree is one slice, left before right."
         )
     used = forest.feature[forest.is_split]
     if forest.feature.min(initial=0) < -1 or forest.feature.max(initial=-1) >= max(forest.n_features, 1):
-        raise ValueError(
-            f"A node has feature {forest.feature.min()} or {forest.feature.max()}; the forest has features 0 to "
-            f"{forest.n_features - 1}, and -1 at leaves. The model is damaged or was misread."
+        raise InvalidInputError(
+            f"feature has values from {forest.feature.min()} to {forest.feature.max()}, but must be 0 to "
+            f"{forest.n_features - 1} at splits and -1 at leaves. {_DAMAGED}"
         )
     if len(used) and (used.min() < 0 or used.max() >= forest.n_features):
-        raise ValueError(
-            f"A split looks at feature {used.min() if used.min() < 0 else used.max()}; "
-            f"the forest has features 0 to {forest.n_features - 1}. The model is damaged or was misread."
+        raise InvalidInputError(
+            f"A split uses feature {used.min() if used.min() < 0 else used.max()}, but the forest has features 0 to "
+            f"{forest.n_features - 1}. {_DAMAGED}"
         )
     if (np.isnan(forest.threshold) & forest.is_split).any():
-        raise ValueError("A split has the threshold NaN, which no row can be compared with. The model is damaged.")
+        raise InvalidInputError(f"threshold is NaN at a split, so rows cannot be compared with it. {_DAMAGED}")
 
 
 def _check_outputs(forest: "Forest") -> None:
-    """Raise ValueError unless the width of `value` and the outputs of the trees are consistent."""
+    """Raise InvalidInputError unless the width of `value` and the outputs of the trees are consistent."""
     output = forest.tree_output
-    one_each = bool((output >= 0).all())
-    if not one_each and (output != -1).any():
-        raise ValueError("tree_output mixes trees that feed one output with trees that feed all; use one kind.")
+    one_output_per_tree = bool((output >= 0).all())
+    if not one_output_per_tree and (output != -1).any():
+        raise InvalidInputError(
+            "tree_output mixes trees that contribute to one output (at least 0) with trees that contribute to all "
+            "(-1). Use one kind for all trees."
+        )
     if output.max(initial=-1) >= forest.n_outputs:
-        raise ValueError(f"A tree feeds output {output.max()}; the forest has {forest.n_outputs} outputs.")
-    width = 1 if one_each else forest.n_outputs
+        raise InvalidInputError(
+            f"A tree contributes to output {output.max()}, but the forest has {forest.n_outputs} outputs. Correct "
+            "tree_output."
+        )
+    width = 1 if one_output_per_tree else forest.n_outputs
     if forest.n_trees and forest.value.shape[1:] != (width,):
-        raise ValueError(f"value has shape {forest.value.shape}; it must be (n_nodes, {width}).")
+        raise InvalidInputError(f"value has shape {forest.value.shape}, but must be (n_nodes, {width}). Reshape it.")
 
 
 def _check_categories(forest: "Forest") -> None:
-    """Raise ValueError unless every categorical split refers to an existing, sorted list of categories."""
+    """Raise InvalidInputError unless every categorical split refers to an existing, sorted list of categories."""
     lists = forest.categories
     n_lists = len(lists.start) - 1
-    rises = (
+    consistent = (
         n_lists >= 0
         and lists.start[0] == 0
         and lists.start[-1] == len(lists.code)
         and (lists.start[1:] >= lists.start[:-1]).all()
     )
-    if not rises or len(lists.left) != len(lists.code) or len(lists.other_left) != n_lists:
-        raise ValueError("The lists of categories do not fit together; rebuild them.")
+    if not consistent or len(lists.left) != len(lists.code) or len(lists.other_left) != n_lists:
+        raise InvalidInputError(
+            "The arrays start, code, left and other_left of categories have inconsistent lengths or offsets. Rebuild "
+            "them."
+        )
     if len(lists.row) not in (0, forest.n_nodes) or (
         len(lists.row) and not -1 <= lists.row.min() <= lists.row.max() < n_lists
     ):
-        raise ValueError("A split uses a list of categories that is not there; rebuild categories.row.")
-    falls = np.flatnonzero(lists.code[1:] <= lists.code[:-1]) + 1
-    if not np.isin(falls, lists.start).all():
-        raise ValueError("A list of categories is not sorted. Sort the codes within each list.")
+        raise InvalidInputError("categories.row refers to a list of categories that does not exist. Rebuild it.")
+    unsorted = np.flatnonzero(lists.code[1:] <= lists.code[:-1]) + 1
+    if not np.isin(unsorted, lists.start).all():
+        raise InvalidInputError("A list of categories is not sorted. Sort the codes within each list.")

@@ -239,7 +239,7 @@ def link_named(text: str) -> Link:
 
     Raises
     ------
-    ValueError
+    InvalidInputError
         If the name is unknown.
     """
     return named(text, LINKS, "link")

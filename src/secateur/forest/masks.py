@@ -82,8 +82,8 @@ class NestedMasks(Masks):
 
     def sizes(self, forest: Forest) -> dict[str, NDArray[np.generic]]:
         """Return the size columns of all points at once, without unpacking the masks."""
-        n_nodes = self._alive(self.removed_at)
-        n_trees = self._alive(self.removed_at[forest.root])
+        n_nodes = self._n_present(self.removed_at)
+        n_trees = self._n_present(self.removed_at[forest.root])
         split = np.flatnonzero(forest.is_split)
         # A split is absent when its left child is removed; a feature is used until its last split is absent.
         used_until = np.zeros(forest.n_features, np.int64)
@@ -94,8 +94,8 @@ class NestedMasks(Masks):
             "n_nodes": n_nodes,
             "n_leaves": (n_nodes + n_trees) // 2,
             "n_trees": n_trees,
-            "n_features": self._alive(used_until),
-            "depth": np.maximum(self._alive(deepest) - 1, 0),
+            "n_features": self._n_present(used_until),
+            "depth": np.maximum(self._n_present(deepest) - 1, 0),
         }
 
     def lifetimes(self, forest: Forest) -> Iterator[tuple[slice, NDArray[np.int32]]]:
@@ -121,10 +121,10 @@ class NestedMasks(Masks):
         np.subtract.at(change, collapse[split], as_split[split])
         return _running_total(change)
 
-    def _alive(self, until: NDArray[np.integer]) -> NDArray[np.int64]:
+    def _n_present(self, until: NDArray[np.integer]) -> NDArray[np.int64]:
         """Return the number of items present at each point, given the first point at which each is absent."""
-        gone = np.bincount(until, minlength=self.n_points + 1)[: self.n_points]
-        return len(until) - np.cumsum(gone)
+        n_removed = np.bincount(until, minlength=self.n_points + 1)[: self.n_points]
+        return len(until) - np.cumsum(n_removed)
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,10 +177,10 @@ def cut_at(forest: Forest, critical: Floats) -> tuple[NestedMasks, Floats]:
     """
     split = forest.is_split
     penalty = np.unique(critical[split & np.isfinite(critical)])
-    gone_at = np.searchsorted(penalty, critical).astype(np.int32) + 1
+    absent_at = np.searchsorted(penalty, critical).astype(np.int32) + 1
     removed_at = np.full(forest.n_nodes, len(penalty) + 1, np.int32)
     inner = forest.parent != -1
-    removed_at[inner] = gone_at[forest.parent[inner]]
+    removed_at[inner] = absent_at[forest.parent[inner]]
     return NestedMasks(removed_at, len(penalty) + 1), penalty
 
 

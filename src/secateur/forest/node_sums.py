@@ -36,7 +36,10 @@ class NodeStats:
     def __add__(self, other: "NodeStats") -> "NodeStats":
         """Return the statistics of the union of both sets of rows; the shifts must be equal."""
         if not np.array_equal(self.shift, other.shift):
-            raise ValueError(f"Sums about {self.shift} and {other.shift} cannot be added. Pass the same shift to both.")
+            raise ValueError(
+                f"Sums with the shifts {self.shift} and {other.shift} cannot be added. Compute both with the same "
+                "shift."
+            )
         return NodeStats(
             self.weight + other.weight,
             self.counts + other.counts,
@@ -62,8 +65,8 @@ def class_stats(forest: Forest, leaves: Leaves, y: NDArray[np.intp], sample_weig
         kernels.count_classes(leaves, forest.tree_start, y[:, target], sample_weight, counts)
         kernels.roll_up(forest.right, counts)
         blocks.append(counts)
-    none = np.empty((forest.n_nodes, 0))
-    return NodeStats(blocks[0].sum(axis=1), np.hstack(blocks), np.empty(0), none, none)
+    no_columns = np.empty((forest.n_nodes, 0))
+    return NodeStats(blocks[0].sum(axis=1), np.hstack(blocks), np.empty(0), no_columns, no_columns)
 
 
 def value_stats(

@@ -57,7 +57,7 @@ def leaf_type(forest: Forest) -> np.dtype[Any]:
 
 
 def inclusive_threshold(forest: Forest) -> NDArray[np.float64]:
-    """Return thresholds for `<=` that are equivalent to the forest's own comparison.
+    """Return thresholds for `<=` that are equivalent to the comparison of the forest.
 
     x < t is equivalent to x <= the largest float below t. For t = −inf there is no such float; the threshold is NaN,
     which routes no row to the left.
@@ -121,9 +121,9 @@ def raw_scores(
     if forest.aggregation != "mean":
         return out
     if voters is not None:
-        heard = (forest.tree_weight * kept_trees(forest, keep)) @ voters
+        voter_weight = (forest.tree_weight * kept_trees(forest, keep)) @ voters
         with np.errstate(invalid="ignore"):
-            return out / (forest.unit * heard)[:, None]
+            return out / (forest.unit * voter_weight)[:, None]
     # The divisor is 0 for an isolation forest grown on single rows; the score is then that of a certain outlier.
     return out / forest.divisor if forest.divisor else np.ones_like(out)
 
@@ -138,10 +138,10 @@ def _around_base(forest: Forest) -> NDArray[np.float64]:
 
 
 def _weighted_median(
-    forest: Forest, leaves: Leaves, lifted: NDArray[np.int32], standing: NDArray[np.bool_]
+    forest: Forest, leaves: Leaves, lifted: NDArray[np.int32], kept: NDArray[np.bool_]
 ) -> NDArray[np.float64]:
     """Return the weighted lower median of the tree values for each row, (n_rows, 1)."""
-    trees = np.flatnonzero(standing)
+    trees = np.flatnonzero(kept)
     nodes = lifted[forest.root[trees, None] + leaves[trees]]
     values = forest.value[nodes, 0].T
     order = np.argsort(values, axis=1)

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secateur import kernels
+from secateur.errors import InvalidInputError
 from secateur.forest import Categories, Forest
 
 
@@ -57,10 +58,10 @@ def apply_decision(forest: Forest, decision: Decision) -> Forest:
     tree_weight = forest.tree_weight
     if decision.tree_weight is not None:
         tree_weight = _rounded(decision.tree_weight, forest.sum_dtype)
-    standing = kept_trees(forest, decision.keep)
+    kept = kept_trees(forest, decision.keep)
     divisor = forest.divisor
-    if forest.aggregation == "mean" and not (standing.all() and decision.tree_weight is None):
-        divisor = mean_over(forest, tree_weight, standing)
+    if forest.aggregation == "mean" and not (kept.all() and decision.tree_weight is None):
+        divisor = mean_over(forest, tree_weight, kept)
     value = forest.value
     if decision.value is not None:
         value = _rounded(decision.value, forest.sum_dtype)
@@ -73,16 +74,16 @@ def apply_decision(forest: Forest, decision: Decision) -> Forest:
     )
 
 
-def mean_over(forest: Forest, tree_weight: NDArray[np.float64], standing: NDArray[np.bool_]) -> float:
+def mean_over(forest: Forest, tree_weight: NDArray[np.float64], kept: NDArray[np.bool_]) -> float:
     """Return the divisor of a mean over the kept trees.
 
     If every round has one tree per output, the divisor counts rounds: in a kept round, a dropped tree contributes 0.
     """
-    weight = tree_weight * standing
+    weight = tree_weight * kept
     n_outputs = forest.n_outputs
     if n_outputs > 1 and np.array_equal(forest.tree_output, np.arange(forest.n_trees) % n_outputs):
         return float(weight.reshape(-1, n_outputs).max(axis=1).sum()) * n_outputs * forest.unit
-    return float(weight[standing].sum()) * forest.unit
+    return float(weight[kept].sum()) * forest.unit
 
 
 def _rounded(numbers: NDArray[np.float64], dtype: str) -> NDArray[np.float64]:
@@ -96,7 +97,7 @@ def subforest(forest: Forest, decision: Decision) -> Forest:
 
     Raises
     ------
-    ValueError
+    InvalidInputError
         If the mask keeps one of two siblings under a kept parent, keeps both children of a dropped node, cuts through a
         level of symmetric trees, or leaves a mean without trees.
     """
@@ -155,27 +156,34 @@ def _subcategories(categories: Categories, keep: NDArray[np.bool_], split: NDArr
 
 
 def check_keep(forest: Forest, keep: NDArray[np.bool_]) -> NDArray[np.int32]:
-    """Return the kept node in the position of each node, -1 if none; raise ValueError if `keep` is not a pruning."""
+    """Return the kept node in the position of each node, -1 if none.
+
+    Raises
+    ------
+    InvalidInputError
+        If `keep` is not a pruning.
+    """
     if keep.shape != (forest.n_nodes,) or keep.dtype != bool:
-        raise ValueError(
-            f"keep has shape {keep.shape} and type {keep.dtype}; it must be one bool per node, "
+        raise InvalidInputError(
+            f"keep has shape {keep.shape} and type {keep.dtype}, but must be one bool per node, "
             f"shape ({forest.n_nodes},). Build it from np.ones(forest.n_nodes, bool)."
         )
     replacement = np.empty(forest.n_nodes, np.int32)
     broken = kernels.replacements(forest.right, keep, replacement)
     if broken != -1:
-        found = "is kept with only one of its sides" if keep[broken] else "is dropped but both of its sides are kept"
-        raise ValueError(
+        found = "is kept with one child only" if keep[broken] else "is dropped, but nodes on both of its sides are kept"
+        raise InvalidInputError(
             f"keep is not a pruning: node {broken} {found}. Cut below a node v with "
             "keep[v + 1 : forest.end[v]] = False."
         )
     if forest.symmetric and not kernels.keeps_levels(forest.tree_start, forest.depth, keep):
-        raise ValueError(
-            "keep cuts through a level, but all splits of a level ask the same question in these trees and stay or go "
-            "together. Cut all nodes deeper than some depth: keep[(forest.depth > 3) & (tree == 7)] = False."
+        raise InvalidInputError(
+            "keep cuts through a level, but these trees are symmetric: all splits of a level use the same test, so a "
+            "level is kept or dropped as a whole. Cut all nodes below some depth of a tree: keep[(forest.depth > 3) & "
+            "(tree == 7)] = False."
         )
     if forest.aggregation != "sum" and not kept_trees(forest, keep).any():
-        raise ValueError(
+        raise InvalidInputError(
             f"keep drops every tree, but this model is a {forest.aggregation} over trees and needs at least one. "
             "Keep the root of one tree."
         )

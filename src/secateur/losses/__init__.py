@@ -52,7 +52,7 @@ def loss_named(text: str) -> Loss:
 
     Raises
     ------
-    ValueError
+    InvalidInputError
         If the name is unknown.
     """
     return named(text, LOSSES, "loss")

@@ -27,7 +27,7 @@ class Loss(ABC):
         if task == self.task:
             return None
         fitting = "log_loss, brier, zero_one" if forest.n_classes else "squared_error, absolute_error"
-        return f"The loss {self.name} is for {self.task}, but the model does {task}. Use one of: {fitting}."
+        return f"The loss {self.name} is for {self.task}, but this is a {task} model. Use one of: {fitting}."
 
     @property
     def text(self) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from secateur.errors import InvalidInputError
 from secateur.forest import Forest
 from secateur.forest.node_sums import NodeStats
 from secateur.losses.base import Floats, Loss
@@ -24,10 +25,7 @@ class ClassLoss(Loss):
 
 
 class Brier(ClassLoss):
-    """Brier score: squared distance between predicted probabilities and the one-hot class.
-
-    It is summed over classes and lies between 0 and 2.
-    """
+    """Brier score Σ_k (p_k − 1[y = k])², between 0 and 2."""
 
     name = "brier"
 
@@ -55,10 +53,7 @@ class Brier(ClassLoss):
 
 
 class LogLoss(ClassLoss):
-    """Log loss: minus the logarithm of the predicted probability of the true class, in nats.
-
-    Probabilities are clipped from below at machine precision, so that the loss is finite.
-    """
+    """Log loss −log p_y in nats, with p_y clipped from below at 2⁻⁵² so that the loss is finite."""
 
     name = "log_loss"
 
@@ -113,20 +108,21 @@ class RankingError(Brier):
         """Return a reason unless the model has one binary target."""
         if forest.n_classes in ((2,), ()):
             return super().unsupported(forest)
-        return f"The loss auc ranks two classes, but the model has {forest.n_classes}. Use brier or log_loss."
+        found = ", ".join(map(str, forest.n_classes))
+        return f"The loss auc needs one binary target, but the targets have {found} classes. Use brier or log_loss."
 
     def rows(self, forest: Forest, raw: Floats, y: NDArray[Any]) -> Floats:
         """Return each row's fraction of wrongly ranked pairs, scaled so that the mean over rows is 1 − AUC.
 
         Raises
         ------
-        ValueError
+        InvalidInputError
             If all rows are of one class.
         """
         score = forest.response.mean(raw, forest.n_classes)[0][:, 1]
         second = y[:, 0] == 1
         if second.all() or not second.any():
-            raise ValueError(
+            raise InvalidInputError(
                 f"All {len(y)} rows are of one class, so there are no pairs to rank and the AUC is undefined. "
                 "Pass rows of both classes, or use another loss."
             )
@@ -134,8 +130,8 @@ class RankingError(Brier):
         for these, others, sign in ((second, ~second, -1.0), (~second, second, 1.0)):
             # Ties count half, as in the area under the ROC curve.
             ranked = np.sort(sign * score[others])
-            below, upto = (np.searchsorted(ranked, sign * score[these], side=side) for side in ("left", "right"))
-            losses[these] = (below + upto) / (2 * len(ranked)) * len(y) / (2 * these.sum())
+            below, up_to = (np.searchsorted(ranked, sign * score[these], side=side) for side in ("left", "right"))
+            losses[these] = (below + up_to) / (2 * len(ranked)) * len(y) / (2 * these.sum())
         return losses
 
 

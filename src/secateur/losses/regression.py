@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import xlogy
 
+from secateur.errors import InvalidInputError
 from secateur.forest import Forest
 from secateur.forest.node_sums import NodeStats
 from secateur.losses.base import Floats, Loss
@@ -20,7 +21,7 @@ _SMALLEST_MEAN = float(np.finfo(np.float64).tiny)
 
 
 class SquaredError(Loss):
-    """Squared error: squared difference between the predicted and the true value."""
+    """Squared error (prediction − y)²."""
 
     name = "squared_error"
     task = "regression"
@@ -56,16 +57,16 @@ class RowLoss(Loss):
         return SquaredError().nodes(forest, stats)
 
     def check(self, y: Floats, allowed: NDArray[np.bool_], need: str) -> None:
-        """Raise ValueError unless all targets are in the domain of the loss."""
+        """Raise InvalidInputError unless all targets are in the domain of the loss."""
         if not allowed.all():
-            raise ValueError(
-                f"y has values such as {y[~allowed].min():g}; the loss {self.name} needs {need}. "
-                "Drop those rows, or name another loss, such as squared_error."
+            raise InvalidInputError(
+                f"y contains values such as {y[~allowed].min():g}, but the loss {self.name} needs {need}. "
+                "Drop those rows, or use another loss, such as squared_error."
             )
 
 
 class AbsoluteError(RowLoss):
-    """Absolute error: absolute difference between the predicted and the true value."""
+    """Absolute error |prediction − y|."""
 
     name = "absolute_error"
 
@@ -76,7 +77,7 @@ class AbsoluteError(RowLoss):
 
 @dataclass(frozen=True)
 class Quantile(RowLoss):
-    """Pinball loss, minimised by the `level`-quantile of the target."""
+    """Pinball loss max(q (y − prediction), (q − 1) (y − prediction)) of the q-quantile, q = `level`."""
 
     name = "quantile"
     level: float = 0.5
@@ -88,7 +89,7 @@ class Quantile(RowLoss):
 
 @dataclass(frozen=True)
 class Tweedie(RowLoss):
-    """Tweedie deviance: the variance is proportional to mean^power, with 1 (Poisson) < power < 2 (gamma)."""
+    """Tweedie deviance for variance prediction^power, 1 (Poisson) < power < 2 (gamma); for amounts that may be 0."""
 
     name = "tweedie"
     power: float = 1.5
@@ -102,7 +103,7 @@ class Tweedie(RowLoss):
 
 
 class Poisson(RowLoss):
-    """Poisson deviance, for count targets."""
+    """Poisson deviance 2 (y log(y / m) − y + m) of a prediction m, for counts."""
 
     name = "poisson"
 
@@ -114,7 +115,7 @@ class Poisson(RowLoss):
 
 
 class Gamma(RowLoss):
-    """Gamma deviance, for positive targets."""
+    """Gamma deviance 2 (log(m / y) + y / m − 1) of a prediction m, for positive amounts."""
 
     name = "gamma"
 
@@ -126,7 +127,7 @@ class Gamma(RowLoss):
 
 
 class SquaredLogError(RowLoss):
-    """Squared logarithmic error: squared difference of log(1 + value)."""
+    """Squared logarithmic error (log(1 + prediction) − log(1 + y))², for amounts."""
 
     name = "squared_log_error"
 

@@ -75,7 +75,7 @@ class Rows(RowProvider):
 
     def sample(self, adapter: Adapter) -> LocalRows:
         """Return the rows routed through the model."""
-        return replace(read_sample(adapter, self.X, self.y, self.weight), place=self.place)
+        return replace(read_sample(adapter, self.X, self.y, self.weight), row_index=self.place)
 
     def others(self, given: tuple[Any, ...]) -> "Rows":
         """Return the rows of a tuple (X, y) or (X, y, sample_weight)."""

@@ -97,17 +97,17 @@ class ClusterSample(RowSource):
         self._count()
         return self.row_counts.weight
 
-    def total(self, forest: Forest, ask: Callable[[Forest, LocalRows], A]) -> A:
-        """Return the sum of `ask(forest, rows)` over chunks of all partitions, in one pass over the rows."""
-        task = Total(self._source, self.post.send(self.adapter), self._other(forest), ask)
+    def total(self, forest: Forest, query: Callable[[Forest, LocalRows], A]) -> A:
+        """Return the sum of `query(forest, rows)` over chunks of all partitions, in one pass over the rows."""
+        task = Total(self._source, self.post.send(self.adapter), self._other(forest), query)
         answer: A = self._said(self._data.mapInArrow(task, SAID)).answer
         return answer
 
-    def each(self, forest: Forest, ask: Callable[[Forest, LocalRows, int], T]) -> list[T]:
-        """Return `ask(forest, rows, number)` for each nonempty partition; these are numbered from 0 in their order."""
+    def each(self, forest: Forest, query: Callable[[Forest, LocalRows, int], T]) -> list[T]:
+        """Return `query(forest, rows, number)` for each nonempty partition; these are numbered from 0 in order."""
         parts = self._parts()
         numbers = {part: number for number, part in enumerate(sorted(parts))}
-        task = Each(self._source, self.post.send(self.adapter), self._other(forest), ask, numbers)
+        task = Each(self._source, self.post.send(self.adapter), self._other(forest), query, numbers)
         found = collected(self._data.mapInArrow(task, SAID))
         for said in found:
             self._check(said)
@@ -115,13 +115,13 @@ class ClusterSample(RowSource):
             raise _changed(sum(parts.values()), sum(sum(said.counts.values()) for said in found))
         return [said.answer for said in found]
 
-    def split(self, share: float, rng: np.random.Generator) -> tuple["ClusterSample", "ClusterSample"]:
-        """Split the rows at random into the rest and a `share` of them; both are unrouted.
+    def split(self, fraction: float, rng: np.random.Generator) -> tuple["ClusterSample", "ClusterSample"]:
+        """Split the rows at random into the rest and a `fraction` of them; both are unrouted.
 
         A hash of its columns assigns each row, so the split is the same for any partitioning and at every attempt. Rows
         that are equal in every column stay together.
         """
-        rest, chosen = by_content(self.frame, self.frame.columns, share, int(rng.integers(2**31)))
+        rest, chosen = by_content(self.frame, self.frame.columns, fraction, int(rng.integers(2**31)))
         return self._with(rest), self._with(chosen)
 
     @property
