@@ -1,4 +1,4 @@
-"""Which solver must refuse which model, and why: said here from the definitions, independently of the solvers."""
+"""State which solver must refuse which model and why, from the definitions, independently of the solvers."""
 
 from secateur.forest import Forest
 from secateur.libraries.adapter import Adapter
@@ -12,15 +12,15 @@ LEARNS_NODE_WEIGHTS = {"max_heap", "rule_lasso"}
 
 
 def reason_to_refuse(solver: Solver, adapter: Adapter) -> str | None:
-    """Return words the reason must have, or None if the solver must prune the model."""
-    reason = _reason_of_the_solver(solver, adapter.forest)
+    """Return a pattern that the reason must match, or None if the solver must prune the model."""
+    reason = _solver_reason(solver, adapter.forest)
     if reason:
         return reason
-    held = {"value": "no place for the others|keeps class weights"}
-    return next((held[what] for what in solver.changes if adapter.why_immutable(what)), None)
+    patterns = {"value": "not trained on all classes|stores class weights"}
+    return next((patterns[name] for name in solver.changes if adapter.why_immutable(name)), None)
 
 
-def _reason_of_the_solver(solver: Solver, forest: Forest) -> str | None:
+def _solver_reason(solver: Solver, forest: Forest) -> str | None:
     classes = len(forest.n_classes) > 0
     several = len(forest.n_classes) > 1 or (not classes and forest.n_outputs > 1)
     bagged = forest.aggregation != "sum" and forest.link.partition(":")[0] in ("identity", "probability")
@@ -28,18 +28,28 @@ def _reason_of_the_solver(solver: Solver, forest: Forest) -> str | None:
     additive = forest.aggregation != "median" and (forest.link in ("identity", "probability") or log_odds)
     reasons: list[tuple[bool, str]] = []
     if solver.name in COUNTS_LABELS:
-        reasons = [(not classes, "predicts numbers"), (several, "one target"), (not bagged, "say nothing alone")]
+        reasons = [
+            (not classes, "predicts numbers"),
+            (several, "one target"),
+            (not bagged, "predicts only a contribution"),
+        ]
     elif solver.name in COMPARES_TREES_WITH_TARGET:
-        reasons = [(solver.name == "minimum_error" and not classes, "predicts numbers"), (not bagged, "a share of the")]
+        reasons = [
+            (solver.name == "minimum_error" and not classes, "predicts numbers"),
+            (not bagged, "predicts only a contribution"),
+        ]
         if getattr(solver, "raising", False):
-            reasons += [(len(forest.categories.row) > 0, "categorical splits"), (classes and several, "one label")]
+            reasons += [
+                (len(forest.categories.row) > 0, "categorical splits"),
+                (classes and several, "raising supports one target"),
+            ]
     elif solver.name in ADDS_TREES:
         feeds_all = log_odds and forest.n_outputs > 1 and bool((forest.tree_output < 0).any())
-        reasons = [(not additive, "combined by"), (feeds_all, "one tree per class")]
-        reasons += [(solver.name in WEIGHS_TREES and log_odds, "weighed by squared error")]
+        reasons = [(not additive, "needs a sum or mean of trees"), (feeds_all, "one tree per class")]
+        reasons += [(solver.name in WEIGHS_TREES and log_odds, "tree weights by squared error")]
         reasons += [(getattr(solver, "engine", None) == "gram" and log_odds, "squared error only")]
     elif solver.name in LEARNS_NODE_WEIGHTS:
         reasons = [(log_odds or not additive, "least squares"), (several, "one target")]
         reasons += [(solver.name == "max_heap" and not getattr(solver, "joint", False) and not bagged, "joint=True")]
     reasons += [(forest.symmetric and not solver.supports_symmetric, "levels stay or go as a whole")]
-    return next((words for found, words in reasons if found), None)
+    return next((pattern for applies, pattern in reasons if applies), None)

@@ -5,7 +5,7 @@ The tests contain a slow reference implementation of each kernel.
 """
 
 from secateur.kernels.editing.simplify import merge_leaves, reachable
-from secateur.kernels.ensemble.active_nodes import mark_crown
+from secateur.kernels.ensemble.active_nodes import mark_active_nodes
 from secateur.kernels.ensemble.block_descent import (
     add_overlaps,
     add_parts,
@@ -18,7 +18,7 @@ from secateur.kernels.ensemble.block_descent import (
 from secateur.kernels.ensemble.block_update import KEEP, REFIT, SCALE, SCALE_SPARSE, choose_subtree, price_gain
 from secateur.kernels.ensemble.collapse import collapse, drop_tree, weakest_collapse, weakest_collapses
 from secateur.kernels.ensemble.gram_descent import layer_steps, move_cut, sweep_layers
-from secateur.kernels.feature_cost.closure_path import closure_path, inseparable, worthwhile
+from secateur.kernels.feature_cost.closure_path import closure_path, inseparable, profitable_splits
 from secateur.kernels.feature_cost.cost_descent import (
     collapse_features,
     count_tree,
@@ -91,7 +91,7 @@ __all__ = [
     "lift",
     "list_needs",
     "list_rows",
-    "mark_crown",
+    "mark_active_nodes",
     "merge_leaves",
     "move_cut",
     "move_intercept",
@@ -102,6 +102,7 @@ __all__ = [
     "price_gain",
     "price_needs",
     "price_tree",
+    "profitable_splits",
     "project_max_heap",
     "raise_tree",
     "reachable",
@@ -126,5 +127,4 @@ __all__ = [
     "weakest_collapse",
     "weakest_collapses",
     "weakest_link",
-    "worthwhile",
 ]

@@ -24,7 +24,7 @@ import numba
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile
 from numba.misc.appdirs import AppDirs
 
-from secateur.kernels._signals import held_back
+from secateur.kernels._signals import signals_delayed
 
 try:
     import fcntl
@@ -32,17 +32,17 @@ except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
 _LOG = logging.getLogger("secateur")
-_HELD: set[str] = set()
-"""The locks this process has: a kernel may be compiled for other types while it is being compiled."""
+_LOCKED: set[str] = set()
+"""Paths of the locks that this process holds: compiling a kernel may compile it for further types."""
 
 
-def keep_on_disk(dispatcher: Any) -> None:
+def enable_disk_cache(dispatcher: Any) -> None:
     """Cache a compiled function on disk for later processes, if a folder is writable."""
     try:
         dispatcher._cache = _Cache(dispatcher.py_func)
     # Neither the user's cache folder nor the folder of the source is writable.
     except (RuntimeError, OSError):
-        _tell_of_no_folder()
+        _warn_no_cache_folder()
 
 
 def cache_folder() -> str:
@@ -54,15 +54,15 @@ def cache_folder() -> str:
 
 
 @contextmanager
-def compiled_by_one(cache: Any) -> Iterator[None]:
-    """Let one process at a time compile a kernel: the others wait, and then find it on disk.
+def compile_lock(cache: Any) -> Iterator[None]:
+    """Lock a kernel's file, so that one process compiles it while the others wait and then load it from disk.
 
-    Call it with numba's compiler lock held, so that one thread of a process is here. Kernels compile those they call
-    while they hold their own lock; as calls have no cycles, nobody waits for ever. The lock of a process that dies goes
-    with it. Where there are no such locks, two processes may compile the same kernel, which only costs time.
+    The caller must hold numba's compiler lock, so that only one thread per process is here. A kernel compiles the
+    kernels it calls while it holds its own lock; calls have no cycles, so there is no deadlock. The lock of a process
+    that dies is released. Without file locks, two processes may compile the same kernel, which only costs time.
     """
     path = getattr(cache, "lock_path", None)
-    if fcntl is None or path is None or path in _HELD:
+    if fcntl is None or path is None or path in _LOCKED:
         yield
         return
     try:
@@ -71,22 +71,23 @@ def compiled_by_one(cache: Any) -> Iterator[None]:
         yield
         return
     with stream:
-        _HELD.add(path)
+        _LOCKED.add(path)
         try:
-            with suppress(OSError):  # some network file systems have no locks
+            # Some network file systems do not support locks.
+            with suppress(OSError):
                 fcntl.flock(stream, fcntl.LOCK_EX)
             yield
         finally:
-            _HELD.discard(path)
-            # Not by closing alone: a process forked meanwhile has the file open, too.
+            _LOCKED.discard(path)
+            # Closing the file is not enough: a process forked in the meantime may have it open.
             with suppress(OSError):
                 fcntl.flock(stream, fcntl.LOCK_UN)
 
 
 @cache
-def sources(module: str) -> str:
+def source_digest(module: str) -> str:
     """Return the digest of a kernel module and of all kernel modules it imports, directly or indirectly."""
-    texts = "".join(text for _, text in sorted(_texts(module, {}).items()))
+    texts = "".join(text for _, text in sorted(_source_texts(module, {}).items()))
     return hashlib.sha256(texts.encode()).hexdigest()
 
 
@@ -123,7 +124,7 @@ class _SharedLocator:
         return self.digest[:16]
 
 
-class _Made(CompileResultCacheImpl):
+class _CacheImpl(CompileResultCacheImpl):
     """Serialise a compiled function: the digest of its sources and its code, which records the argument types."""
 
     _locator_classes: Any = (_SharedLocator, *CompileResultCacheImpl._locator_classes)
@@ -143,7 +144,7 @@ class _Made(CompileResultCacheImpl):
 class _Cache(FunctionCache):
     """Cache compiled code and fall back to compiling whenever the cache fails."""
 
-    _impl_class = _Made
+    _impl_class = _CacheImpl
 
     def __init__(self, function: Any) -> None:
         super().__init__(function)
@@ -152,11 +153,11 @@ class _Cache(FunctionCache):
 
     def load_overload(self, signature: Any, context: Any) -> Any:
         try:
-            with held_back():
+            with signals_delayed():
                 found = super().load_overload(signature, context)
         # Damaged bytes can raise any exception.
         except Exception as error:
-            _LOG.info("%s is compiled anew: its cache cannot be read (%r)", self._name, error)
+            _LOG.info("Cannot read the cached code of %s (%r); compiling it again.", self._name, error)
             # Without a flush nothing can be added to the unreadable index.
             with suppress(Exception):
                 self.flush()
@@ -167,31 +168,31 @@ class _Cache(FunctionCache):
         try:
             super().save_overload(signature, compiled)
         except Exception as error:
-            _LOG.info("%s is not kept for later: its cache cannot be written (%r)", self._name, error)
+            _LOG.info("Cannot cache the compiled code of %s (%r); later processes compile it again.", self._name, error)
 
 
 def _digest(function: Any) -> str:
-    return sources(function.__module__.removeprefix(f"{__package__}."))
+    return source_digest(function.__module__.removeprefix(f"{__package__}."))
 
 
 def _fits(compiled: Any, signature: Any) -> bool:
     """Return whether compiled code has the given argument types; concurrent processes may write to one file."""
-    taken = signature if isinstance(signature, tuple) else signature.args
-    return bool(tuple(compiled.signature.args) == tuple(taken))
+    expected = signature if isinstance(signature, tuple) else signature.args
+    return bool(tuple(compiled.signature.args) == tuple(expected))
 
 
-def _texts(module: str, found: dict[str, str]) -> dict[str, str]:
+def _source_texts(module: str, found: dict[str, str]) -> dict[str, str]:
     if module not in found:
         file = files(__package__).joinpath(*module.split(".")[:-1], f"{module.rpartition('.')[2]}.py")
         found[module] = file.read_text(encoding="utf-8")
         for other in re.findall(rf"^from {re.escape(__package__)}\.([\w.]+) import", found[module], re.MULTILINE):
-            _texts(other, found)
+            _source_texts(other, found)
     return found
 
 
 @cache
-def _tell_of_no_folder() -> None:
+def _warn_no_cache_folder() -> None:
     _LOG.warning(
-        "No folder can be written to that keeps compiled code, so every process compiles anew, which takes seconds. "
-        "Set NUMBA_CACHE_DIR to one that can."
+        "No folder for compiled kernels is writable, so every process compiles them again, which takes seconds. "
+        "Set NUMBA_CACHE_DIR to a writable folder."
     )

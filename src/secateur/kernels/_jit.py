@@ -8,7 +8,7 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import CPUDispatcher
 from numba.extending import intrinsic
 
-from secateur.kernels._cache import compiled_by_one, keep_on_disk
+from secateur.kernels._cache import compile_lock, enable_disk_cache
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -17,7 +17,7 @@ def kernel(function: F) -> F:
     """Compile `function`: serial, cached on disk, GIL released, strict IEEE arithmetic without reordering."""
     compiled: Any = numba.njit(nogil=True)(function)
     compiled.__class__ = _Kernel
-    keep_on_disk(compiled)
+    enable_disk_cache(compiled)
     return cast(F, compiled)
 
 
@@ -32,7 +32,7 @@ class _Kernel(CPUDispatcher):
     _cache: Any
 
     def compile(self, signature: Any) -> Any:
-        with global_compiler_lock, compiled_by_one(self._cache):
+        with global_compiler_lock, compile_lock(self._cache):
             return super().compile(signature)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 
 
 @contextmanager
-def held_back() -> Iterator[None]:
+def signals_delayed() -> Iterator[None]:
     """Handle Ctrl-C and SIGTERM after the block instead of within it.
 
     LLVM calls back into Python while it loads code. An exception raised there by a signal handler is lost, and LLVM
@@ -18,19 +18,19 @@ def held_back() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    came: list[int] = []
+    received: list[int] = []
 
-    def remember(number: int, frame: Any) -> None:
-        came.append(number)
+    def record(number: int, frame: Any) -> None:
+        received.append(number)
 
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     handlers = {number: handler for number, handler in handlers.items() if callable(handler)}
     try:
         for number in handlers:
-            signal.signal(number, remember)
+            signal.signal(number, record)
         yield
     finally:
         for number, handler in handlers.items():
             signal.signal(number, handler)
-    for late in came:
-        signal.raise_signal(late)
+    for pending in received:
+        signal.raise_signal(pending)

@@ -21,17 +21,17 @@ from secateur.solvers.whole_trees.tree_lasso import TreeLasso
 SOLVERS: dict[str, type[Solver]] = {
     solver.name: solver
     for solver in (
+        WeakestLink,
+        OptimalSize,
         ReducedError,
         PessimisticError,
         MinimumError,
-        WeakestLink,
-        OptimalSize,
         MaxHeap,
         RuleLasso,
         BlockDescent,
-        BestSubset,
         FewerTrees,
         TreeLasso,
+        BestSubset,
         MinCut,
         CostDescent,
         LinearProgram,

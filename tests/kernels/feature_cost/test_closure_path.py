@@ -15,7 +15,7 @@ def random_closure(rng, n=6, m=4):
     while True:
         parent = np.array([-1 if rng.random() < 0.4 else int(rng.integers(h)) if h else -1 for h in range(n)], np.int32)
         profit = rng.integers(-3, 6, n)
-        if kernels.worthwhile(parent, profit).all():
+        if kernels.profitable_splits(parent, profit).all():
             break
     needs = [np.flatnonzero(rng.random(m) < 0.35) for _ in range(n)]
     start = np.concatenate([[0], np.cumsum([len(need) for need in needs])]).astype(np.int64)

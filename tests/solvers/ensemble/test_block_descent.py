@@ -127,7 +127,7 @@ def fitted(name):
 
 @models
 @settings
-def test_what_the_solver_thinks_of_the_rows_is_what_the_native_model_says(name, settings):
+def test_the_predictions_of_the_state_are_those_of_the_native_model(name, settings):
     model, X, y = fitted(name)
     weight = np.random.default_rng(0).integers(0, 3, len(y[::2])).astype(float)
     problem = problem_of(model, X[::2], y[::2], weight)
@@ -152,8 +152,8 @@ def test_what_the_solver_thinks_of_the_rows_is_what_the_native_model_says(name, 
 def test_every_round_lowers_the_true_objective_by_what_it_says(name, settings):
     model, X, y = fitted(name)
     descent = descent_of(problem_of(model, X[::2], y[::2]), 2.0, max_sweeps=1, **settings)
-    for share in (0.1, 0.01, 0.001, 0.001):
-        penalty = share * descent.scale
+    for node_weight in (0.1, 0.01, 0.001, 0.001):
+        penalty = node_weight * descent.scale
         before = descent.objective(penalty)
         gain = descent.descend(penalty)
         after = descent.objective(penalty)
@@ -256,18 +256,18 @@ def test_trimming_many_trees_at_once_fits_nothing_twice(model, data, ridge):
 
 
 @given(rng=generators, penalty=st.sampled_from([0.3, 0.03, 0.003]), ridge=st.sampled_from([0.0, 5.0]))
-def test_what_is_out_of_the_question_is_in_no_best_subtree(rng, penalty, ridge):
+def test_no_best_subtree_contains_an_inactive_node(rng, penalty, ridge):
     problem = random_problem(rng, 1, max_splits=6)
     descent = descent_of(problem, ridge, values="refit", max_sweeps=1)
     state, forest, ensemble = descent.state, problem.forest, descent.ensemble
-    marked = kernels.mark_crown(
+    marked = kernels.mark_active_nodes(
         ensemble.leaves,
         ensemble.weight,
         state.neg_gradient,
         forest.tree_start,
         forest.tree_output,
         forest.right,
-        ensemble.share,
+        ensemble.node_weight,
         descent.as_leaf,
         descent.as_split,
         state.status,
@@ -284,7 +284,7 @@ def test_what_is_out_of_the_question_is_in_no_best_subtree(rng, penalty, ridge):
 
 @pytest.mark.parametrize("name", ["random forest regressor", "extra trees classifier", "extra trees regressor"])
 @pytest.mark.parametrize("values", ["refit", "keep"])
-def test_looking_at_crowns_changes_nothing(monkeypatch, name, values):
+def test_active_sets_do_not_change_the_path(monkeypatch, name, values):
     model, X, y = fitted(name)
     problem = problem_of(model, X[::2], y[::2])
     found = {}
@@ -292,7 +292,7 @@ def test_looking_at_crowns_changes_nothing(monkeypatch, name, values):
         monkeypatch.setattr(descent, "_LARGE", least)
         run = descent_of(problem, 5.0 if values == "refit" else 0.0, values=values, penalties=25, smallest=1e-3)
         found[least] = [(state.status.copy(), state.contribution.copy()) for _, state in run.run()]
-        assert run.crown is None if least else run.crown.marked.mean() < 1
+        assert run.active_set is None if least else run.active_set.marked.mean() < 1
     for (status, contribution), (other_status, other_part) in zip(*found.values(), strict=True):
         np.testing.assert_array_equal(status, other_status)
         np.testing.assert_allclose(contribution, other_part, atol=1e-12)
@@ -384,7 +384,7 @@ def test_several_ridges_make_one_path():
 
 
 @pytest.mark.parametrize("name", ["adaboost classifier", "adaboost regressor", "isolation forest"])
-def test_what_is_no_sum_is_refused(name):
+def test_models_that_are_not_additive_are_refused(name):
     c = case(name)
     with pytest.raises(ValueError, match=r"BlockDescent cannot prune this: .*Use weakest_link"):
         sc.prune_path(c.model, c.X, c.y, solver=BlockDescent())
@@ -401,13 +401,13 @@ def test_the_loss_that_is_minimised_is_that_of_the_model():
         assert loss_of(descent.ensemble, state) == pytest.approx(-np.log(probability).mean(), rel=1e-9)
 
 
-@given(rng=generators, share=st.sampled_from([0.03, 0.003]), polish=st.sampled_from(["ridge", "subset"]))
-def test_depth_and_weight_of_a_tree_are_chosen_together(rng, share, polish):
+@given(rng=generators, node_weight=st.sampled_from([0.03, 0.003]), polish=st.sampled_from(["ridge", "subset"]))
+def test_depth_and_weight_of_a_tree_are_chosen_together(rng, node_weight, polish):
     problem = random_problem(rng, 1, max_splits=5)
     settings = {"granularity": "layer", "values": "keep", "joint": True, "polish": polish}
     settings["polish_penalty"] = 0.02 * len(problem.sample)
     descent = descent_of(problem, max_sweeps=1, **settings)
-    ensemble, forest, penalty = descent.ensemble, problem.forest, share * descent.scale
+    ensemble, forest, penalty = descent.ensemble, problem.forest, node_weight * descent.scale
     wanted = descent.state.neg_gradient[:, 0] / ensemble.weight
     costs = [ensemble.weight @ wanted**2]
     for depth in range(forest.max_depth + 1):
@@ -451,7 +451,7 @@ def walk_up(forest, v, depth):
         ({"smallest": 0.0}, "smallest"),
     ],
 )
-def test_settings_that_mean_nothing_are_refused(settings, word):
+def test_invalid_settings_are_refused(settings, word):
     with pytest.raises(ValueError, match=word):
         BlockDescent(**settings)
 

@@ -297,14 +297,14 @@ def test_models_whose_loss_is_no_squared_error_are_refused(name, reason):
         sc.prune_path(c.model, c.X, c.y, solver=solver)
 
 
-def test_there_are_no_sums_for_log_odds():
+def test_the_gram_matrix_of_log_odds_is_refused():
     X, y = load_iris(return_X_y=True)
     problem = problem_of(GradientBoostingClassifier(n_estimators=2).fit(X, y), X, y)
-    with pytest.raises(ValueError, match=r"no inner products for this model: .*log-odds"):
+    with pytest.raises(ValueError, match=r"Cannot compute the Gram matrix of this model: .*log-odds"):
         gram_of(problem.forest, problem.sample)
 
 
-def test_sums_of_different_forests_are_not_added():
+def test_gram_matrices_of_different_forests_are_not_added():
     first, second = real_problem("random forest regressor"), real_problem("boosted regressor")
-    with pytest.raises(ValueError, match="must be of one forest"):
+    with pytest.raises(ValueError, match="belong to different forests"):
         gram_of(first.forest, first.sample) + gram_of(second.forest, second.sample)

@@ -94,7 +94,7 @@ def test_one_update_is_the_best_of_all_subtrees(values, theta, rng, penalty):
     forest = problem.forest
     descent = descent_of(problem, values=values, ridge=2.0, node_penalty=0.01)
     ensemble = descent.ensemble
-    descent.sweep(0.05, descent.ladder(1.0))  # away from the start
+    descent.sweep(0.05, descent.price_fraction(1.0))  # away from the start
     state = descent.now.state
     tree = int(rng.integers(forest.n_trees))
     nodes = int(forest.tree_start[tree]), int(forest.tree_start[tree + 1])
@@ -143,7 +143,7 @@ def _alone(descent, problem, X, tree, nodes, penalty, theta, wanted, leaf):
 def _update(descent, tree, nodes, penalty, theta):
     """Update one tree, the way a sweep does."""
     descent.count(nodes, -1)
-    descent.set_prices(nodes, penalty, descent.ladder(theta))
+    descent.set_prices(nodes, penalty, descent.price_fraction(theta))
     descent.update(tree, nodes)
     descent.count(nodes, 1)
 
@@ -174,7 +174,7 @@ def test_the_objective_never_rises_and_counts_are_those_of_a_recount(name):
     for penalty, theta in itertools.product((0.01 * unit, 0.03 * unit, 0.1 * unit), (1.0, 2.0, 4.0, None)):
         for _ in range(2):
             before = descent.objective(penalty, theta)
-            gain = descent.sweep(penalty, descent.ladder(theta))
+            gain = descent.sweep(penalty, descent.price_fraction(theta))
             after = descent.objective(penalty, theta)
             assert after <= before + 1e-12 * descent.scale
             assert before - after == pytest.approx(gain, abs=1e-9 * descent.scale)
@@ -311,14 +311,14 @@ def test_free_features_stay_when_nothing_may_be_spent():
         ({"max_sweeps": 0}, "max_sweeps"),
     ],
 )
-def test_settings_that_mean_nothing_are_refused(settings, said):
+def test_invalid_settings_are_refused(settings, said):
     with pytest.raises(ValueError, match=said):
         CostDescent(**settings)
 
 
-def test_prices_of_nodes_are_refused():
+def test_node_costs_are_refused():
     model, X, y = fitted("numbers")
-    with pytest.raises(ValueError, match="paid node by node"):
+    with pytest.raises(ValueError, match="'nodes' is a sum over nodes"):
         sc.prune_path(model, X, y, cost="nodes", solver=CostDescent())
 
 
@@ -334,7 +334,7 @@ def test_the_definition_of_the_price_agrees_with_the_one_used_for_minimum_cuts()
     assert slow_price(problem, X, everything, None) == pytest.approx(total / problem.sample.weight.sum())
 
 
-def test_progress_is_told_and_ctrl_c_keeps_what_was_found():
+def test_progress_is_reported_and_ctrl_c_keeps_the_points_found():
     model, X, y = fitted("forest")
     calls = []
     sc.prune_path(model, X, y, cost=FeatureCost(), solver=CostDescent(), progress=lambda *call: calls.append(call))

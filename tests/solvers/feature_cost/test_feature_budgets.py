@@ -17,8 +17,8 @@ from secateur.costs import FeatureCost, NodeCost
 from secateur.losses import ZeroOne
 from secateur.problem import Problem
 from secateur.solvers import MinCut
-from secateur.solvers.feature_cost._base import judged_by
-from secateur.solvers.feature_cost._integers import as_whole
+from secateur.solvers.feature_cost._base import node_labels
+from secateur.solvers.feature_cost._integers import to_integers
 
 CANCER = load_breast_cancer(return_X_y=True)
 
@@ -43,7 +43,7 @@ def test_prices_too_fine_for_the_arithmetic_are_rounded_and_the_bound_holds(rng)
     weight = rng.uniform(1e-6, 1, 6)
     problem = Problem(forest, replace(problem.sample, weight=weight), ZeroOne(), FeatureCost(prices))
     path = MinCut().path(problem)
-    labels = judged_by(problem, "holdout")
+    labels = node_labels(problem, "holdout")
     every = [
         set().union(*parts) for parts in itertools.product(*(all_prunings(forest, t) for t in range(forest.n_trees)))
     ]
@@ -72,13 +72,13 @@ def test_a_problem_beyond_the_arithmetic_says_that_it_was_rounded():
 @example(values=[5e-324])
 def test_whole_numbers_are_never_above_the_numbers_they_stand_for(values):
     values = np.array(values)
-    whole, unit = as_whole(values, 2**30)
+    whole, unit = to_integers(values, 2**30)
     assert (whole * unit <= values * (1 + 1e-11)).all()
     assert (np.abs(whole * unit - values) <= 2 * values.max() / 2**30).all()
 
 
 def test_decimal_prices_are_whole_in_their_smallest_unit():
-    whole, unit = as_whole(np.array([0.1, 0.1 + 0.2, 1.25, 0.0]), 2**30)
+    whole, unit = to_integers(np.array([0.1, 0.1 + 0.2, 1.25, 0.0]), 2**30)
     assert (whole.tolist(), unit) == ([2, 6, 25, 0], 0.05)
 
 
@@ -102,7 +102,7 @@ def test_a_budget_between_two_points_has_a_certified_gap():
 @given(rng=generators, share=st.floats(0, 1))
 def test_no_pruning_within_a_budget_is_better_than_the_certificate(rng, share):
     problem, X = random_problem(rng)
-    forest, labels = problem.forest, judged_by(problem, "holdout")
+    forest, labels = problem.forest, node_labels(problem, "holdout")
     path = MinCut().path(problem)
     every = [
         set().union(*parts) for parts in itertools.product(*(all_prunings(forest, t) for t in range(forest.n_trees)))
@@ -172,11 +172,11 @@ def test_a_weight_that_all_rows_share_changes_nothing():
     ("problem", "reason"),
     [
         ((RandomForestRegressor(2), FeatureCost(), None), "predicts numbers"),
-        ((RandomForestClassifier(2), NodeCost(), None), "node by node"),
+        ((RandomForestClassifier(2), NodeCost(), None), "a sum over nodes"),
         ((RandomForestClassifier(2), FeatureCost(), "brier"), "zero_one"),
     ],
 )
-def test_other_questions_are_refused_with_a_way_out(problem, reason):
+def test_unsupported_models_costs_and_losses_are_refused(problem, reason):
     X, y = CANCER
     model, cost, loss = problem
     with pytest.raises(ValueError, match=reason):

@@ -9,7 +9,7 @@ from sklearn.ensemble import RandomForestClassifier
 from tests.feature_problems import first_tree_of_figure_1, optimum
 
 import secateur as sc
-from secateur.solvers.feature_cost._decomposition import ask
+from secateur.solvers.feature_cost._decomposition import decompose
 from secateur.solvers.feature_cost._integer_programs import ip1, ip3
 from secateur.solvers.feature_cost.linear_program import LinearProgram
 
@@ -18,7 +18,7 @@ CANCER = load_breast_cancer(return_X_y=True)
 
 
 def test_the_constraints_of_the_example_are_those_the_paper_lists():
-    question = ask(first_tree_of_figure_1(), "holdout", None)
+    question = decompose(first_tree_of_figure_1(), "holdout", None)
     columns = ["z1", "z2", "z3", "z4", "z5", "w1", "w2"]
     listed = {"z1+z2", "z1+z3+z4", "z1+z3+z5"}
     rows = ip1(question).matrix.toarray()
@@ -37,7 +37,7 @@ def test_the_constraints_of_the_example_are_those_the_paper_lists():
 
 
 def test_the_fractional_point_of_the_paper_is_a_vertex_of_ip1():
-    program = ip1(ask(first_tree_of_figure_1(), "holdout", None))
+    program = ip1(decompose(first_tree_of_figure_1(), "holdout", None))
     x = np.array([0, 1, 0.5, 0.5, 0.5, 0.5, 0.5])
     activity = program.matrix @ x
     assert (activity >= program.lower).all()
@@ -51,7 +51,7 @@ def test_the_fractional_point_of_the_paper_is_a_vertex_of_ip1():
 
 
 def test_the_optimum_of_ip1_can_be_half_a_pruning_and_that_of_ip3_is_a_whole_one():
-    question = ask(first_tree_of_figure_1(), "holdout", None)
+    question = decompose(first_tree_of_figure_1(), "holdout", None)
     question = replace(question, errors=np.array([10.0, 0, 1, 0, 0]), price=np.array([2.0, 1.0]))
     prunings = [np.array(split, bool) for split in ([0] * 5, [1, 0, 0, 0, 0], [1, 0, 1, 0, 0])]
     best = min(question.objective(split, 1.0) for split in prunings)

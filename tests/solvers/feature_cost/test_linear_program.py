@@ -21,8 +21,8 @@ from secateur.losses import ZeroOne
 from secateur.problem import Problem
 from secateur.solvers import MinCut
 from secateur.solvers.feature_cost import _decomposition as shared_prices
-from secateur.solvers.feature_cost._base import judged_by
-from secateur.solvers.feature_cost._decomposition import ask, cheapest, lower_bound, merged, rounded, share_out
+from secateur.solvers.feature_cost._base import node_labels
+from secateur.solvers.feature_cost._decomposition import cheapest, decompose, lower_bound, merged, rounded, split_prices
 from secateur.solvers.feature_cost._integer_programs import PROGRAMS, ancestry, ip1
 from secateur.solvers.feature_cost.linear_program import LinearProgram
 
@@ -82,7 +82,7 @@ def values_of_all(problem, X, labels, apart=False):
 @given(rng=generators)
 def test_every_point_is_the_best_of_all_prunings_and_bounded_from_below(method, errors, rng):
     problem, X = random_problem(rng)
-    labels = judged_by(problem, errors)
+    labels = node_labels(problem, errors)
     path = LinearProgram(method, errors=errors, penalties=4, smallest=0.05).path(problem)
     values = values_of_all(problem, X, labels)
     for point in range(len(path)):
@@ -101,11 +101,11 @@ def test_every_point_is_the_best_of_all_prunings_and_bounded_from_below(method, 
 @given(rng=generators)
 def test_every_formulation_but_ip1_has_whole_optima_at_any_penalty(rng):
     problem, X = random_problem(rng)
-    labels = judged_by(problem, "holdout")
+    labels = node_labels(problem, "holdout")
     penalty = float(rng.uniform(0, 0.5))
     together, apart = (values_of_all(problem, X, labels, each) for each in (False, True))
     for name, values, weight in [("ip0", together, 0.0), ("ip2", apart, penalty), ("ip3", together, penalty)]:
-        question = ask(problem, "holdout", None, apart=name == "ip2")
+        question = decompose(problem, "holdout", None, per_tree=name == "ip2")
         program = PROGRAMS[name](question)
         x, objective = optimum(program, program.objective(penalty))
         np.testing.assert_allclose(x, x.round(), atol=1e-7)
@@ -116,7 +116,7 @@ def test_every_formulation_but_ip1_has_whole_optima_at_any_penalty(rng):
 @given(rng=generators)
 def test_the_whole_solutions_of_ip1_are_those_of_ip3(rng):
     problem, _ = random_problem(rng)
-    question = ask(problem, "holdout", None)
+    question = decompose(problem, "holdout", None)
     program, n_nodes = ip1(question), problem.forest.n_nodes
     for _ in range(10):
         split = rng.random(n_nodes) < 0.6
@@ -257,7 +257,7 @@ def test_the_gap_of_every_iteration_is_logged(caplog):
 @given(rng=generators)
 def test_a_tree_alone_is_pruned_to_the_cheapest_at_any_prices(rng):
     problem, _ = random_problem(rng, n_trees=3, max_splits=4)
-    forest, question = problem.forest, ask(problem, "holdout", None)
+    forest, question = problem.forest, decompose(problem, "holdout", None)
     prices = rng.choice([0.0, 0.5, 2.0, np.inf], len(question.item))
     worth, split = cheapest(question, prices)
     of_split = np.bincount(question.node, prices, forest.n_nodes)
@@ -273,10 +273,10 @@ def test_a_tree_alone_is_pruned_to_the_cheapest_at_any_prices(rng):
 
 
 def test_trees_pruned_side_by_side_are_those_pruned_one_after_the_other(monkeypatch):
-    question = ask(forest_problem(CANCER, n_trees=7), "holdout", None)
-    prices = share_out(question, 0.01, np.random.default_rng(0).random(len(question.item)))
+    question = decompose(forest_problem(CANCER, n_trees=7), "holdout", None)
+    prices = split_prices(question, 0.01, np.random.default_rng(0).random(len(question.item)))
     worth, split = cheapest(question, prices)
-    monkeypatch.setattr(shared_prices, "_FEW", 0)
+    monkeypatch.setattr(shared_prices, "_MIN_NEEDS_FOR_THREADS", 0)
     monkeypatch.setattr(shared_prices, "cpu_count", lambda: 3)
     again, same = cheapest(question, prices)
     np.testing.assert_array_equal(worth, again)
@@ -287,14 +287,14 @@ def test_trees_pruned_side_by_side_are_those_pruned_one_after_the_other(monkeypa
 @given(rng=generators)
 def test_merged_items_and_any_shares_change_no_price_and_prove_no_more_than_is_true(rng):
     problem, X = random_problem(rng)
-    question = ask(problem, "holdout", None)
+    question = decompose(problem, "holdout", None)
     fewer = merged(question)
     assert len(fewer.price) <= len(question.price)
-    best = (values_of_all(problem, X, judged_by(problem, "holdout")) @ (1.0, 0.2)).min()
+    best = (values_of_all(problem, X, node_labels(problem, "holdout")) @ (1.0, 0.2)).min()
     for one in (question, fewer):
         split = cheapest(one, rng.exponential(size=len(one.item)))[1]
         assert one.value(split) == pytest.approx(question.value(split))
-        prices = share_out(one, 0.2, rng.normal(size=len(one.item)))
+        prices = split_prices(one, 0.2, rng.normal(size=len(one.item)))
         np.testing.assert_allclose(np.bincount(one.item, prices, len(one.price)), 0.2 * one.price)
         assert lower_bound(one, cheapest(one, prices)[0]) * one.unit <= best + 1e-15
 
@@ -303,7 +303,7 @@ def test_merged_items_and_any_shares_change_no_price_and_prove_no_more_than_is_t
 @given(rng=generators)
 def test_some_rounding_of_a_mixture_is_no_worse_than_the_mixture(rng):
     problem, _ = random_problem(rng)
-    question = ask(problem, "holdout", None)
+    question = decompose(problem, "holdout", None)
     splits = np.array([cheapest(question, rng.exponential(size=len(question.item)))[1] for _ in range(4)])
     share = rng.dirichlet(np.ones(4))
     stays = share @ splits
@@ -336,11 +336,11 @@ def test_without_highspy_the_error_says_what_to_install(monkeypatch):
     ("model", "cost", "loss", "reason"),
     [
         (RandomForestRegressor(2), FeatureCost(), None, "predicts numbers"),
-        (RandomForestClassifier(2), NodeCost(), None, "node by node"),
+        (RandomForestClassifier(2), NodeCost(), None, "a sum over nodes"),
         (RandomForestClassifier(2), FeatureCost(), "brier", "zero_one"),
     ],
 )
-def test_other_questions_are_refused_with_a_way_out(model, cost, loss, reason):
+def test_unsupported_models_costs_and_losses_are_refused(model, cost, loss, reason):
     X, y = CANCER
     with pytest.raises(ValueError, match=reason):
         sc.prune_path(model.fit(X, y), X, y, solver=LinearProgram(), cost=cost, loss=loss)
@@ -352,13 +352,13 @@ def test_other_questions_are_refused_with_a_way_out(model, cost, loss, reason):
         ({"method": "barrier"}, "unknown; known are"),
         ({"formulation": "ip4"}, "unknown; known are"),
         ({"errors": "none"}, "unknown; known are"),
-        ({"method": "dantzig_wolfe", "formulation": "ip2"}, "Use that, or method='simplex'"),
+        ({"method": "dantzig_wolfe", "formulation": "ip2"}, "Use formulation='ip3' or method='simplex'"),
         ({"penalties": 0}, "penalties=0"),
         ({"smallest": 2.0}, "smallest"),
         ({"tolerance": 0.0}, "tolerance"),
         ({"max_iterations": 0}, "max_iterations"),
     ],
 )
-def test_settings_that_make_no_sense_are_named(wrong, reason):
+def test_invalid_settings_are_refused(wrong, reason):
     with pytest.raises(ValueError, match=reason):
         LinearProgram(**wrong)

@@ -23,7 +23,7 @@ from secateur.libraries import adapt
 from secateur.losses import ZeroOne
 from secateur.problem import Problem
 from secateur.solvers import MinCut
-from secateur.solvers.feature_cost._base import judged_by
+from secateur.solvers.feature_cost._base import node_labels
 from secateur.solvers.feature_cost.closure import count, critical_penalties, pose
 
 CANCER = load_breast_cancer(return_X_y=True)
@@ -35,7 +35,7 @@ CANCER = load_breast_cancer(return_X_y=True)
 def test_every_point_is_the_best_of_all_prunings_and_the_smallest_such(errors, rng):
     problem, X = random_problem(rng)
     forest = problem.forest
-    labels = judged_by(problem, errors)
+    labels = node_labels(problem, errors)
     path = MinCut(errors=errors).path(problem)
     every = [
         set().union(*parts) for parts in itertools.product(*(all_prunings(forest, t) for t in range(forest.n_trees)))
@@ -63,7 +63,7 @@ def test_every_point_is_the_best_of_all_prunings_and_the_smallest_such(errors, r
 @given(rng=generators)
 def test_each_tree_alone_is_the_best_of_its_prunings(rng):
     problem, X = random_problem(rng, n_trees=3)
-    forest, labels = problem.forest, judged_by(problem, "holdout")
+    forest, labels = problem.forest, node_labels(problem, "holdout")
     path = MinCut(scope="individual").path(problem)
     for point in range(1, len(path)):
         penalty, keep = path.table["penalty"][point], path.masks.keep(point)
@@ -149,7 +149,7 @@ def test_the_optimum_is_that_of_the_papers_linear_program(data, errors):
     prices = np.random.default_rng(0).integers(0, 5, X.shape[1]).astype(float)
     problem = Problem(adapter.forest, sample, ZeroOne(), FeatureCost(prices))
     path = MinCut(errors=errors).path(problem)
-    labels = judged_by(problem, errors)
+    labels = node_labels(problem, errors)
     for point in np.unique(np.linspace(1, len(path) - 1, 4).astype(int)):
         for factor in (1.0, 1.01):
             penalty = factor * path.table["penalty"][point]
@@ -199,7 +199,7 @@ def test_the_path_is_that_of_single_cuts_at_any_penalty(seed):
         X, y = make_classification(60, 8, n_informative=5, n_classes=3, n_clusters_per_class=1, random_state=seed + 1)
         sample = read_sample(adapter, X, y)
     problem = Problem(adapter.forest, sample, ZeroOne(), FeatureCost(rng.integers(0, 4, 8).astype(float)))
-    labels = judged_by(problem, "holdout")
+    labels = node_labels(problem, "holdout")
     counts = count(problem, labels, np.ones(3))
     over, under, _ = critical_penalties(pose(problem, counts))
     path = MinCut().path(problem)

@@ -25,7 +25,7 @@ from secateur.solvers import MinCut
 from secateur.solvers.feature_cost import _partition_closure as part_closure
 from secateur.solvers.feature_cost import min_cut
 from secateur.solvers.feature_cost._consensus import SplitCopies
-from secateur.solvers.feature_cost._partition_integers import Quantizer, count_in_parts, ruler_for
+from secateur.solvers.feature_cost._partition_integers import Quantizer, count_in_parts, fit_quantizer
 from secateur.solvers.feature_cost.partition_cut import PartitionCut
 
 
@@ -50,7 +50,7 @@ class Distant(Parts):
 def skewed(rng, sample, n_parts):
     """Return the rows dealt out at random, most of them to the first part, some parts perhaps without any."""
     part = np.minimum(rng.geometric(0.4, len(sample)) - 1, n_parts - 1)
-    return tuple(replace(sample.take(np.flatnonzero(part == k)), place=None) for k in range(n_parts))
+    return tuple(replace(sample.take(np.flatnonzero(part == k)), row_index=None) for k in range(n_parts))
 
 
 def afar(problem, parts):
@@ -180,14 +180,14 @@ def test_prices_by_row_are_taken_for_rows_that_know_their_number_and_refused_for
         assert "row_prices" in solver.unsupported(afar(problem, in_parts(problem.sample, 2).parts))
 
 
-def test_what_is_kept_of_a_part_changes_no_answer(monkeypatch):
+def test_cached_closures_do_not_change_the_path(monkeypatch):
     problem = forest_problem(load_wine)
     kept = PartitionCut(penalties=4).path(problem)
-    assert not part_closure._POSED  # and nothing is kept when it is done
+    assert not part_closure._CACHE  # and nothing is kept when it is done
     posed = []
-    monkeypatch.setattr(part_closure, "_MOST_EDGES", 0)
-    pose_part = part_closure.pose_part
-    monkeypatch.setattr(part_closure, "pose_part", lambda *given: posed.append(1) or pose_part(*given))
+    monkeypatch.setattr(part_closure, "_MAX_CACHED_EDGES", 0)
+    build_closure = part_closure.build_closure
+    monkeypatch.setattr(part_closure, "build_closure", lambda *given: posed.append(1) or build_closure(*given))
     anew = PartitionCut(penalties=4).path(problem)
     assert len(posed) == 4 * (2 + anew.table["passes"].sum())
     for column in kept.table:
@@ -195,13 +195,13 @@ def test_what_is_kept_of_a_part_changes_no_answer(monkeypatch):
 
 
 @given(rng=generators, n_parts=st.integers(1, 9))
-def test_whatever_is_moved_adds_up_to_nothing(rng, n_parts):
+def test_moved_profits_sum_to_zero(rng, n_parts):
     n = 12
     held = [np.flatnonzero(rng.random(n) < 0.7).astype(np.int32) for _ in range(n_parts)]
     copies = SplitCopies(list(range(n_parts)), held, n)
     for _ in range(4):
         inside = rng.random(len(copies.split)) < 0.5
-        assert copies.wanted(inside).tolist() == [int(inside[copies.split == h].sum()) for h in range(n)]
+        assert copies.n_inside(inside).tolist() == [int(inside[copies.split == h].sum()) for h in range(n)]
         copies.move(inside, float(10 ** rng.uniform(0, 15)))
         total = np.zeros(n, np.int64)
         np.add.at(total, copies.split, copies.moved)
@@ -215,14 +215,14 @@ def test_a_first_step_is_polyaks(rng, n_parts):
     held = [np.flatnonzero(rng.random(n) < 0.7).astype(np.int32) for _ in range(n_parts)]
     copies = SplitCopies(list(range(n_parts)), held, n)
     inside = rng.random(len(copies.split)) < 0.5
-    slope = inside - (copies.wanted(inside) / np.maximum(copies.count, 1))[copies.split]
+    slope = inside - (copies.n_inside(inside) / np.maximum(copies.count, 1))[copies.split]
     moved = copies.move(inside, excess)
     assert moved == slope.any()
     if moved:
         np.testing.assert_allclose(copies.moved, excess * slope / (slope @ slope), atol=n_parts)
 
 
-def test_what_is_moved_never_outgrows_whole_numbers():
+def test_moved_profits_never_overflow():
     copies = SplitCopies([0, 1], [np.array([0], np.int32)] * 2, 1)
     assert not copies.move(np.array([True, False]), 2.0**61)
     assert not copies.moved.any()
@@ -271,14 +271,14 @@ def test_parts_count_the_same_whole_numbers_as_all_rows_together():
         together = count_in_parts(problem, problem.sample, "holdout", None)
         apart = count_in_parts(problem, in_parts(problem.sample, 7), "holdout", None)
         np.testing.assert_array_equal(together.errors, apart.errors)
-        np.testing.assert_array_equal(together.splits.place, apart.splits.place)
+        np.testing.assert_array_equal(together.splits.split_index, apart.splits.split_index)
         np.testing.assert_allclose(together.wrong, apart.wrong)
-        whole = together.errors * together.judge.quantizer.unit
+        whole = together.errors * together.error_counter.quantizer.unit
         assert (whole <= together.wrong * (1 + 1e-12)).all()
 
 
 def test_many_different_weights_are_rounded_down(monkeypatch):
-    monkeypatch.setattr("secateur.solvers.feature_cost._partition_integers._MANY_WEIGHTS", 3)
+    monkeypatch.setattr("secateur.solvers.feature_cost._partition_integers._MAX_DISTINCT_WEIGHTS", 3)
     problem = forest_problem(load_wine)
     weight = np.random.default_rng(0).integers(1, 9, 89).astype(float)
     problem = replace(problem, row_source=replace(problem.sample, weight=weight))
@@ -286,7 +286,7 @@ def test_many_different_weights_are_rounded_down(monkeypatch):
     assert not path.facts["exact"]
     check_certificate(path, exact(problem, path.table["penalty"]))
     assert (path.table["gap"][1:] <= 0.01 * path.table["objective"][1:]).all()
-    assert ruler_for(np.array([0.1, 0.3]), complete=True) == (Quantizer(0.1, down=False), True)
+    assert fit_quantizer(np.array([0.1, 0.3]), complete=True) == (Quantizer(0.1, down=False), True)
 
 
 class TestMinCutOnRowsTooManyToBring:
@@ -317,9 +317,9 @@ class TestMinCutOnRowsTooManyToBring:
             above = split.parent[node]
             needed.append(set() if above == -1 else needed[above] | {int(split.feature[above])})
         n_needs = sum(len(needed[leaf]) for leaf in leaves.ravel())
-        monkeypatch.setattr(min_cut, "_MOST_EDGES", n_needs)
+        monkeypatch.setattr(min_cut, "_MAX_NEEDS", n_needs)
         assert MinCut().path(parts).solver == "MinCut()"
-        monkeypatch.setattr(min_cut, "_MOST_EDGES", n_needs - 1)
+        monkeypatch.setattr(min_cut, "_MAX_NEEDS", n_needs - 1)
         assert MinCut().path(parts).solver == "PartitionCut()"
 
     def test_both_are_one_path(self):
@@ -333,10 +333,10 @@ class TestMinCutOnRowsTooManyToBring:
     ("model", "cost", "reason"),
     [
         (RandomForestRegressor(2), FeatureCost(), "predicts numbers"),
-        (RandomForestClassifier(2), NodeCost(), "node by node"),
+        (RandomForestClassifier(2), NodeCost(), "a sum over nodes"),
     ],
 )
-def test_other_questions_are_refused_with_a_way_out(model, cost, reason):
+def test_unsupported_models_costs_and_losses_are_refused(model, cost, reason):
     X, y = load_iris(return_X_y=True)
     with pytest.raises(ValueError, match=reason):
         sc.prune_path(model.fit(X, y), X, y, solver=PartitionCut(), cost=cost)
@@ -346,13 +346,13 @@ def test_other_questions_are_refused_with_a_way_out(model, cost, reason):
     ("wrong", "message"),
     [
         ({"errors": "none"}, "unknown; known are"),
-        ({"passes": 0}, "passes=0; it must be at least 1"),
-        ({"parts": 0}, "parts=0; it must be at least 1"),
+        ({"passes": 0}, "passes=0, but it must be at least 1"),
+        ({"parts": 0}, "parts=0, but it must be at least 1"),
         ({"tolerance": 1.0}, "below 1"),
         ({"tolerance": float("nan")}, "below 1"),
         ({"penalties": 0}, "penalties=0"),
     ],
 )
-def test_settings_that_mean_nothing_are_refused(wrong, message):
+def test_invalid_settings_are_refused(wrong, message):
     with pytest.raises(ValueError, match=message):
         PartitionCut(**wrong)

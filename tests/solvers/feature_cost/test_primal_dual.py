@@ -18,8 +18,8 @@ from secateur.forest.routing import route
 from secateur.forest.subforest import check_keep
 from secateur.kernels.feature_cost.primal_dual import (
     Shares,
-    best_apart,
     best_level,
+    best_subtrees,
     gain_of,
     project_simplex,
     share_prices,
@@ -143,7 +143,7 @@ def test_a_tighter_tolerance_finds_the_optimum(load):
 
 
 @real
-def test_one_step_is_certified_as_badly_as_it_is(load):
+def test_the_gap_after_one_step_is_valid(load):
     problem = forest_problem(load)
     path = PrimalDual(max_iterations=1).path(problem)
     best = exact(problem, path.table["penalty"])
@@ -241,11 +241,11 @@ def closed_sets(parent):
 
 
 @given(rng=generators)
-def test_apart_nodes_gain_the_most_that_any_closed_set_gains(rng):
+def test_best_subtrees_gain_the_most_of_all_closed_sets(rng):
     shares = random_shares(rng)
     profit = rng.integers(-3, 4, len(shares.parent)).astype(float)
     inside = np.zeros(len(profit), bool)
-    total = best_apart(shares.parent, profit, inside)
+    total = best_subtrees(shares.parent, profit, inside)
     every = closed_sets(shares.parent)
     gains = np.array([profit[s].sum() for s in every])
     assert total == gains.max() == profit[inside].sum()
@@ -287,11 +287,11 @@ def test_the_best_level_of_an_average_gains_no_less_than_the_average(rng):
     ("model", "cost", "loss", "reason"),
     [
         (RandomForestRegressor(2), FeatureCost(), None, "predicts numbers"),
-        (RandomForestClassifier(2), NodeCost(), None, "node by node"),
+        (RandomForestClassifier(2), NodeCost(), None, "a sum over nodes"),
         (RandomForestClassifier(2), FeatureCost(), "brier", "zero_one"),
     ],
 )
-def test_other_questions_are_refused_with_a_way_out(model, cost, loss, reason):
+def test_unsupported_models_costs_and_losses_are_refused(model, cost, loss, reason):
     X, y = load_iris(return_X_y=True)
     with pytest.raises(ValueError, match=reason):
         sc.prune_path(model.fit(X, y), X, y, solver=PrimalDual(), cost=cost, loss=loss)
@@ -308,6 +308,6 @@ def test_other_questions_are_refused_with_a_way_out(model, cost, loss, reason):
         ({"penalties": 0}, "penalties=0"),
     ],
 )
-def test_settings_that_mean_nothing_are_refused(wrong, message):
+def test_invalid_settings_are_refused(wrong, message):
     with pytest.raises(ValueError, match=message):
         PrimalDual(**wrong)

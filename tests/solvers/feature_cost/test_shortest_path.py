@@ -15,7 +15,7 @@ from scipy.optimize import linprog
 from tests.strategies import generators, random_tree
 
 from secateur import kernels
-from secateur.kernels.feature_cost.primal_dual import best_apart
+from secateur.kernels.feature_cost.primal_dual import best_subtrees
 
 
 class Tree(NamedTuple):
@@ -248,4 +248,4 @@ def pruned_cost(tree, weight):
     profit = weight[split] - weight[split + 1] - weight[right[split]] - met[split]
     number = np.full(n + 1, -1, np.int32)
     number[split] = np.arange(len(split))
-    return weight[0] - best_apart(number[tree.parent[split]], profit, np.zeros(len(split), bool))
+    return weight[0] - best_subtrees(number[tree.parent[split]], profit, np.zeros(len(split), bool))

@@ -31,7 +31,7 @@ def problem_of(model, X, y, sample_weight=None):
 def learn(solver, problem):
     """Return what the solver learns at each of its penalties."""
     whole = blocks(problem, solver.joint)
-    return list(solver.learn(whole, solver.falling(whole), problem))
+    return list(solver.learn(whole, solver.decreasing_penalties(whole), problem))
 
 
 def score_by_hand(model, X, weights, k):
@@ -133,7 +133,7 @@ def test_one_tree_is_the_same_problem_alone_and_jointly():
     np.testing.assert_allclose(alone.table["risk"], joint.table["risk"], rtol=1e-6)
 
 
-def test_means_may_be_put_back():
+def test_original_values_can_be_kept():
     X, y = DIABETES
     tree = DecisionTreeRegressor(random_state=0).fit(X, y)
     learned, mean = (sc.prune_path(tree, X, y, solver=MaxHeap(penalties=6, values=v)) for v in ("learned", "mean"))
@@ -197,14 +197,14 @@ def test_forests_are_learned_tree_by_tree_or_together():
 @pytest.mark.parametrize(
     ("name", "settings", "reason"),
     [
-        ("tree classifier, several targets", {}, "one target, and this model has several"),
-        ("tree regressor, several targets", {}, "one target, and this model has several"),
+        ("tree classifier, several targets", {}, "one target, but this model has several"),
+        ("tree regressor, several targets", {}, "one target, but this model has several"),
         ("gradient boosting regressor", {}, "joint=True"),
         ("gradient boosting classifier", {"joint": True}, "least squares"),
         ("adaboost classifier", {}, "least squares"),
     ],
 )
-def test_what_cannot_be_learned_is_refused_with_the_reason(name, settings, reason):
+def test_unsupported_models_are_refused_with_the_reason(name, settings, reason):
     c = case(name)
     with pytest.raises(ValueError, match=f"MaxHeap cannot prune this: .*{reason}"):
         sc.prune_path(c.model, c.X, c.y, solver=MaxHeap(**settings))
@@ -230,7 +230,7 @@ def test_what_cannot_be_learned_is_refused_with_the_reason(name, settings, reaso
         {"thresholds": 0},
     ],
 )
-def test_settings_that_mean_nothing_are_refused(settings):
+def test_invalid_settings_are_refused(settings):
     name, value = next(iter(settings.items()))
     with pytest.raises(ValueError, match=name) as error:
         MaxHeap(**settings)

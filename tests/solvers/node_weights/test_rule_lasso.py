@@ -243,14 +243,14 @@ def test_one_tree_is_the_same_problem_alone_and_jointly():
 @pytest.mark.parametrize(
     ("name", "settings", "reason"),
     [
-        ("tree classifier, several targets", {}, "one target, and this model has several"),
-        ("tree regressor, several targets", {}, "one target, and this model has several"),
+        ("tree classifier, several targets", {}, "one target, but this model has several"),
+        ("tree regressor, several targets", {}, "one target, but this model has several"),
         ("gradient boosting regressor", {"joint": False}, "joint=True"),
         ("gradient boosting classifier", {}, "least squares"),
         ("adaboost regressor", {}, "least squares"),
     ],
 )
-def test_what_cannot_be_learned_is_refused_with_the_reason(name, settings, reason):
+def test_unsupported_models_are_refused_with_the_reason(name, settings, reason):
     c = case(name)
     with pytest.raises(ValueError, match=f"RuleLasso cannot prune this: .*{reason}"):
         sc.prune_path(c.model, c.X, c.y, solver=RuleLasso(**settings))
@@ -269,7 +269,7 @@ def test_what_cannot_be_learned_is_refused_with_the_reason(name, settings, reaso
         {"max_sweeps": 0},
     ],
 )
-def test_settings_that_mean_nothing_are_refused(settings):
+def test_invalid_settings_are_refused(settings):
     name, value = next(iter(settings.items()))
     with pytest.raises(ValueError, match=name) as error:
         RuleLasso(**settings)

@@ -329,12 +329,12 @@ def test_losses_other_than_the_default_are_possible():
     assert answer(problem, sc.solvers.ReducedError()) == slow_reduced_error(problem, 0)[1]
 
 
-def test_what_a_method_is_not_defined_for_is_refused():
+def test_unsupported_models_and_settings_are_refused():
     numbers, boosted = case("tree regressor"), case("gradient boosting regressor")
     with pytest.raises(ValueError, match="class counts"):
         sc.prune_path(numbers.model, numbers.X, numbers.y, solver="minimum_error")
     for solver in ("reduced_error", "pessimistic_error"):
-        with pytest.raises(ValueError, match="only a share of the target"):
+        with pytest.raises(ValueError, match="only a contribution to the target"):
             sc.prune_path(boosted.model, boosted.X, boosted.y, solver=solver)
     with pytest.raises(ValueError, match="at least 1"):
         sc.prune_path(numbers.model, numbers.X, numbers.y, solver=sc.solvers.OptimalSize(0))

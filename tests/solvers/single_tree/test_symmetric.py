@@ -154,7 +154,7 @@ def test_a_chain_has_a_link_for_every_level():
     chains = chains_of(forest)
     assert chains.right.tolist() == [2, -1, 4, -1, -1, -1, 8, -1, -1]
     assert chains.parent.tolist() == [-1, 0, 0, 2, 2, -1, -1, 6, 6]
-    assert np.bincount(chains.place).tolist() == [1, 0, 2, 0, 4, 1, 1, 0, 2]
+    assert np.bincount(chains.link_index).tolist() == [1, 0, 2, 0, 4, 1, 1, 0, 2]
 
 
 def test_the_pruned_forest_is_symmetric_too():

@@ -95,7 +95,7 @@ def test_the_search_finds_the_best_of_all_subsets_and_never_claims_more_than_is_
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("seed", range(8))
 def test_branching_alone_finds_the_best_of_all_subsets(seed, kind, monkeypatch):
-    for name in ("forward", "_fill"):
+    for name in ("forward", "_round_down"):
         monkeypatch.setattr(subset_search, name, lambda *_: np.empty(0, int))
     rng = np.random.default_rng([100 + seed, KINDS.index(kind)])
     trees = random_trees(rng, int(rng.integers(3, 9)), kind)
@@ -106,7 +106,7 @@ def test_branching_alone_finds_the_best_of_all_subsets(seed, kind, monkeypatch):
 
 
 @given(rng=generators, kind=st.sampled_from(KINDS), rounds=st.integers(1, 8))
-def test_the_relaxation_is_below_every_subset_whatever_shares_it_starts_from(rng, kind, rounds):
+def test_the_relaxation_is_below_every_subset_for_any_initial_fractions(rng, kind, rounds):
     trees = random_trees(rng, int(rng.integers(1, 8)), kind)
     budget = int(rng.integers(1, trees.size.sum() + 2))
     share = rng.choice([1e-9, 0.1, 0.5, 1.0], len(trees.size))
@@ -125,9 +125,9 @@ def test_the_relaxation_is_tight_when_all_trees_are_as_like_each_other():
 
 
 @given(rng=generators, kind=st.sampled_from(KINDS))
-def test_what_is_taken_off_the_diagonal_leaves_no_negative_direction(rng, kind):
+def test_the_gram_matrix_less_the_diagonal_is_positive_semidefinite(rng, kind):
     trees = random_trees(rng, int(rng.integers(1, 12)), kind)
-    floor = subset_search._floor(trees)
+    floor = subset_search._diagonal(trees)
     assert (floor > 0).all()
     assert np.linalg.eigvalsh(trees.gram - np.diag(floor))[0] >= -1e-14 * np.trace(trees.gram)
 
@@ -252,6 +252,6 @@ def test_log_odds_are_refused():
 
 
 @pytest.mark.parametrize("settings", [{"max_nodes": 0}, {"time_limit": -1.0}, {"time_limit": float("nan")}])
-def test_settings_without_meaning_are_refused(settings):
+def test_invalid_settings_are_refused(settings):
     with pytest.raises(ValueError, match=f"{next(iter(settings))}=.*must be"):
         BestSubset(**settings)

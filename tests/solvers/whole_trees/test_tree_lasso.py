@@ -201,7 +201,7 @@ def test_the_path_ends_with_a_constant_and_its_gaps_are_small():
     assert path.table["risk"][1:].min() < path.table["risk"][0]
 
 
-def test_penalties_can_be_given_and_nothing_is_said_twice():
+def test_penalties_can_be_given_and_points_are_not_repeated():
     X, y = DIABETES
     forest = RandomForestRegressor(5, max_depth=3, random_state=0).fit(X, y)
     path = sc.prune_path(forest, X, y, solver=TreeLasso(penalties=(1e9, 1e8, 10.0, 20.0)))
@@ -213,19 +213,19 @@ def test_penalties_can_be_given_and_nothing_is_said_twice():
     [
         ("gradient boosting classifier", "sums log-odds. Use fewer_trees or block_descent"),
         ("hist boosting classifier, three classes", "sums log-odds. Use fewer_trees or block_descent"),
-        ("adaboost classifier", "combined by mean and vote, .* Use fewer_trees"),
-        ("adaboost regressor", "combined by median and identity, .* Use fewer_trees"),
-        ("isolation forest", "combined by mean and anomaly, .* Use fewer_trees"),
-        ("hist boosting regressor, poisson", "combined by sum and log, .* Use fewer_trees"),
+        ("adaboost classifier", "aggregation 'mean' and link 'vote'. Use fewer_trees"),
+        ("adaboost regressor", "aggregation 'median' and link 'identity'. Use fewer_trees"),
+        ("isolation forest", "aggregation 'mean' and link 'anomaly'. Use fewer_trees"),
+        ("hist boosting regressor, poisson", "aggregation 'sum' and link 'log'. Use fewer_trees"),
     ],
 )
-def test_what_is_no_sum_of_predictions_is_refused(name, reason):
+def test_models_that_are_not_a_sum_of_predictions_are_refused(name, reason):
     c = case(name)
     with pytest.raises(ValueError, match=rf"TreeLasso cannot prune this: .*{reason}"):
         sc.prune_path(c.model, c.X, c.y, solver=TreeLasso())
 
 
 @pytest.mark.parametrize("settings", [{"penalties": 0}, {"smallest": 0.0}, {"tolerance": 0.0}])
-def test_settings_without_meaning_are_refused(settings):
+def test_invalid_settings_are_refused(settings):
     with pytest.raises(ValueError, match=f"{next(iter(settings))}=.*must be"):
         TreeLasso(**settings)

@@ -6,7 +6,7 @@ from secateur.kernels._jit import kernel
 
 
 @kernel
-def mark_crown(
+def mark_active_nodes(
     leaves: np.ndarray,
     weight: np.ndarray,
     neg_gradient: np.ndarray,
@@ -34,23 +34,23 @@ def mark_crown(
     width = contribution.shape[1]
     marked = np.zeros(right.shape[0], np.bool_)
     largest = (tree_start[1:] - tree_start[:-1]).max() if leaves.shape[0] > 0 else 1
-    energy, sums = np.empty(largest), np.empty((largest, width))
+    sum_squares, sums = np.empty(largest), np.empty((largest, width))
     for tree in range(leaves.shape[0]):
         start, n = tree_start[tree], tree_start[tree + 1] - tree_start[tree]
         first = max(tree_output[tree], 0)
-        energy[:n] = 0.0
+        sum_squares[:n] = 0.0
         sums[:n] = 0.0
         for i in range(leaves.shape[1]):
             v = leaves[tree, i]
             for k in range(width):
-                wanted = neg_gradient[i, first + k] + weight[i] * contribution[start + v, k]
-                sums[v, k] += wanted
-                energy[v] += wanted * wanted / weight[i]
+                residual = neg_gradient[i, first + k] + weight[i] * contribution[start + v, k]
+                sums[v, k] += residual
+                sum_squares[v] += residual * residual / weight[i]
         # Reverse preorder: both children are summed before their parent.
         for v in range(n - 1, -1, -1):
             if right[start + v] != -1:
                 other = right[start + v] - start
-                energy[v] = energy[v + 1] + energy[other]
+                sum_squares[v] = sum_squares[v + 1] + sum_squares[other]
                 for k in range(width):
                     sums[v, k] = sums[v + 1, k] + sums[other, k]
         # Preorder: a node is marked before its children are considered.
@@ -61,8 +61,10 @@ def mark_crown(
                 square = 0.0
                 for k in range(width):
                     square += sums[u - start, k] ** 2
-                bend = node_weight[u] + ridge
-                at_most = (node_weight[u] * energy[u - start] - square) / bend if bend > 0.0 else 0.0
-                if status[u] == 1 or at_most > penalty * price:
+                denominator = node_weight[u] + ridge
+                max_gain = (
+                    (node_weight[u] * sum_squares[u - start] - square) / denominator if denominator > 0.0 else 0.0
+                )
+                if status[u] == 1 or max_gain > penalty * price:
                     marked[u + 1] = marked[right[u]] = True
     return marked

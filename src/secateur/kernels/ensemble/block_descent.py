@@ -63,12 +63,12 @@ def sweep_blocks(
     n_trees = leaves.shape[0]
     largest = (tree_start[1:] - tree_start[:-1]).max() if n_trees > 0 else 1
     scratch = np.empty((5, largest, contribution.shape[1]))
-    numbers = np.empty((3, largest))
-    state = np.empty(largest, np.int8)
+    node_scratch = np.empty((3, largest))
+    new_status = np.empty(largest, np.int8)
     changed, total = 0, 0.0
     # Loop invariant: the objective has decreased by `total` since the start of the sweep.
-    for place in range(n_trees):
-        tree = (first + place) % n_trees
+    for position in range(n_trees):
+        tree = (first + position) % n_trees
         if may_change[tree]:
             gain = update_tree(
                 tree,
@@ -97,8 +97,8 @@ def sweep_blocks(
                 frozen,
                 tolerance,
                 scratch,
-                numbers,
-                state,
+                node_scratch,
+                new_status,
             )
             if gain > 0.0:
                 total += gain
@@ -119,47 +119,47 @@ def move_intercept(
     total = weight.sum()
     newton = probability.shape[0] > 0
     for k in range(neg_gradient.shape[1]):
-        slope, hessian = 0.0, 0.0
+        gradient, hessian = 0.0, 0.0
         for i in range(weight.shape[0]):
-            slope += neg_gradient[i, k]
+            gradient += neg_gradient[i, k]
             if newton:
                 hessian += weight[i] * probability[i, k] * (1.0 - probability[i, k])
         if not newton:
-            step = slope / total
+            step = gradient / total
             for i in range(weight.shape[0]):
                 neg_gradient[i, k] -= weight[i] * step
             intercept[k] += step
             gain += total * step * step
             continue
-        for bend in (hessian, 0.25 * total):
-            step = slope / bend if bend > 0.0 else 0.0
-            better = 0.0
+        for curvature in (hessian, 0.25 * total):
+            step = gradient / curvature if curvature > 0.0 else 0.0
+            decrease = 0.0
             for i in range(weight.shape[0]):
-                better += _less_loss(weight[i], neg_gradient[i, k], probability[i, k], step)
-            if better > 0.0:
+                decrease += _loss_decrease(weight[i], neg_gradient[i, k], probability[i, k], step)
+            if decrease > 0.0:
                 for i in range(weight.shape[0]):
-                    _shift(i, k, weight[i], step, neg_gradient, probability)
+                    _move_logit(i, k, weight[i], step, neg_gradient, probability)
                 intercept[k] += step
-                gain += better
+                gain += decrease
                 break
     return gain
 
 
 @kernel
-def _less_loss(weight: float, neg_gradient: float, probability: float, step: float) -> float:
+def _loss_decrease(weight: float, neg_gradient: float, probability: float, step: float) -> float:
     """Return the decrease in a row's log loss when a logit of predicted `probability` moves by `step`."""
     return (neg_gradient + weight * probability) * step - weight * np.log1p(probability * np.expm1(step))
 
 
 @kernel
-def _shift(i: int, k: int, weight: float, step: float, neg_gradient: np.ndarray, probability: np.ndarray) -> None:
+def _move_logit(i: int, k: int, weight: float, step: float, neg_gradient: np.ndarray, probability: np.ndarray) -> None:
     """Move logit k of row i by `step`; update the probabilities of all classes and the gradient."""
-    shrink = 1.0 / (1.0 + probability[i, k] * np.expm1(step))
+    normaliser = 1.0 / (1.0 + probability[i, k] * np.expm1(step))
     for other in range(probability.shape[1]):
-        was = probability[i, other]
-        now = was * shrink if other != k else was * np.exp(step) * shrink
-        neg_gradient[i, other] -= weight * (now - was)
-        probability[i, other] = now
+        old = probability[i, other]
+        new = old * normaliser if other != k else old * np.exp(step) * normaliser
+        neg_gradient[i, other] -= weight * (new - old)
+        probability[i, other] = new
 
 
 @kernel
@@ -190,8 +190,8 @@ def update_tree(
     frozen: bool,
     tolerance: float,
     scratch: np.ndarray,
-    numbers: np.ndarray,
-    state: np.ndarray,
+    node_scratch: np.ndarray,
+    new_status: np.ndarray,
 ) -> float:
     """Replace one tree by its optimal subtree given all others; return the gain, 0 if the tree does not change.
 
@@ -201,11 +201,11 @@ def update_tree(
     if frozen and status[start] == 0:
         return 0.0
     n, width = stop - start, contribution.shape[1]
-    fresh = scratch[3]
+    new_contribution = scratch[3]
     newton = probability.shape[0] > 0
-    sum_rows(leaf, weight, neg_gradient, probability, column, n, width, scratch[0], numbers[0])
+    sum_rows(leaf, weight, neg_gradient, probability, column, n, width, scratch[0], node_scratch[0])
     for attempt in range(2 if newton else 1):
-        gain, times = choose_subtree(
+        gain, new_factor = choose_subtree(
             tree,
             start,
             stop,
@@ -228,21 +228,34 @@ def update_tree(
             newton,
             attempt == 1,
             scratch,
-            numbers,
-            state,
+            node_scratch,
+            new_status,
         )
         if newton:
             gain = price_gain(
-                start, n, original, as_leaf, as_split, status, contribution, state, fresh, penalty, ridge, centre
+                start,
+                n,
+                original,
+                as_leaf,
+                as_split,
+                status,
+                contribution,
+                new_status,
+                new_contribution,
+                penalty,
+                ridge,
+                centre,
             )
-            gain = add_rows_gain(gain, leaf, weight, neg_gradient, probability, column, start, contribution, fresh)
+            gain = add_rows_gain(
+                gain, leaf, weight, neg_gradient, probability, column, start, contribution, new_contribution
+            )
         if gain > tolerance:
-            move_rows(leaf, weight, neg_gradient, probability, column, start, width, contribution, fresh)
+            move_rows(leaf, weight, neg_gradient, probability, column, start, width, contribution, new_contribution)
             for v in range(n):
-                status[start + v] = state[v]
+                status[start + v] = new_status[v]
                 for k in range(width):
-                    contribution[start + v, k] = fresh[v, k]
-            factor[tree] = times if state[0] != 0 else 0.0
+                    contribution[start + v, k] = new_contribution[v, k]
+            factor[tree] = new_factor if new_status[0] != 0 else 0.0
             if layered and not newton and values <= REFIT:
                 # The cost of the layer already includes the gain of this step.
                 move_intercept(weight, neg_gradient, probability, intercept)
@@ -259,31 +272,31 @@ def sum_rows(
     column: int,
     n: int,
     width: int,
-    pulled: np.ndarray,
+    leaf_gradient: np.ndarray,
     hessian: np.ndarray,
 ) -> None:
     """Sum the negative gradient and the Hessian of the rows in each leaf of a tree.
 
-    Writes into `pulled`, (n, width), and `hessian`, (n,). For squared error the Hessian is left 0, as it is the row
-    weight of the leaf.
+    Writes into `leaf_gradient`, (n, width), and `hessian`, (n,). For squared error the Hessian is left 0, as it is the
+    row weight of the leaf.
     """
     for v in range(n):
         hessian[v] = 0.0
         for k in range(width):
-            pulled[v, k] = 0.0
+            leaf_gradient[v, k] = 0.0
     if probability.shape[0] > 0:
         for i in range(leaf.shape[0]):
             v = leaf[i]
-            pulled[v, 0] += neg_gradient[i, column]
+            leaf_gradient[v, 0] += neg_gradient[i, column]
             hessian[v] += weight[i] * probability[i, column] * (1.0 - probability[i, column])
     elif width == 1:
         for i in range(leaf.shape[0]):
-            pulled[leaf[i], 0] += neg_gradient[i, column]
+            leaf_gradient[leaf[i], 0] += neg_gradient[i, column]
     else:
         for i in range(leaf.shape[0]):
             v = leaf[i]
             for k in range(width):
-                pulled[v, k] += neg_gradient[i, k]
+                leaf_gradient[v, k] += neg_gradient[i, k]
 
 
 @kernel
@@ -296,13 +309,13 @@ def add_rows_gain(
     column: int,
     start: int,
     contribution: np.ndarray,
-    fresh: np.ndarray,
+    new_contribution: np.ndarray,
 ) -> float:
-    """Return `gain` plus the decrease in log loss when a tree's contribution changes to `fresh`."""
+    """Return `gain` plus the decrease in log loss when a tree's contribution changes to `new_contribution`."""
     for i in range(leaf.shape[0]):
-        step = fresh[leaf[i], 0] - contribution[start + leaf[i], 0]
+        step = new_contribution[leaf[i], 0] - contribution[start + leaf[i], 0]
         if step != 0.0:
-            gain += _less_loss(weight[i], neg_gradient[i, column], probability[i, column], step)
+            gain += _loss_decrease(weight[i], neg_gradient[i, column], probability[i, column], step)
     return gain
 
 
@@ -316,21 +329,21 @@ def move_rows(
     start: int,
     width: int,
     contribution: np.ndarray,
-    fresh: np.ndarray,
+    new_contribution: np.ndarray,
 ) -> None:
-    """Update gradient and probabilities of the rows for a tree whose contribution changes to `fresh`."""
+    """Update gradient and probabilities of the rows for a tree whose contribution changes to `new_contribution`."""
     newton = probability.shape[0] > 0
     for i in range(leaf.shape[0]):
         v = leaf[i]
         if newton:
-            step = fresh[v, 0] - contribution[start + v, 0]
+            step = new_contribution[v, 0] - contribution[start + v, 0]
             if step != 0.0:
-                _shift(i, column, weight[i], step, neg_gradient, probability)
+                _move_logit(i, column, weight[i], step, neg_gradient, probability)
         elif width == 1:
-            neg_gradient[i, column] -= weight[i] * (fresh[v, 0] - contribution[start + v, 0])
+            neg_gradient[i, column] -= weight[i] * (new_contribution[v, 0] - contribution[start + v, 0])
         else:
             for k in range(width):
-                neg_gradient[i, k] -= weight[i] * (fresh[v, k] - contribution[start + v, k])
+                neg_gradient[i, k] -= weight[i] * (new_contribution[v, k] - contribution[start + v, k])
 
 
 @kernel
@@ -359,7 +372,7 @@ def sum_trees(
     tree_start: np.ndarray,
     tree_output: np.ndarray,
     trees: np.ndarray,
-    pulled: np.ndarray,
+    leaf_gradient: np.ndarray,
     hessian: np.ndarray,
 ) -> None:
     """Write the sums of `sum_rows` for some trees, concatenated."""
@@ -367,8 +380,18 @@ def sum_trees(
     for tree in trees:
         stop = first + tree_start[tree + 1] - tree_start[tree]
         column = max(tree_output[tree], 0)
-        here, bend = pulled[first:stop], hessian[first:stop]
-        sum_rows(leaves[tree], weight, neg_gradient, probability, column, stop - first, pulled.shape[1], here, bend)
+        gradient_part, hessian_part = leaf_gradient[first:stop], hessian[first:stop]
+        sum_rows(
+            leaves[tree],
+            weight,
+            neg_gradient,
+            probability,
+            column,
+            stop - first,
+            leaf_gradient.shape[1],
+            gradient_part,
+            hessian_part,
+        )
         first = stop
 
 
@@ -380,8 +403,8 @@ def shift_rows(
     gain = 0.0
     for i in range(step.shape[0]):
         if step[i] != 0.0:
-            gain += _less_loss(weight[i], neg_gradient[i, column], probability[i, column], step[i])
-            _shift(i, column, weight[i], step[i], neg_gradient, probability)
+            gain += _loss_decrease(weight[i], neg_gradient[i, column], probability[i, column], step[i])
+            _move_logit(i, column, weight[i], step[i], neg_gradient, probability)
     return gain
 
 

@@ -45,51 +45,51 @@ def choose_subtree(
     newton: bool,
     bounded: bool,
     scratch: np.ndarray,
-    numbers: np.ndarray,
-    state: np.ndarray,
+    node_scratch: np.ndarray,
+    new_status: np.ndarray,
 ) -> tuple:
     """Find the optimal subtree of a tree; return the gain and the weight of the tree.
 
-    For log loss the gain is that of the quadratic approximation. `scratch[0]` and `numbers[0]` hold the sums of
+    For log loss the gain is that of the quadratic approximation. `scratch[0]` and `node_scratch[0]` hold the sums of
     negative gradient and Hessian of the rows in each leaf; `bounded` replaces the latter by its upper bound, ¼ of the
-    row weight. Writes the status of the nodes into `state` and their contributions into `scratch[3]`; for squared error
-    only if the gain exceeds `tolerance`. O(nodes).
+    row weight. Writes the status of the nodes into `new_status` and their contributions into `scratch[3]`; for squared
+    error only if the gain exceeds `tolerance`. O(nodes).
     """
     n, width = stop - start, contribution.shape[1]
-    pulled, sums, fitted, fresh = scratch[0], scratch[1], scratch[2], scratch[3]
-    hessian, flow, best = numbers[0], numbers[1], numbers[2]
+    leaf_gradient, sums, fitted, new_contribution = scratch[0], scratch[1], scratch[2], scratch[3]
+    leaf_hessian, hessian_sum, best = node_scratch[0], node_scratch[1], node_scratch[2]
     half = 0.5 if newton else 1.0
-    # Reverse preorder. Invariant: for every node w > v, `sums[w]` and `flow[w]` are S and H of the module docstring,
-    # and `best[w]` is the cost of its optimal subtree (for layers: of a leaf), relative to a contribution of 0. `old`
-    # accumulates the cost of the current tree on the same scale.
+    # Reverse preorder. Invariant: for every node w > v, `sums[w]` and `hessian_sum[w]` are S and H of the module
+    # docstring, and `best[w]` is the cost of its optimal subtree (for layers: of a leaf), relative to a contribution of
+    # 0. `old` accumulates the cost of the current tree on the same scale.
     old = _cost_of_factor(status[start], factor[tree], ridge, values, half)
     for v in range(n - 1, -1, -1):
         u = start + v
         if right[u] == -1:
             if newton:
-                flow[v] = 0.25 * node_weight[u] if bounded else hessian[v]
+                hessian_sum[v] = 0.25 * node_weight[u] if bounded else leaf_hessian[v]
             else:
-                flow[v] = node_weight[u]
+                hessian_sum[v] = node_weight[u]
             for k in range(width):
-                sums[v, k] = pulled[v, k] + flow[v] * contribution[u, k]
-                old += half * contribution[u, k] * (flow[v] * contribution[u, k] - 2.0 * sums[v, k])
+                sums[v, k] = leaf_gradient[v, k] + hessian_sum[v] * contribution[u, k]
+                old += half * contribution[u, k] * (hessian_sum[v] * contribution[u, k] - 2.0 * sums[v, k])
         else:
             b = right[u] - start
-            flow[v] = flow[v + 1] + flow[b]
+            hessian_sum[v] = hessian_sum[v + 1] + hessian_sum[b]
             for k in range(width):
                 sums[v, k] = sums[v + 1, k] + sums[b, k]
         cost = 0.0
         for k in range(width):
             if values == REFIT:
-                bend, home = flow[v] + ridge, centre * original[u, k]
-                wanted = sums[v, k] + ridge * home
-                fitted[v, k] = wanted / bend if bend > 0.0 else 0.0
-                cost += ridge * home * home - fitted[v, k] * wanted
+                denominator, prior = hessian_sum[v] + ridge, centre * original[u, k]
+                numerator = sums[v, k] + ridge * prior
+                fitted[v, k] = numerator / denominator if denominator > 0.0 else 0.0
+                cost += ridge * prior * prior - fitted[v, k] * numerator
             else:
                 fitted[v, k] = original[u, k]
-                cost += original[u, k] * (flow[v] * original[u, k] - 2.0 * sums[v, k])
+                cost += original[u, k] * (hessian_sum[v] * original[u, k] - 2.0 * sums[v, k])
         best[v] = half * cost + penalty * as_leaf[u]
-        state[v] = 2
+        new_status[v] = 2
         if status[u] == 1:
             old += penalty * as_split[u]
         elif status[u] == 2:
@@ -98,15 +98,15 @@ def choose_subtree(
                 for k in range(width):
                     old += half * ridge * (contribution[u, k] - centre * original[u, k]) ** 2
         if right[u] != -1 and not layered:
-            both = best[v + 1] + best[right[u] - start] + penalty * as_split[u]
-            if (frozen and status[u] == 1) or (not frozen and both < best[v]):
-                best[v] = both
-                state[v] = 1
-    new, times = best[0], 1.0
+            split_cost = best[v + 1] + best[right[u] - start] + penalty * as_split[u]
+            if (frozen and status[u] == 1) or (not frozen and split_cost < best[v]):
+                best[v] = split_cost
+                new_status[v] = 1
+    new, new_factor = best[0], 1.0
     if layered:
         # Whether the intercept is re-optimised together with the tree.
-        free = not newton and values <= REFIT and not frozen
-        new, times = _best_layer(
+        refit_intercept = not newton and values <= REFIT and not frozen
+        new, new_factor = _best_layer(
             start,
             n,
             right,
@@ -115,21 +115,21 @@ def choose_subtree(
             as_leaf,
             as_split,
             sums,
-            flow,
+            hessian_sum,
             fitted,
             best,
-            state,
+            new_status,
             penalty,
             ridge,
             values,
-            free,
+            refit_intercept,
         )
     elif new >= 0.0 and not frozen:
-        new, state[0] = 0.0, 0
+        new, new_status[0] = 0.0, 0
     gain = old - new
     if gain > tolerance or newton:
-        _spread_values(start, n, right, state, fitted, times, fresh)
-    return gain, times
+        _spread_values(start, n, right, new_status, fitted, new_factor, new_contribution)
+    return gain, new_factor
 
 
 @kernel
@@ -142,29 +142,30 @@ def _best_layer(
     as_leaf: np.ndarray,
     as_split: np.ndarray,
     sums: np.ndarray,
-    flow: np.ndarray,
+    hessian_sum: np.ndarray,
     fitted: np.ndarray,
     best: np.ndarray,
-    state: np.ndarray,
+    new_status: np.ndarray,
     penalty: float,
     ridge: float,
     values: int,
-    free: bool,
+    refit_intercept: bool,
 ) -> tuple:
     """Find the optimal depth of a tree; return its cost and the weight of the tree.
 
     This enumerates the depths, as ForestPrune does for Problem (4), and with tree weights for Problem (6); the weight
     at a fixed depth solves Problem (7) in closed form. `best` holds the costs of the nodes as leaves with the values
-    `fitted`. With `free` the cost includes the gain (Σ residuals)² / Σ weights of moving the intercept to the mean
-    residual afterwards; the intercept must be optimal before the update. Writes the new status into `state`.
+    `fitted`. With `refit_intercept` the cost includes the gain (Σ residuals)² / Σ weights of moving the intercept to
+    the mean residual afterwards; the intercept must be optimal before the update. Writes the new status into
+    `new_status`.
     """
     deepest = 0
     for v in range(n):
         deepest = max(deepest, depth[start + v])
     # For each depth d, with the tree cut below d:
-    # ends: cost of the tree; price: its penalty; match and norm: the inner products of the original values with the
-    # residual and with themselves; added: Σ weight · value over the rows.
-    ends = np.zeros(deepest + 1)
+    # depth_cost: cost of the tree; price: its penalty; match and norm: the inner products of the original values with
+    # the residual and with themselves; added: Σ weight · value over the rows.
+    depth_cost = np.zeros(deepest + 1)
     price = np.zeros(deepest + 1)
     match = np.zeros(deepest + 1)
     norm = np.zeros(deepest + 1)
@@ -176,27 +177,27 @@ def _best_layer(
         if values >= SCALE:
             for k in range(original.shape[1]):
                 inner += original[u, k] * sums[v, k]
-                square += original[u, k] * original[u, k] * flow[v]
+                square += original[u, k] * original[u, k] * hessian_sum[v]
         for d in range(depth[u], last + 1):
-            ends[d] += best[v]
+            depth_cost[d] += best[v]
             price[d] += penalty * as_leaf[u]
             match[d] += inner
             norm[d] += square
             for k in range(original.shape[1]):
-                added[d, k] += flow[v] * fitted[v, k]
+                added[d, k] += hessian_sum[v] * fitted[v, k]
         if right[u] != -1:
             for d in range(depth[u] + 1, deepest + 1):
-                ends[d] += penalty * as_split[u]
+                depth_cost[d] += penalty * as_split[u]
                 price[d] += penalty * as_split[u]
-    least, cut, times = 0.0, -1, 1.0
-    if free:
+    least, cut, new_factor = 0.0, -1, 1.0
+    if refit_intercept:
         for k in range(original.shape[1]):
-            least -= sums[0, k] ** 2 / flow[0]
+            least -= sums[0, k] ** 2 / hessian_sum[0]
     for d in range(deepest + 1):
-        cost, factor = ends[d], 1.0
-        if free:
+        cost, factor = depth_cost[d], 1.0
+        if refit_intercept:
             for k in range(original.shape[1]):
-                cost -= (sums[0, k] - added[d, k]) ** 2 / flow[0]
+                cost -= (sums[0, k] - added[d, k]) ** 2 / hessian_sum[0]
         if values == SCALE:
             factor = match[d] / (norm[d] + ridge) if norm[d] + ridge > 0.0 else 0.0
             cost = price[d] - factor * match[d]
@@ -204,38 +205,44 @@ def _best_layer(
             factor = match[d] / norm[d] if norm[d] > 0.0 else 0.0
             cost = price[d] - factor * match[d] + ridge
         if cost < least:
-            least, cut, times = cost, d, factor
+            least, cut, new_factor = cost, d, factor
     for v in range(n):
         u = start + v
         if depth[u] > cut:
-            state[v] = 0
+            new_status[v] = 0
         else:
-            state[v] = 2 if depth[u] == cut or right[u] == -1 else 1
-    return least, times
+            new_status[v] = 2 if depth[u] == cut or right[u] == -1 else 1
+    return least, new_factor
 
 
 @kernel
 def _spread_values(
-    start: int, n: int, right: np.ndarray, state: np.ndarray, fitted: np.ndarray, times: float, fresh: np.ndarray
+    start: int,
+    n: int,
+    right: np.ndarray,
+    new_status: np.ndarray,
+    fitted: np.ndarray,
+    new_factor: float,
+    new_contribution: np.ndarray,
 ) -> None:
-    """Clear the status of the nodes below kept leaves, and write the contribution of every node into `fresh`.
+    """Clear the status of the nodes below kept leaves, and write the contributions into `new_contribution`.
 
     Nodes below a kept leaf get its contribution; splits and nodes of a dropped tree get 0.
     """
     width = fitted.shape[1]
     for v in range(n):
-        if v == 0 or state[v] == 2:
+        if v == 0 or new_status[v] == 2:
             for k in range(width):
-                fresh[v, k] = times * fitted[v, k] if state[v] == 2 else 0.0
-        elif state[v] == 1:
+                new_contribution[v, k] = new_factor * fitted[v, k] if new_status[v] == 2 else 0.0
+        elif new_status[v] == 1:
             for k in range(width):
-                fresh[v, k] = 0.0
+                new_contribution[v, k] = 0.0
         # Below a leaf or an absent node: the children are absent and inherit the contribution.
-        if right[start + v] != -1 and state[v] != 1:
+        if right[start + v] != -1 and new_status[v] != 1:
             a, b = v + 1, right[start + v] - start
-            state[a] = state[b] = 0
+            new_status[a] = new_status[b] = 0
             for k in range(width):
-                fresh[a, k] = fresh[b, k] = fresh[v, k]
+                new_contribution[a, k] = new_contribution[b, k] = new_contribution[v, k]
 
 
 @kernel
@@ -257,8 +264,8 @@ def price_gain(
     as_split: np.ndarray,
     status: np.ndarray,
     contribution: np.ndarray,
-    state: np.ndarray,
-    fresh: np.ndarray,
+    new_status: np.ndarray,
+    new_contribution: np.ndarray,
     penalty: float,
     ridge: float,
     centre: float,
@@ -271,8 +278,8 @@ def price_gain(
             gain += penalty * as_split[u]
         elif status[u] == 2:
             gain += penalty * as_leaf[u] + 0.5 * ridge * (contribution[u, 0] - centre * original[u, 0]) ** 2
-        if state[v] == 1:
+        if new_status[v] == 1:
             gain -= penalty * as_split[u]
-        elif state[v] == 2:
-            gain -= penalty * as_leaf[u] + 0.5 * ridge * (fresh[v, 0] - centre * original[u, 0]) ** 2
+        elif new_status[v] == 2:
+            gain -= penalty * as_leaf[u] + 0.5 * ridge * (new_contribution[v, 0] - centre * original[u, 0]) ** 2
     return gain

@@ -23,8 +23,8 @@ def drop_tree(
     contribution: np.ndarray,
 ) -> None:
     """Drop one tree from the state."""
-    nothing = np.zeros((stop - start, contribution.shape[1]))
-    move_rows(leaf, weight, neg_gradient, probability, column, start, contribution.shape[1], contribution, nothing)
+    zeros = np.zeros((stop - start, contribution.shape[1]))
+    move_rows(leaf, weight, neg_gradient, probability, column, start, contribution.shape[1], contribution, zeros)
     status[start:stop] = 0
     contribution[start:stop] = 0.0
 
@@ -64,13 +64,15 @@ def weakest_collapses(
     """
     n_trees, width = leaves.shape[0], contribution.shape[1]
     largest = (tree_start[1:] - tree_start[:-1]).max() if n_trees > 0 else 1
-    sums, flow = np.empty((largest, width)), np.empty(largest)
+    sums, hessian_sum = np.empty((largest, width)), np.empty(largest)
     node, rate, value = np.full(n_trees, -1), np.full(n_trees, np.inf), np.zeros((n_trees, width))
     newton = probability.shape[0] > 0
     for tree in range(n_trees):
         start, n = tree_start[tree], tree_start[tree + 1] - tree_start[tree]
         if status[start] == 1:
-            sum_rows(leaves[tree], weight, neg_gradient, probability, max(tree_output[tree], 0), n, width, sums, flow)
+            sum_rows(
+                leaves[tree], weight, neg_gradient, probability, max(tree_output[tree], 0), n, width, sums, hessian_sum
+            )
             node[tree], rate[tree] = weakest_collapse(
                 start,
                 n,
@@ -85,7 +87,7 @@ def weakest_collapses(
                 values,
                 newton,
                 sums,
-                flow,
+                hessian_sum,
                 value[tree],
             )
     return node, rate, value
@@ -106,27 +108,27 @@ def weakest_collapse(
     values: int,
     newton: bool,
     sums: np.ndarray,
-    flow: np.ndarray,
+    hessian_sum: np.ndarray,
     value: np.ndarray,
 ) -> tuple:
     """Return node and rate of `weakest_collapses` for one tree, from sums of gradient and Hessian in its leaves.
 
-    Extends `sums` and `flow` to the inner nodes in place, and writes the new contribution into `value`.
+    Extends `sums` and `hessian_sum` to the inner nodes in place, and writes the new contribution into `value`.
     """
     width = contribution.shape[1]
     node, rate = -1, np.inf
     half = 0.5 if newton else 1.0
     fitted = np.empty(width)
-    # Reverse preorder. Invariant: `sums` and `flow` hold gradient and Hessian of all nodes after v, and `node` is the
-    # split after v with the smallest rate.
+    # Reverse preorder. Invariant: `sums` and `hessian_sum` hold gradient and Hessian of all nodes after v, and `node`
+    # is the split after v with the smallest rate.
     for v in range(n - 1, -1, -1):
         u = start + v
         if right[u] == -1:
             if not newton:
-                flow[v] = node_weight[u]
+                hessian_sum[v] = node_weight[u]
             continue
         a, b = v + 1, right[u] - start
-        flow[v] = flow[a] + flow[b]
+        hessian_sum[v] = hessian_sum[a] + hessian_sum[b]
         for k in range(width):
             sums[v, k] = sums[a, k] + sums[b, k]
         if status[u] != 1 or status[start + a] != 2 or status[start + b] != 2:
@@ -138,15 +140,15 @@ def weakest_collapse(
             if v > 0:
                 fitted[k] = original[u, k]
                 if values == REFIT:
-                    wanted = (flow[a] + ridge) * contribution[start + a, k] + (flow[b] + ridge) * contribution[
-                        start + b, k
-                    ]
-                    bend = flow[v] + ridge
-                    fitted[k] = wanted / bend if bend > 0.0 else 0.0
+                    numerator = (hessian_sum[a] + ridge) * contribution[start + a, k] + (
+                        hessian_sum[b] + ridge
+                    ) * contribution[start + b, k]
+                    denominator = hessian_sum[v] + ridge
+                    fitted[k] = numerator / denominator if denominator > 0.0 else 0.0
             cost += ridge * fitted[k] * fitted[k]
             for c in (a, b):
                 step = fitted[k] - contribution[start + c, k]
-                cost += step * (flow[c] * step - 2.0 * sums[c, k]) - ridge * contribution[start + c, k] ** 2
+                cost += step * (hessian_sum[c] * step - 2.0 * sums[c, k]) - ridge * contribution[start + c, k] ** 2
         if saved > 0.0 and half * cost < rate * saved:
             node, rate = u, half * cost / saved
             value[:] = fitted
@@ -172,10 +174,12 @@ def collapse(
 
     `end` is one past the last node below `node`.
     """
-    fresh = contribution[start:stop].copy()
-    fresh[node - start : end - start] = value
-    move_rows(leaf, weight, neg_gradient, probability, column, start, contribution.shape[1], contribution, fresh)
-    contribution[start:stop] = fresh
+    new_contribution = contribution[start:stop].copy()
+    new_contribution[node - start : end - start] = value
+    move_rows(
+        leaf, weight, neg_gradient, probability, column, start, contribution.shape[1], contribution, new_contribution
+    )
+    contribution[start:stop] = new_contribution
     status[node:end] = 0
     if node != start:
         status[node] = 2

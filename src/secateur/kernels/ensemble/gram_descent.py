@@ -62,8 +62,8 @@ def sweep_layers(
     n_trees = cut.shape[0]
     changed, total = 0, 0.0
     # Loop invariant: neg_gradient is the inner product of the columns with the residual of the current cuts.
-    for place in range(n_trees):
-        tree = (first + place) % n_trees
+    for position in range(n_trees):
+        tree = (first + position) % n_trees
         if may_change[tree]:
             depth, gain = _best_depth(tree, gram, column_start, price, cut, neg_gradient, penalty)
             if gain > tolerance:
@@ -85,24 +85,24 @@ def _best_depth(
 ) -> tuple:
     """Return the optimal depth of a tree given all others (−1 to drop it), and the gain over the current depth."""
     start, deepest = column_start[tree], column_start[tree + 1] - column_start[tree]
-    best, least, now, loss = -1, 0.0, 0.0, 0.0
+    best, least, current, loss = -1, 0.0, 0.0, 0.0
     for d in range(deepest + 1):
         if d > 0:
             # The residual here is that of the other trees and of this tree's first d − 1 layers. Invariant: `loss` is
             # the change in squared error from adding the first d layers of this tree to the other trees.
             c = start + d - 1
-            wanted = neg_gradient[c]
+            inner = neg_gradient[c]
             for j in range(d - 1, cut[tree]):
-                wanted += gram[c, start + j]
+                inner += gram[c, start + j]
             for j in range(max(cut[tree], 0), d - 1):
-                wanted -= gram[c, start + j]
-            loss += gram[c, c] - 2.0 * wanted
+                inner -= gram[c, start + j]
+            loss += gram[c, c] - 2.0 * inner
         cost = loss + penalty * price[start + tree + d]
         if d == cut[tree]:
-            now = cost
+            current = cost
         if cost < least:
             best, least = d, cost
-    return best, now - least
+    return best, current - least
 
 
 @kernel

@@ -15,7 +15,7 @@ from secateur.kernels.feature_cost.preflow import Network, Preflow, empty_networ
 
 
 @kernel
-def worthwhile(parent: np.ndarray, profit: np.ndarray) -> np.ndarray:
+def profitable_splits(parent: np.ndarray, profit: np.ndarray) -> np.ndarray:
     """Return which splits are in the smallest maximum closure at penalty 0, (n_splits,).
 
     `parent` numbers splits, parents before children.
@@ -73,7 +73,7 @@ def closure_path(
     start: np.ndarray,
     need: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the critical penalty of each node as a fraction (over, under), and counts.
+    """Return the critical penalty of each node as a fraction (numerator, denominator), and counts.
 
     From its critical penalty on, a node is not in the smallest maximum closure. Nodes that need nothing are never
     removed; their critical penalty is 1 over 0. The counts are the number of closures computed, of segments that
@@ -91,7 +91,7 @@ def closure_path(
         Node h needs the items `need[start[h] : start[h + 1]]`.
     """
     n, m, n_edges = len(parent), len(price), len(need)
-    over, under = np.ones(n, np.int64), np.zeros(n, np.int64)
+    numerator, denominator = np.ones(n, np.int64), np.zeros(n, np.int64)
     counts = np.zeros(3, np.int64)
     nodes, items, edges = np.arange(n).astype(np.int32), np.arange(m).astype(np.int32), need.copy()
     degree = np.diff(start).astype(np.int32)
@@ -115,32 +115,34 @@ def closure_path(
             counts[1] += 1
             continue
         # Solve at L = gain / cost, scaled by cost / gcd so that all values are integers.
-        shared = _greatest_divisor(gain, cost)
-        here = network_of(net, nodes[n0:n1], items[i0:i1], edges[e0:e1], degree[n0:n1], parent, local_node, local_item)
+        divisor = _gcd(gain, cost)
+        segment = network_of(
+            net, nodes[n0:n1], items[i0:i1], edges[e0:e1], degree[n0:n1], parent, local_node, local_item
+        )
         flows = _preflow_of(pre, n1 - n0, i1 - i0, e1 - e0)
         for q in range(n1 - n0):
-            worth = profit[nodes[n0 + q]] * (cost // shared)
-            flows.excess[q] = max(worth, 0)
-            flows.capacity[q] = max(-worth, 0)
+            value = profit[nodes[n0 + q]] * (cost // divisor)
+            flows.excess[q] = max(value, 0)
+            flows.capacity[q] = max(-value, 0)
         for q in range(i1 - i0):
-            flows.capacity[n1 - n0 + q] = price[items[i0 + q]] * (gain // shared)
-        left = saturate(here, flows)
+            flows.capacity[n1 - n0 + q] = price[items[i0 + q]] * (gain // divisor)
+        excess = saturate(segment, flows)
         counts[0] += 1
         counts[2] += e1 - e0
-        if left == 0:
+        if excess == 0:
             counts[1] += 1
             for q in range(n0, n1):
-                over[nodes[q]], under[nodes[q]] = gain // shared, cost // shared
+                numerator[nodes[q]], denominator[nodes[q]] = gain // divisor, cost // divisor
             continue
-        a, b, c, d = _part(here, flows.queued, nodes[n0:n1], items[i0:i1], edges[e0:e1], degree[n0:n1])
+        a, b, c, d = _partition(segment, flows.queued, nodes[n0:n1], items[i0:i1], edges[e0:e1], degree[n0:n1])
         stack[n_left] = (n0, n0 + a, i0, i0 + b, e0, e0 + c)
         stack[n_left + 1] = (n0 + a, n1, i0 + b, i1, e0 + c, e0 + d)
         n_left += 2
-    return over, under, counts
+    return numerator, denominator, counts
 
 
 @kernel
-def _greatest_divisor(a: int, b: int) -> int:
+def _gcd(a: int, b: int) -> int:
     """Return the greatest common divisor."""
     while b:
         a, b = b, a % b
@@ -163,7 +165,7 @@ def network_of(
     Parents outside the segment are already in the closure, so their arcs are dropped.
     """
     n, m, n_edges = len(nodes), len(items), len(edges)
-    here = Network(
+    segment = Network(
         net.parent[:n],
         net.first_child[:n],
         net.next_child[:n],
@@ -175,43 +177,43 @@ def network_of(
     )
     for q in range(n):
         local_node[nodes[q]] = q
-        here.first_child[q] = -1
+        segment.first_child[q] = -1
     for q in range(m):
         local_item[items[q]] = q
-    here.edge_start[0] = 0
-    here.item_start[:] = 0
+    segment.edge_start[0] = 0
+    segment.item_start[:] = 0
     for q in range(n):
         above = parent[nodes[q]]
         above = local_node[above] if above != -1 else -1
-        here.parent[q] = above
+        segment.parent[q] = above
         if above != -1:
-            here.next_child[q] = here.first_child[above]
-            here.first_child[above] = q
-        here.edge_start[q + 1] = here.edge_start[q] + degree[q]
-        for e in range(here.edge_start[q], here.edge_start[q + 1]):
+            segment.next_child[q] = segment.first_child[above]
+            segment.first_child[above] = q
+        segment.edge_start[q + 1] = segment.edge_start[q] + degree[q]
+        for e in range(segment.edge_start[q], segment.edge_start[q + 1]):
             item = local_item[edges[e]]
-            here.edge_item[e] = item
-            here.edge_node[e] = q
-            here.item_start[item + 1] += 1
+            segment.edge_item[e] = item
+            segment.edge_node[e] = q
+            segment.item_start[item + 1] += 1
     for q in range(m):
-        here.item_start[q + 1] += here.item_start[q]
+        segment.item_start[q + 1] += segment.item_start[q]
     # Counting sort of the edges by item. Afterwards entry q + 1 has the start of item q, so starts are shifted by one.
     for e in range(n_edges - 1, -1, -1):
-        item = here.edge_item[e]
-        here.item_start[item + 1] -= 1
-        here.item_edge[here.item_start[item + 1]] = e
+        item = segment.edge_item[e]
+        segment.item_start[item + 1] -= 1
+        segment.item_edge[segment.item_start[item + 1]] = e
     for q in range(m):
-        here.item_start[q] = here.item_start[q + 1]
-    here.item_start[m] = n_edges
+        segment.item_start[q] = segment.item_start[q + 1]
+    segment.item_start[m] = n_edges
     for q in range(n):
         local_node[nodes[q]] = -1
-    return here
+    return segment
 
 
 @kernel
 def _preflow_of(pre: Preflow, n: int, m: int, n_edges: int) -> Preflow:
     """Return an empty preflow for a segment, in the buffers of `pre`."""
-    here = Preflow(
+    segment = Preflow(
         pre.excess[: n + m],
         pre.up[:n],
         pre.flow[:n_edges],
@@ -221,14 +223,14 @@ def _preflow_of(pre: Preflow, n: int, m: int, n_edges: int) -> Preflow:
         pre.queue[: n + m],
         pre.queued[: n + m],
     )
-    here.excess[:] = 0
-    here.up[:] = 0
-    here.flow[:] = 0
-    return here
+    segment.excess[:] = 0
+    segment.up[:] = 0
+    segment.flow[:] = 0
+    return segment
 
 
 @kernel
-def _part(
+def _partition(
     net: Network,
     inside: np.ndarray,
     nodes: np.ndarray,

@@ -1,9 +1,9 @@
 """Price, count and collapse the splits of trees in a descent where trees share the features bought for a row.
 
-`counts` (n_rows, n_resources) is the number of trees in which a row needs a resource. `ladder[j]` is the fraction of
-the price that a tree pays for a resource that j other trees need: 1, 0, 0, … is the true cost, and a slower decay
-lets trees drop a feature together. The rows that first need a resource at a split are listed once: those of slot s of
-node v begin at `begin[2 v + s]` of `listed`. The rest of the state is that of
+`counts` (n_rows, n_resources) is the number of trees in which a row needs a resource. `price_fraction[j]` is the
+fraction of the price that a tree pays for a resource that j other trees need: 1, 0, 0, … is the true cost, and a slower
+decay lets trees drop a feature together. The rows that first need a resource at a split are listed once: those of slot
+s of node v begin at `begin[2 v + s]` of `listed`. The rest of the state is that of
 `secateur.kernels.ensemble.block_descent`.
 """
 
@@ -73,7 +73,7 @@ def count_tree(
 ) -> float:
     """Add `step`, 1 or −1, to the counts for the needs of a tree; return the increase of the price over all rows."""
     paid = 0.0
-    own_price = prices.shape[0] > 1
+    price_per_row = prices.shape[0] > 1
     for v in range(start, stop):
         if status[v] != 1:
             continue
@@ -84,7 +84,7 @@ def count_tree(
                 before = counts[i, resource]
                 counts[i, resource] = before + step
                 if before == 0 or before + step == 0:
-                    paid += step * reach[i] * prices[i if own_price else 0, resource]
+                    paid += step * reach[i] * prices[i if price_per_row else 0, resource]
     return paid
 
 
@@ -103,14 +103,14 @@ def price_tree(
     begin: np.ndarray,
     listed: np.ndarray,
     counts: np.ndarray,
-    ladder: np.ndarray,
+    price_fraction: np.ndarray,
     as_split: np.ndarray,
 ) -> None:
     """Write the costs of the splits of a tree to `as_split`; the tree's needs must not be in the counts.
 
     Splits on banned features cost infinity.
     """
-    own_price = prices.shape[0] > 1
+    price_per_row = prices.shape[0] > 1
     for v in range(start, stop):
         if right[v] == -1:
             continue
@@ -121,16 +121,16 @@ def price_tree(
         for s in range(2):
             resource = resources[feature[v], s]
             first, last = begin[2 * v + s], begin[2 * v + s + 1]
-            if own_price:
+            if price_per_row:
                 for e in range(first, last):
                     i = listed[e]
-                    total += reach[i] * ladder[counts[i, resource]] * prices[i, resource]
+                    total += reach[i] * price_fraction[counts[i, resource]] * prices[i, resource]
             elif last > first:
-                share = 0.0
+                fraction = 0.0
                 for e in range(first, last):
                     i = listed[e]
-                    share += reach[i] * ladder[counts[i, resource]]
-                total += share * prices[0, resource]
+                    fraction += reach[i] * price_fraction[counts[i, resource]]
+                total += fraction * prices[0, resource]
         as_split[v] = penalty * total + per_split
 
 
@@ -161,26 +161,26 @@ def collapse_features(
     """
     width = contribution.shape[1]
     largest = (tree_start[1:] - tree_start[:-1]).max() if leaves.shape[0] > 0 else 1
-    fresh = np.empty((largest, width))
+    new_contribution = np.empty((largest, width))
     paid = 0.0
     for tree in range(leaves.shape[0]):
         start, stop = tree_start[tree], tree_start[tree + 1]
-        touched = False
+        affected = False
         for v in range(start, stop):
             if status[v] == 1 and banned[feature[v]]:
-                touched = True
+                affected = True
                 break
-        if not touched:
+        if not affected:
             continue
         paid += count_tree(start, stop, -1, feature, resources, prices, reach, begin, listed, status, counts)
-        fresh[: stop - start] = contribution[start:stop]
+        new_contribution[: stop - start] = contribution[start:stop]
         # Invariant: nodes before v are final. After a collapse the whole subtree is skipped.
         v = start
         while v < stop:
             if status[v] == 1 and banned[feature[v]]:
                 for u in range(v, end[v]):
                     status[u] = 0
-                    fresh[u - start] = mean[v] if v > start else 0.0 * mean[v]
+                    new_contribution[u - start] = mean[v] if v > start else 0.0 * mean[v]
                 if v > start:
                     status[v] = 2
                 v = end[v]
@@ -195,9 +195,9 @@ def collapse_features(
             start,
             width,
             contribution,
-            fresh,
+            new_contribution,
         )
-        contribution[start:stop] = fresh[: stop - start]
+        contribution[start:stop] = new_contribution[: stop - start]
         paid += count_tree(start, stop, 1, feature, resources, prices, reach, begin, listed, status, counts)
     return paid
 
@@ -212,20 +212,20 @@ def shifts_without(
     status: np.ndarray,
     contribution: np.ndarray,
     feature: np.ndarray,
-    asked: np.ndarray,
+    set_index: np.ndarray,
     n_outputs: int,
-    n_asked: int,
+    n_sets: int,
 ) -> np.ndarray:
     """Return the change of the raw predictions when all splits on a feature collapse, (n_asked, n_rows, n_outputs).
 
-    `asked` (n_features,) numbers the features to collapse, −1 for others; features with the same number collapse
+    `set_index` (n_features,) numbers the features to collapse, −1 for others; features with the same number collapse
     together.
     """
     n_rows, width = leaves.shape[1], contribution.shape[1]
-    shift = np.zeros((n_asked, n_rows, n_outputs))
-    at = np.empty(n_asked, np.int64)
-    found = np.empty(n_asked, np.int64)
-    seen = np.full(n_asked, -1, np.int64)
+    shift = np.zeros((n_sets, n_rows, n_outputs))
+    at = np.empty(n_sets, np.int64)
+    found = np.empty(n_sets, np.int64)
+    seen = np.full(n_sets, -1, np.int64)
     for tree in range(leaves.shape[0]):
         start = tree_start[tree]
         if status[start] != 1:
@@ -237,7 +237,7 @@ def shifts_without(
             v, n_found = parent[leaf], 0
             while v != -1:
                 if status[v] == 1:
-                    k = asked[feature[v]]
+                    k = set_index[feature[v]]
                     if k != -1:
                         if seen[k] != tree * n_rows + i:
                             seen[k] = tree * n_rows + i

@@ -28,18 +28,18 @@ def best_closure(
         Node h needs the items `need[start[h] : start[h + 1]]`.
     """
     n, m, n_edges = len(parent), len(price), len(need)
-    memory, pre = empty_network(n, m, n_edges), empty_preflow(n, m, n_edges)
+    buffers, pre = empty_network(n, m, n_edges), empty_preflow(n, m, n_edges)
     nodes, items = np.arange(n).astype(np.int32), np.arange(m).astype(np.int32)
     degree = np.diff(start).astype(np.int32)
-    numbers = np.full(n, -1, np.int32), np.full(m, -1, np.int32)
-    net = network_of(memory, nodes, items, need, degree, parent, numbers[0], numbers[1])
+    local_index = np.full(n, -1, np.int32), np.full(m, -1, np.int32)
+    net = network_of(buffers, nodes, items, need, degree, parent, local_index[0], local_index[1])
     pre.excess[:], pre.up[:], pre.flow[:] = 0, 0, 0
     for h in range(n):
         pre.excess[h] = max(profit[h], 0)
         pre.capacity[h] = max(-profit[h], 0)
     pre.capacity[n:] = price
-    left = saturate(net, pre)
-    return left, pre.queued[:n].copy()
+    value = saturate(net, pre)
+    return value, pre.queued[:n].copy()
 
 
 @kernel

@@ -65,32 +65,32 @@ def share_prices(
     average = np.zeros(n)
     # The empty set has gain 0.
     gain, bound = 0.0, np.inf
-    length, since = 1.0, 0
+    length, stalled = 1.0, 0
     # Invariant: gain = gain_of(best) ≤ optimum ≤ bound, and the shares of each item sum to its price.
     for iteration in range(1, max_iterations + 1):
-        value = best_apart(shares.parent, left_over(shares), inside) + rounding
-        since += 1
+        value = best_subtrees(shares.parent, net_profit(shares), inside) + rounding
+        stalled += 1
         if value < bound:
-            bound, since = value, 0
-        memory = max(_MEMORY, 1.0 / iteration)
+            bound, stalled = value, 0
+        weight = max(_MEMORY, 1.0 / iteration)
         for h in range(n):
-            average[h] += memory * (inside[h] - average[h])
+            average[h] += weight * (inside[h] - average[h])
         for rounded in (inside, best_level(shares, average)):
             found = gain_of(shares, rounded)
             if found > gain:
                 gain, length = found, 1.0
                 best[:] = rounded
-        slope = squared_slope(shares, inside)
-        if slope == 0 or bound - gain <= tolerance * (root_errors - gain):
+        squared_norm = squared_subgradient(shares, inside)
+        if squared_norm == 0 or bound - gain <= tolerance * (root_errors - gain):
             return best, bound, iteration
-        if since == _PATIENCE:
-            length, since = length / 2, 0
-        move_shares(shares, inside, length * (value - gain) / slope)
+        if stalled == _PATIENCE:
+            length, stalled = length / 2, 0
+        move_shares(shares, inside, length * (value - gain) / squared_norm)
     return best, bound, max_iterations
 
 
 @kernel
-def best_apart(parent: np.ndarray, profit: np.ndarray, inside: np.ndarray) -> float:
+def best_subtrees(parent: np.ndarray, profit: np.ndarray, inside: np.ndarray) -> float:
     """Return the largest gain if each node requires only its parent.
 
     `inside` receives the smallest set that attains it. This is the least-cost pruning of every tree, and the shortest
@@ -111,7 +111,7 @@ def best_apart(parent: np.ndarray, profit: np.ndarray, inside: np.ndarray) -> fl
 
 
 @kernel
-def left_over(shares: Shares) -> np.ndarray:
+def net_profit(shares: Shares) -> np.ndarray:
     """Return the profit of each node less its shares, (n,), rounded up."""
     paid = np.zeros(len(shares.parent))
     for e in range(len(shares.node)):
@@ -157,17 +157,17 @@ def best_level(shares: Shares, average: np.ndarray) -> np.ndarray:
         for e in range(shares.start[i], shares.start[i + 1]):
             first = min(first, level[shares.node[e]])
         change[first] -= shares.price[i]
-    running, most, last = 0.0, 0.0, -1
+    running, best_gain, last = 0.0, 0.0, -1
     for k in range(n):
         running += change[k]
         complete = k == n - 1 or level[order[k + 1]] == k + 1
-        if complete and running > most and average[order[k]] > 0:
-            most, last = running, k
+        if complete and running > best_gain and average[order[k]] > 0:
+            best_gain, last = running, k
     return level <= last
 
 
 @kernel
-def squared_slope(shares: Shares, inside: np.ndarray) -> float:
+def squared_subgradient(shares: Shares, inside: np.ndarray) -> float:
     """Return the squared norm of the subgradient, restricted to the directions in which shares can move."""
     total = 0.0
     for i in range(len(shares.price)):
@@ -204,19 +204,19 @@ def project_simplex(x: np.ndarray, total: float) -> None:
     All positive entries fall by the same amount. Entries that would become negative are set to 0, and the amount is
     computed again from the rest. The number of positive entries decreases in every round, so the loop ends.
     """
-    n_left, fall = len(x) + 1, 0.0
+    n_left, decrease = len(x) + 1, 0.0
     for _ in range(len(x)):
         n_above, above = 0, 0.0
         for e in range(len(x)):
-            if x[e] > fall:
+            if x[e] > decrease:
                 n_above += 1
                 above += x[e]
         if n_above == 0 or n_above == n_left:
             break
         n_left = n_above
-        fall = max(fall, (above - total) / n_above)
+        decrease = max(decrease, (above - total) / n_above)
     for e in range(len(x)):
-        x[e] = max(x[e] - fall, 0.0)
+        x[e] = max(x[e] - decrease, 0.0)
     _scale(x, total)
 
 

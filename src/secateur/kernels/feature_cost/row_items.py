@@ -97,14 +97,14 @@ def price_needs(
     tree_start: np.ndarray,
     parent: np.ndarray,
     feature: np.ndarray,
-    place: np.ndarray,
+    split_index: np.ndarray,
     resources: np.ndarray,
     prices: np.ndarray,
     n_nodes: int,
 ) -> np.ndarray:
     """Return the price of the resources that rows first need at each node, counted per tree, (n_nodes,) int64.
 
-    `place` (n_nodes of the forest,) numbers the splits considered, −1 for others; ancestors of such a split are
+    `split_index` (n_nodes of the forest,) numbers the splits considered, −1 for others; ancestors of such a split are
     considered too. `prices` are integers, with one row per row or one for all. With prices of 1 the results are
     counts.
     """
@@ -116,9 +116,11 @@ def price_needs(
     for tree in range(leaves.shape[0]):
         for i in range(leaves.shape[1]):
             v = parent[tree_start[tree] + leaves[tree, i]]
-            n_found = first_needs(v, tree * leaves.shape[1] + i, parent, feature, place, resources, seen, at, found)
+            n_found = first_needs(
+                v, tree * leaves.shape[1] + i, parent, feature, split_index, resources, seen, at, found
+            )
             for k in range(n_found):
-                price[place[at[found[k]]]] += prices[i if prices.shape[0] > 1 else 0, found[k]]
+                price[split_index[at[found[k]]]] += prices[i if prices.shape[0] > 1 else 0, found[k]]
     return price
 
 
@@ -128,7 +130,7 @@ def list_needs(
     tree_start: np.ndarray,
     parent: np.ndarray,
     feature: np.ndarray,
-    place: np.ndarray,
+    split_index: np.ndarray,
     resources: np.ndarray,
     n_resources: int,
     start: np.ndarray,
@@ -150,15 +152,15 @@ def list_needs(
     for tree in range(leaves.shape[0]):
         for i in range(n_rows):
             v = parent[tree_start[tree] + leaves[tree, i]]
-            n_found = first_needs(v, tree * n_rows + i, parent, feature, place, resources, seen, at, found)
+            n_found = first_needs(v, tree * n_rows + i, parent, feature, split_index, resources, seen, at, found)
             for k in range(n_found):
-                what = i * n_resources + found[k]
-                if number[what] == -1:
-                    number[what] = n_items
-                    key[n_items] = what
+                item_key = i * n_resources + found[k]
+                if number[item_key] == -1:
+                    number[item_key] = n_items
+                    key[n_items] = item_key
                     n_items += 1
-                h = place[at[found[k]]]
-                need[position[h]] = number[what]
+                h = split_index[at[found[k]]]
+                need[position[h]] = number[item_key]
                 position[h] += 1
     return need, key[:n_items].copy()
 
@@ -169,7 +171,7 @@ def first_needs(
     stamp: int,
     parent: np.ndarray,
     feature: np.ndarray,
-    place: np.ndarray,
+    split_index: np.ndarray,
     resources: np.ndarray,
     seen: np.ndarray,
     at: np.ndarray,
@@ -183,7 +185,7 @@ def first_needs(
     n_found = 0
     # The walk goes up, so the last split written to at[resource] is the one closest to the root.
     while v != -1:
-        if place[v] != -1:
+        if split_index[v] != -1:
             for k in range(2):
                 resource = resources[feature[v], k]
                 if resource == -1:
@@ -204,7 +206,7 @@ def equal_items(n_items: int, start: np.ndarray, need: np.ndarray) -> tuple[np.n
     By partition refinement: every node splits the classes of its items into those it needs and the rest. Exact,
     O(needs).
     """
-    of = np.zeros(n_items, np.int32)
+    item_class = np.zeros(n_items, np.int32)
     size = np.zeros(n_items + 1, np.int32)
     size[0] = n_items
     split_by = np.full(n_items + 1, -1, np.int64)
@@ -216,7 +218,7 @@ def equal_items(n_items: int, start: np.ndarray, need: np.ndarray) -> tuple[np.n
     for h in range(start.shape[0] - 1):
         for e in range(start[h], start[h + 1]):
             item = need[e]
-            old = of[item]
+            old = item_class[item]
             if split_by[old] != h:
                 split_by[old] = h
                 if n_free > 0:
@@ -226,7 +228,7 @@ def equal_items(n_items: int, start: np.ndarray, need: np.ndarray) -> tuple[np.n
                     new[old] = n_used
                     n_used += 1
                 split_by[new[old]] = -1
-            of[item] = new[old]
+            item_class[item] = new[old]
             size[new[old]] += 1
             size[old] -= 1
             if size[old] == 0:
@@ -237,8 +239,8 @@ def equal_items(n_items: int, start: np.ndarray, need: np.ndarray) -> tuple[np.n
     number = np.full(n_items + 1, -1, np.int32)
     n_classes = 0
     for item in range(n_items):
-        if number[of[item]] == -1:
-            number[of[item]] = n_classes
+        if number[item_class[item]] == -1:
+            number[item_class[item]] = n_classes
             n_classes += 1
-        of[item] = number[of[item]]
-    return of, n_classes
+        item_class[item] = number[item_class[item]]
+    return item_class, n_classes

@@ -24,19 +24,19 @@ def cheapest_trees(
     within rounding error count as ties.
     """
     begin, end = tree_start[first], tree_start[stop]
-    worth = np.empty(end - begin)
-    # Bottom-up. Invariant: `worth` has the optimal cost of the subtree at u for all u > v; children come after parents.
+    cost = np.empty(end - begin)
+    # Bottom-up. Invariant: `cost` has the optimal cost of the subtree at u for all u > v; children come after parents.
     for v in range(end - 1, begin - 1, -1):
-        worth[v - begin] = as_leaf[v]
+        cost[v - begin] = as_leaf[v]
         split[v] = False
         if right[v] != -1:
-            below = worth[v + 1 - begin] + worth[right[v] - begin]
+            split_cost = cost[v + 1 - begin] + cost[right[v] - begin]
             for e in range(start[v], start[v + 1]):
-                below += price[e]
-            split[v] = as_leaf[v] > below + 1e-14 * below
-            worth[v - begin] = min(as_leaf[v], below)
+                split_cost += price[e]
+            split[v] = as_leaf[v] > split_cost + 1e-14 * split_cost
+            cost[v - begin] = min(as_leaf[v], split_cost)
     # Top-down: unmark the splits below a leaf.
     for v in range(begin, end):
         if parent[v] != -1 and not split[parent[v]]:
             split[v] = False
-    return worth[tree_start[first:stop] - begin]
+    return cost[tree_start[first:stop] - begin]

@@ -91,17 +91,17 @@ def replacements(right: np.ndarray, keep: np.ndarray, replacement: np.ndarray) -
     """
     # Invariant: `replacement` is final for all nodes after v.
     for v in range(right.shape[0] - 1, -1, -1):
-        left_stays, right_stays = -1, -1
+        kept_left, kept_right = -1, -1
         if right[v] != -1:
-            left_stays, right_stays = replacement[v + 1], replacement[right[v]]
+            kept_left, kept_right = replacement[v + 1], replacement[right[v]]
         if keep[v]:
-            if (left_stays == -1) != (right_stays == -1):
+            if (kept_left == -1) != (kept_right == -1):
                 return v
             replacement[v] = v
         else:
-            if left_stays != -1 and right_stays != -1:
+            if kept_left != -1 and kept_right != -1:
                 return v
-            replacement[v] = left_stays if left_stays != -1 else right_stays
+            replacement[v] = kept_left if kept_left != -1 else kept_right
     return -1
 
 
@@ -132,26 +132,26 @@ def keeps_levels(tree_start: np.ndarray, depth: np.ndarray, keep: np.ndarray) ->
 
 
 @kernel
-def complete_trees(depth: np.ndarray, right: np.ndarray, question: np.ndarray, leaf: np.ndarray) -> None:
+def complete_trees(depth: np.ndarray, right: np.ndarray, split_level: np.ndarray, leaf: np.ndarray) -> None:
     """Fill in complete trees of the given depths, one after the other in preorder.
 
-    `question` is set to the index of a split's level among the levels of all trees, -1 at a leaf. `leaf` is set to the
-    index of a leaf among the leaves of all trees, -1 at a split. Bit i of the index within a tree is 1 if the leaf is
-    in the right branch at level i.
+    `split_level` is set to the index of a split's level among the levels of all trees, -1 at a leaf. `leaf` is set to
+    the index of a leaf among the leaves of all trees, -1 at a split. Bit i of the index within a tree is 1 if the leaf
+    is in the right branch at level i.
     """
     root, first_level, first_leaf = 0, 0, 0
     for d in depth:
         end = root + 2 ** (d + 1) - 1
-        question[root], leaf[root] = first_level, first_leaf
-        # Invariant: question[v] and leaf[v] hold the level of v and the path from the root when v is visited.
+        split_level[root], leaf[root] = first_level, first_leaf
+        # Invariant: split_level[v] and leaf[v] hold the level of v and the path from the root when v is visited.
         for v in range(root, end):
-            level = question[v] - first_level
+            level = split_level[v] - first_level
             if level == d:
-                right[v], question[v] = -1, -1
+                right[v], split_level[v] = -1, -1
                 continue
             other = v + 2 ** (d - level)
             right[v] = other
-            question[v + 1] = question[other] = question[v] + 1
+            split_level[v + 1] = split_level[other] = split_level[v] + 1
             leaf[v + 1], leaf[other] = leaf[v], leaf[v] + 2**level
             leaf[v] = -1
         root = end

@@ -111,14 +111,14 @@ def category_goes_left(
 @kernel
 def lift(parent: np.ndarray, keep: np.ndarray) -> np.ndarray:
     """Return the nearest kept node at or above every node, -1 in a dropped tree, (n_nodes,)."""
-    to = np.empty(parent.shape[0], np.int32)
-    # Invariant: to[u] is final for all nodes u before v, which includes the parent of v.
+    nearest = np.empty(parent.shape[0], np.int32)
+    # Invariant: nearest[u] is final for all nodes u before v, which includes the parent of v.
     for v in range(parent.shape[0]):
         if keep[v]:
-            to[v] = v
+            nearest[v] = v
         else:
-            to[v] = to[parent[v]] if parent[v] != -1 else -1
-    return to
+            nearest[v] = nearest[parent[v]] if parent[v] != -1 else -1
+    return nearest
 
 
 @kernel
@@ -140,13 +140,13 @@ def add_trees(
     """
     n_trees, n_rows = leaves.shape
     rounded = out.dtype.type
-    everyone = voters.shape[0] == 0
+    all_vote = voters.shape[0] == 0
     for tree in range(n_trees):
         start, weight, output = np.uint64(tree_start[tree]), tree_weight[tree], tree_output[tree]
         if lifted[start] == -1:
             continue
         for i in range(n_rows):
-            if everyone or voters[tree, i]:
+            if all_vote or voters[tree, i]:
                 v = np.uint64(lifted[start + np.uint64(leaves[tree, i])])
                 if output >= 0:
                     out[i, output] += rounded(weight * value[v, 0])
@@ -169,19 +169,19 @@ def add_trees_by_fours(
     Four interleaved partial sums accumulate the products by fused multiply-add. Then the partial sums are added, and
     after them the products of the remaining one to three trees.
     """
-    standing = [tree for tree in range(leaves.shape[0]) if lifted[tree_start[tree]] != -1]
-    n_trees = len(standing)
-    four = np.zeros(4)
+    kept_trees = [tree for tree in range(leaves.shape[0]) if lifted[tree_start[tree]] != -1]
+    n_trees = len(kept_trees)
+    partial = np.zeros(4)
     for i in range(leaves.shape[1]):
-        four[:] = 0.0
+        partial[:] = 0.0
         total = 0.0
-        for place in range(n_trees):
-            tree = standing[place]
+        for position in range(n_trees):
+            tree = kept_trees[position]
             x = value[lifted[tree_start[tree] + leaves[tree, i]], 0]
-            if place < n_trees - n_trees % 4:
-                four[place % 4] = fused(x, tree_weight[tree], four[place % 4])
-                if place == n_trees - n_trees % 4 - 1:
-                    total = four[0] + four[1] + four[2] + four[3]
+            if position < n_trees - n_trees % 4:
+                partial[position % 4] = fused(x, tree_weight[tree], partial[position % 4])
+                if position == n_trees - n_trees % 4 - 1:
+                    total = partial[0] + partial[1] + partial[2] + partial[3]
             else:
                 total += x * tree_weight[tree]
         out[i, 0] += total

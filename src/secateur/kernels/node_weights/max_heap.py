@@ -119,15 +119,15 @@ def fit_max_heap(
     n = parent.shape[0]
     node_weight, one = _node_weights(parent, leaves, weight), np.ones(n)
     w, g, new, new_g = start.copy(), np.empty(n), np.empty(n), np.empty(n)
-    before, before_g, far, far_g = np.zeros(n), np.zeros(n), np.empty(n), np.empty(n)
+    before, before_g, extrapolated, extrapolated_g = np.zeros(n), np.zeros(n), np.empty(n), np.empty(n)
     scratch, links, fit = np.empty((3, n)), np.empty((3, n), np.int32), np.empty(target.shape[0])
     mean = (weight * target).sum()
     scale = max(np.sqrt((weight * (target - mean) ** 2).sum()), 1e-300)
     history = np.empty(max_iterations + 1)
     history[0], b = _objective(parent, leaves, weight, target, penalty, w, g, scratch[0], fit)
     # Upper bound on the Lipschitz constant of the gradient in the metric of the node weights.
-    steepest = _longest_way(parent, leaves)
-    t, steep, age, done, moved = 1.0, 1.0, 0.0, 0, 0.0
+    lipschitz = _longest_path(parent, leaves)
+    t, largest_t, n_accelerated, done, moved = 1.0, 1.0, 0.0, 0, 0.0
     # Loop invariant: g is the gradient at w, b its optimal intercept, history[done] its objective; `before` and
     # `before_g` are the previous iterate and gradient.
     while True:
@@ -137,28 +137,28 @@ def fit_max_heap(
             if criticality <= tolerance or done == max_iterations:
                 return w, b, criticality, history[: done + 1].copy()
         accepted = False
-        if age > 0.0:
+        if n_accelerated > 0.0:
             # Accelerated step from an extrapolated point. The loss is quadratic, so its gradient is extrapolated, too.
-            push = age / (age + 3.0)
+            momentum = n_accelerated / (n_accelerated + 3.0)
             for v in range(n):
-                far[v] = w[v] + push * (w[v] - before[v])
-                far_g[v] = g[v] + push * (g[v] - before_g[v])
-            _step(far, far_g, steep, node_weight, penalty, parent, new, scratch, links)
+                extrapolated[v] = w[v] + momentum * (w[v] - before[v])
+                extrapolated_g[v] = g[v] + momentum * (g[v] - before_g[v])
+            _step(extrapolated, extrapolated_g, largest_t, node_weight, penalty, parent, new, scratch, links)
             objective, b = _objective(parent, leaves, weight, target, penalty, new, new_g, scratch[0], fit)
-            moved, square, bent = _change(w, g, new, new_g, node_weight)
-            accepted = objective <= history[done] - 0.5e-5 * steep * square
-        age = age + 1.0 if accepted else 1.0
+            moved, square, curvature = _change(w, g, new, new_g, node_weight)
+            accepted = objective <= history[done] - 0.5e-5 * largest_t * square
+        n_accelerated = n_accelerated + 1.0 if accepted else 1.0
         # Non-monotone line search: t grows until the objective is below the worst of the last `memory` ones.
         worst = history[max(0, done + 1 - memory) : done + 1].max()
         while not accepted:
             _step(w, g, t, node_weight, penalty, parent, new, scratch, links)
             objective, b = _objective(parent, leaves, weight, target, penalty, new, new_g, scratch[0], fit)
-            moved, square, bent = _change(w, g, new, new_g, node_weight)
-            accepted = objective <= worst - 0.5e-5 * t * square or t > steepest
+            moved, square, curvature = _change(w, g, new, new_g, node_weight)
+            accepted = objective <= worst - 0.5e-5 * t * square or t > lipschitz
             t *= growth
         # Barzilai-Borwein initial step size of the next line search.
-        t = min(max(bent / square, 1e-3), steepest) if square > 0.0 else 1.0
-        steep = max(steep, t)
+        t = min(max(curvature / square, 1e-3), lipschitz) if square > 0.0 else 1.0
+        largest_t = max(largest_t, t)
         before, w, new = w, new, before
         before_g, g, new_g = g, new_g, before_g
         done += 1
@@ -168,17 +168,17 @@ def fit_max_heap(
 @kernel
 def _change(w: np.ndarray, g: np.ndarray, new: np.ndarray, new_g: np.ndarray, node_weight: np.ndarray) -> tuple:
     """Return the largest change of a weight, the squared distance in the metric, and ⟨change of w, change of g⟩."""
-    moved, square, bent = 0.0, 0.0, 0.0
+    moved, square, curvature = 0.0, 0.0, 0.0
     for v in range(w.shape[0]):
         change = new[v] - w[v]
         moved = max(moved, abs(change))
         square += node_weight[v] * change * change
-        bent += change * (new_g[v] - g[v])
-    return moved, square, bent
+        curvature += change * (new_g[v] - g[v])
+    return moved, square, curvature
 
 
 @kernel
-def _longest_way(parent: np.ndarray, leaves: np.ndarray) -> float:
+def _longest_path(parent: np.ndarray, leaves: np.ndarray) -> float:
     """Return the largest number of nodes on the paths of one row through all trees."""
     length = np.empty(parent.shape[0])
     for v in range(parent.shape[0]):

@@ -19,9 +19,9 @@ from secateur.kernels.forest.preorder import sum_down
 from secateur.kernels.forest.routing import lift
 
 # A piece of a derivative is slope · m − offset + clips · penalty, with m the sum of the weights from the root to a
-# node. A knot has a place and the increments of the piece there. `LIVE` counts the nodes whose rows are in the slope:
-# where it is 0 the piece is exactly flat, which a sum of rounded slopes would not show.
-PLACE, SLOPE, OFFSET, CLIPS, LIVE = range(5)
+# node. A knot has a position and the increments of the piece there. `LIVE` counts the nodes whose rows are in the
+# slope: where it is 0 the piece is exactly flat, which a sum of rounded slopes would not show.
+POSITION, SLOPE, OFFSET, CLIPS, LIVE = range(5)
 
 
 @kernel
@@ -48,18 +48,18 @@ def fit_rule_lasso(
     """
     roots = np.append(np.flatnonzero(parent == -1), parent.shape[0])
     node_weight = _node_weights(parent.shape[0], leaves, weight)
-    w, intercept, rest = start.copy(), np.empty(1), np.empty(target.shape[0])
+    w, intercept, residual = start.copy(), np.empty(1), np.empty(target.shape[0])
     sweeps = 0
     while True:
         # Recompute the residual, as rounding errors accumulate over sweeps.
-        intercept[0] = _start(parent, leaves, weight, target, w, rest)
-        _sweep(parent, roots, leaves, weight, node_weight, penalty, w, intercept, rest)
+        intercept[0] = _start(parent, leaves, weight, target, w, residual)
+        _sweep(parent, roots, leaves, weight, node_weight, penalty, w, intercept, residual)
         sweeps += 1
-        violation = _violation(parent, roots, leaves, weight, penalty, w, rest)
+        violation = _violation(parent, roots, leaves, weight, penalty, w, residual)
         if violation <= tolerance or sweeps >= max_sweeps:
             return w, intercept[0], violation, sweeps
         goal, left = 0.1 * violation, max_sweeps - sweeps - 1
-        sweeps += _solve_active_set(parent, roots, leaves, weight, penalty, goal, left, w, intercept, rest)
+        sweeps += _solve_active_set(parent, roots, leaves, weight, penalty, goal, left, w, intercept, residual)
 
 
 @kernel
@@ -74,16 +74,16 @@ def _node_weights(n: int, leaves: np.ndarray, weight: np.ndarray) -> np.ndarray:
 
 @kernel
 def _start(
-    parent: np.ndarray, leaves: np.ndarray, weight: np.ndarray, target: np.ndarray, w: np.ndarray, rest: np.ndarray
+    parent: np.ndarray, leaves: np.ndarray, weight: np.ndarray, target: np.ndarray, w: np.ndarray, residual: np.ndarray
 ) -> float:
-    """Write the residual of the weights and the optimal intercept into `rest`; return that intercept."""
+    """Write the residual of the weights and the optimal intercept into `residual`; return that intercept."""
     sums = sum_down(parent, w)
-    rest[:] = target
+    residual[:] = target
     for tree in range(leaves.shape[0]):
-        for i in range(rest.shape[0]):
-            rest[i] -= sums[leaves[tree, i]]
-    intercept = (weight * rest).sum()
-    rest -= intercept
+        for i in range(residual.shape[0]):
+            residual[i] -= sums[leaves[tree, i]]
+    intercept = (weight * residual).sum()
+    residual -= intercept
     return intercept
 
 
@@ -98,40 +98,40 @@ def _solve_active_set(
     max_sweeps: int,
     w: np.ndarray,
     intercept: np.ndarray,
-    rest: np.ndarray,
+    residual: np.ndarray,
 ) -> int:
     """Sweep over the active set until no violation exceeds `goal`; return the number of sweeps.
 
     The active set is the nodes of non-zero weight and their ancestors. Sweeps are extrapolated, with a restart when the
-    objective increases. Updates `w`, `intercept` and `rest`.
+    objective increases. Updates `w`, `intercept` and `residual`.
     """
     nodes, parent, roots, leaves = _active(parent, roots, leaves, w)
     n = nodes.shape[0]
     node_weight = _node_weights(n, leaves, weight)
     # The residual is linear in the weights, so extrapolation applies to weights, intercept and residual alike.
-    state = np.concatenate((w[nodes], intercept, rest))
+    state = np.concatenate((w[nodes], intercept, residual))
     small_w, small_intercept, small_rest = state[:n], state[n : n + 1], state[n + 1 :]
     # Loop invariant: `before` is the result of the last accepted sweep, `least` its objective.
-    before, least, age, sweeps = state.copy(), np.inf, 0.0, 0
+    before, least, n_accelerated, sweeps = state.copy(), np.inf, 0.0, 0
     while sweeps < max_sweeps and n > 0:
         worst = _sweep(parent, roots, leaves, weight, node_weight, penalty, small_w, small_intercept, small_rest)
         sweeps += 1
         objective = 0.5 * (weight * small_rest**2).sum() + penalty * np.abs(small_w).sum()
-        if age > 0.0 and objective > least:
+        if n_accelerated > 0.0 and objective > least:
             # The extrapolation increased the objective: restart without momentum.
             state[:] = before
-            age = 0.0
+            n_accelerated = 0.0
             continue
         least = objective
-        age += 1.0
-        push = age / (age + 3.0)
+        n_accelerated += 1.0
+        momentum = n_accelerated / (n_accelerated + 3.0)
         for j in range(state.shape[0]):
-            here = state[j]
-            state[j] += push * (here - before[j])
-            before[j] = here
+            current = state[j]
+            state[j] += momentum * (current - before[j])
+            before[j] = current
         if worst <= goal:
             break
-    w[nodes], intercept[:], rest[:] = before[:n], before[n : n + 1], before[n + 1 :]
+    w[nodes], intercept[:], residual[:] = before[:n], before[n : n + 1], before[n + 1 :]
     return sweeps
 
 
@@ -168,29 +168,29 @@ def _sweep(
     penalty: float,
     w: np.ndarray,
     intercept: np.ndarray,
-    rest: np.ndarray,
+    residual: np.ndarray,
 ) -> float:
     """Optimise each tree in turn given the others; return the largest violation of a tree before its update.
 
-    Updates `w`, `intercept` and `rest`. Loop invariant: `rest` is the residual of `w` and `intercept`.
+    Updates `w`, `intercept` and `residual`. Loop invariant: `residual` is the residual of `w` and `intercept`.
     """
     worst = 0.0
     for tree in range(leaves.shape[0]):
         a, b = roots[tree], roots[tree + 1]
-        neg_gradient = _pull(leaves[tree], a, b - a, weight, rest)
-        old, goal = np.empty(b - a), np.empty(b - a)
+        neg_gradient = _leaf_gradient(leaves[tree], a, b - a, weight, residual)
+        old, linear_term = np.empty(b - a), np.empty(b - a)
         for v in range(b - a):
             old[v] = w[a + v] + (intercept[0] if v == 0 else old[parent[a + v] - a])
-            goal[v] = neg_gradient[v] + node_weight[a + v] * old[v]
-        worst = max(worst, _miss(parent[a:b], a, penalty, w[a:b], neg_gradient))
-        new = _fit_tree(parent[a:b], a, node_weight[a:b], goal, penalty)
+            linear_term[v] = neg_gradient[v] + node_weight[a + v] * old[v]
+        worst = max(worst, _tree_violation(parent[a:b], a, penalty, w[a:b], neg_gradient))
+        new = _fit_tree(parent[a:b], a, node_weight[a:b], linear_term, penalty)
         intercept[0] = new[0]
         w[a] = 0.0
         for v in range(1, b - a):
             w[a + v] = new[v] - new[parent[a + v] - a]
-        for i in range(rest.shape[0]):
+        for i in range(residual.shape[0]):
             leaf = leaves[tree, i] - a
-            rest[i] -= new[leaf] - old[leaf]
+            residual[i] -= new[leaf] - old[leaf]
     return worst
 
 
@@ -202,49 +202,54 @@ def _violation(
     weight: np.ndarray,
     penalty: float,
     w: np.ndarray,
-    rest: np.ndarray,
+    residual: np.ndarray,
 ) -> float:
     """Return the largest violation of the optimality conditions over all nodes."""
     worst = 0.0
     for tree in range(leaves.shape[0]):
         a, b = roots[tree], roots[tree + 1]
-        worst = max(worst, _miss(parent[a:b], a, penalty, w[a:b], _pull(leaves[tree], a, b - a, weight, rest)))
+        worst = max(
+            worst,
+            _tree_violation(parent[a:b], a, penalty, w[a:b], _leaf_gradient(leaves[tree], a, b - a, weight, residual)),
+        )
     return worst
 
 
 @kernel
-def _pull(ends: np.ndarray, first: int, n: int, weight: np.ndarray, rest: np.ndarray) -> np.ndarray:
+def _leaf_gradient(ends: np.ndarray, first: int, n: int, weight: np.ndarray, residual: np.ndarray) -> np.ndarray:
     """Return the weighted residual sums of the rows whose path ends at each node of one tree, (n,)."""
     neg_gradient = np.zeros(n)
-    for i in range(rest.shape[0]):
-        neg_gradient[ends[i] - first] += weight[i] * rest[i]
+    for i in range(residual.shape[0]):
+        neg_gradient[ends[i] - first] += weight[i] * residual[i]
     return neg_gradient
 
 
 @kernel
-def _miss(parent: np.ndarray, first: int, penalty: float, w: np.ndarray, neg_gradient: np.ndarray) -> float:
+def _tree_violation(parent: np.ndarray, first: int, penalty: float, w: np.ndarray, neg_gradient: np.ndarray) -> float:
     """Return the largest violation in one tree; accumulates `neg_gradient` towards the root in place."""
     worst = 0.0
     for v in range(w.shape[0] - 1, 0, -1):
-        miss = abs(neg_gradient[v]) - penalty if w[v] == 0.0 else abs(neg_gradient[v] - np.sign(w[v]) * penalty)
-        worst = max(worst, miss)
+        excess = abs(neg_gradient[v]) - penalty if w[v] == 0.0 else abs(neg_gradient[v] - np.sign(w[v]) * penalty)
+        worst = max(worst, excess)
         neg_gradient[parent[v] - first] += neg_gradient[v]
     return max(worst, abs(neg_gradient[0]))
 
 
 @kernel
-def _fit_tree(parent: np.ndarray, first: int, node_weight: np.ndarray, goal: np.ndarray, penalty: float) -> np.ndarray:
+def _fit_tree(
+    parent: np.ndarray, first: int, node_weight: np.ndarray, linear_term: np.ndarray, penalty: float
+) -> np.ndarray:
     """Return the optimal sums m of intercept and weights from the root to each node of one tree, (n_nodes,).
 
-    They minimise Σ_v (½ node_weight[v] m[v]² − goal[v] m[v]) + penalty Σ_v |m[v] − m[parent[v]]|, total variation on a
-    tree.
+    They minimise Σ_v (½ node_weight[v] m[v]² − linear_term[v] m[v]) + penalty Σ_v |m[v] − m[parent[v]]|, total
+    variation on a tree.
     """
     n = parent.shape[0]
     knots, line = np.empty((2 * n, 5)), np.zeros(5)
-    knots[0::2, PLACE], knots[1::2, PLACE] = -np.inf, np.inf
+    knots[0::2, POSITION], knots[1::2, POSITION] = -np.inf, np.inf
     stack, edge, top, order = np.empty(2 * n, np.int64), np.zeros(n + 1, np.int64), 0, np.empty(2 * n + 2, np.int64)
     children, live = np.zeros(n, np.int64), np.zeros(n, np.int64)
-    # Loop invariant: the top of the stack holds one list of knots per child of v, sorted by place, the left child's
+    # Loop invariant: the top of the stack holds one list of knots per child of v, sorted by position, the left child's
     # last. A list is the derivative, with respect to m[v], of the minimal cost of the child's subtree. The sum of the
     # lists and of v's own rows is the derivative of the cost of v's subtree. Clipped at ±penalty, at the knots 2v and
     # 2v + 1, it is v's own list: between these knots m[v] = m[parent[v]] is optimal, outside m[v] stays at the knot.
@@ -252,15 +257,15 @@ def _fit_tree(parent: np.ndarray, first: int, node_weight: np.ndarray, goal: np.
         begin, end = 1, 1 + _merge(knots, stack, edge, top, children[v], order)
         top -= children[v]
         if node_weight[v] > 0.0 or live[v] > 0:
-            _set_line(line, node_weight[v], goal[v], -live[v])
+            _set_line(line, node_weight[v], linear_term[v], -live[v])
             begin = _cross(knots, order, 1, end, 1, -1.0 if v > 0 else 0.0, penalty, line)
             if v == 0:
                 break
             stop = begin - 1
             begin = _add_knot(knots, 2 * v, order, begin, 1, -1.0, line)
-            _set_line(line, node_weight[v], goal[v], live[v])
+            _set_line(line, node_weight[v], linear_term[v], live[v])
             end = _cross(knots, order, end - 1, stop, -1, 1.0, penalty, line)
-            line[PLACE] = max(line[PLACE], knots[2 * v, PLACE])
+            line[POSITION] = max(line[POSITION], knots[2 * v, POSITION])
             end = 1 + _add_knot(knots, 2 * v + 1, order, end, -1, 1.0, line)
             live[parent[v] - first] += 1
         edge[top + 1] = edge[top] + end - begin
@@ -270,9 +275,9 @@ def _fit_tree(parent: np.ndarray, first: int, node_weight: np.ndarray, goal: np.
         if v > 0:
             children[parent[v] - first] += 1
     m = np.empty(n)
-    m[0] = line[PLACE]
+    m[0] = line[POSITION]
     for v in range(1, n):
-        m[v] = min(max(m[parent[v] - first], knots[2 * v, PLACE]), knots[2 * v + 1, PLACE])
+        m[v] = min(max(m[parent[v] - first], knots[2 * v, POSITION]), knots[2 * v + 1, POSITION])
     return m
 
 
@@ -282,7 +287,7 @@ def _merge(knots: np.ndarray, stack: np.ndarray, edge: np.ndarray, top: int, lis
     i, middle, stop = edge[top - lists], edge[top - 1 if lists == 2 else top], edge[top]
     j, n = middle, stop - i
     for k in range(1, n + 1):
-        if j == stop or (i < middle and knots[stack[i], PLACE] <= knots[stack[j], PLACE]):
+        if j == stop or (i < middle and knots[stack[i], POSITION] <= knots[stack[j], POSITION]):
             order[k] = stack[i]
             i += 1
         else:
@@ -292,9 +297,9 @@ def _merge(knots: np.ndarray, stack: np.ndarray, edge: np.ndarray, top: int, lis
 
 
 @kernel
-def _set_line(line: np.ndarray, node_weight: float, goal: float, clips: int) -> None:
+def _set_line(line: np.ndarray, node_weight: float, linear_term: float, clips: int) -> None:
     """Write into `line` the outermost piece of the derivative at a node, with the slope of its own rows."""
-    line[SLOPE], line[OFFSET], line[CLIPS] = node_weight, goal, clips
+    line[SLOPE], line[OFFSET], line[CLIPS] = node_weight, linear_term, clips
     line[LIVE] = 1.0 if node_weight > 0.0 else 0.0
 
 
@@ -305,14 +310,14 @@ def _cross(
     """Find the piece in which the derivative crosses level · penalty; return the index in `order` of its end.
 
     The search goes from i in direction `step`, up to but excluding `stop`. `line` is the piece before i on entry, and
-    the piece found on return, with its place where it reaches the level; for a flat piece that is its beginning.
+    the piece found on return, with its position where it reaches the level; for a flat piece that is its beginning.
     """
     begin = i
     while i != stop:
         knot = order[i]
         ahead = (line[CLIPS] - level) * penalty
         if line[LIVE] > 0.0:
-            ahead += line[SLOPE] * knots[knot, PLACE] - line[OFFSET]
+            ahead += line[SLOPE] * knots[knot, POSITION] - line[OFFSET]
         if step * ahead >= 0.0:
             break
         for c in range(1, 5):
@@ -320,11 +325,11 @@ def _cross(
         if line[LIVE] == 0.0:
             line[SLOPE] = line[OFFSET] = 0.0
         i += step
-    passed = knots[order[i - step], PLACE] if i != begin else -step * np.inf
-    line[PLACE] = passed
+    passed = knots[order[i - step], POSITION] if i != begin else -step * np.inf
+    line[POSITION] = passed
     if line[SLOPE] > 0.0:
-        place = step * max(step * (line[OFFSET] + (level - line[CLIPS]) * penalty) / line[SLOPE], step * passed)
-        line[PLACE] = place if i == stop else step * min(step * place, step * knots[order[i], PLACE])
+        position = step * max(step * (line[OFFSET] + (level - line[CLIPS]) * penalty) / line[SLOPE], step * passed)
+        line[POSITION] = position if i == stop else step * min(step * position, step * knots[order[i], POSITION])
     return i
 
 
@@ -336,11 +341,11 @@ def _add_knot(
 
     The knot precedes i in direction `step`. A piece at infinity gets no knot.
     """
-    if np.isinf(line[PLACE]):
+    if np.isinf(line[POSITION]):
         return i
     line[CLIPS] -= level
     for c in range(1, 5):
         knots[knot, c] = step * line[c]
-    knots[knot, PLACE] = line[PLACE]
+    knots[knot, POSITION] = line[POSITION]
     order[i - step] = knot
     return i - step

@@ -72,9 +72,9 @@ def keep_of_size(
         k = wanted[v - root]
         keep[v] = k > 0
         if k > 1:
-            on_left = choice[start[v] + k - 1]
-            wanted[v + 1 - root] = on_left
-            wanted[right[v] - root] = k - on_left
+            n_left = choice[start[v] + k - 1]
+            wanted[v + 1 - root] = n_left
+            wanted[right[v] - root] = k - n_left
 
 
 @kernel
@@ -84,15 +84,15 @@ def cheapest_cut(right: np.ndarray, as_leaf: np.ndarray) -> np.ndarray:
     A split is cut if its value as a leaf is at most the value of its optimally pruned subtree. Differences within
     rounding error count as ties.
     """
-    worth = as_leaf.copy()
+    least_cost = as_leaf.copy()
     cut = np.zeros(right.shape[0], np.bool_)
-    # Invariant: for every node u after v, worth[u] is the least sum of `as_leaf` over all prunings of its subtree.
+    # Invariant: for every node u after v, least_cost[u] is the least sum of `as_leaf` over all prunings of its subtree.
     for v in range(right.shape[0] - 1, -1, -1):
         if right[v] != -1:
-            below = worth[v + 1] + worth[right[v]]
-            cut[v] = as_leaf[v] <= below + 1e-14 * abs(below)
+            subtree_cost = least_cost[v + 1] + least_cost[right[v]]
+            cut[v] = as_leaf[v] <= subtree_cost + 1e-14 * abs(subtree_cost)
             if not cut[v]:
-                worth[v] = below
+                least_cost[v] = subtree_cost
     return cut
 
 

@@ -38,7 +38,7 @@ def raise_tree(
     n = right.shape[0]
     leaf_loss, leaf = leaf_loss.copy(), leaf.copy()
     # Loss of the current subtree in the position of v.
-    worth = leaf_loss.copy()
+    subtree_loss = leaf_loss.copy()
     # Root of the current subtree in the position of v.
     replacement = np.arange(n)
     is_leaf = right == -1
@@ -48,12 +48,12 @@ def raise_tree(
     while new_rows.any():
         order, first = _rows_by_leaf(leaf, n)
         changed[:] = False
-        # Invariant: `worth` and `replacement` of all present nodes after v are final for this sweep.
+        # Invariant: `subtree_loss` and `replacement` of all present nodes after v are final for this sweep.
         for v in range(n - 1, -1, -1):
             if not present[v]:
                 continue
             if is_leaf[v]:
-                worth[v] = leaf_loss[v]
+                subtree_loss[v] = leaf_loss[v]
                 continue
             a, b = v + 1, right[v]
             below = False
@@ -61,10 +61,10 @@ def raise_tree(
                 # Root of the child's subtree at the beginning of the sweep.
                 before = side if present[side] else replacement[side]
                 below |= changed[before]
-                worth[side], replacement[side] = worth[before], replacement[before]
+                subtree_loss[side], replacement[side] = subtree_loss[before], replacement[before]
             if not new_rows[v] and not below:
                 continue
-            split, through_a, through_b = worth[a] + worth[b], worth[a], worth[b]
+            split, through_a, through_b = subtree_loss[a] + subtree_loss[b], subtree_loss[a], subtree_loss[b]
             # A leaf without loss is optimal, so the other options are evaluated only if it has a loss.
             if leaf_loss[v] > 0.0:
                 # The loss of a raised child's own rows is known; only the sibling's rows have to be routed through it.
@@ -80,22 +80,22 @@ def raise_tree(
                     through_b += weight[order[k]] * _loss(u, order[k], label, target, table, value)
                     if through_b > limit:
                         break
-            enough = min(leaf_loss[v], through_a, through_b, split) + _ROUNDING * leaf_loss[v]
+            best_loss = min(leaf_loss[v], through_a, through_b, split) + _ROUNDING * leaf_loss[v]
             changed[v] = True
-            if leaf_loss[v] <= enough:
-                worth[v], is_leaf[v] = leaf_loss[v], True
-            elif through_a <= enough:
-                worth[v], replacement[v] = through_a, replacement[a]
-            elif through_b <= enough:
-                worth[v], replacement[v] = through_b, replacement[b]
+            if leaf_loss[v] <= best_loss:
+                subtree_loss[v], is_leaf[v] = leaf_loss[v], True
+            elif through_a <= best_loss:
+                subtree_loss[v], replacement[v] = through_a, replacement[a]
+            elif through_b <= best_loss:
+                subtree_loss[v], replacement[v] = through_b, replacement[b]
             else:
-                worth[v], changed[v] = split, below
+                subtree_loss[v], changed[v] = split, below
         replacement[0] = replacement[replacement[0]]
         present = _present(right, replacement, is_leaf)
         new_rows[:] = False
-        home = _leaf_above(present, is_leaf, end)
+        new_leaf = _leaf_above(present, is_leaf, end)
         for i in range(leaf.shape[0]):
-            u = replacement[0] if home[leaf[i]] == -1 else home[leaf[i]]
+            u = replacement[0] if new_leaf[leaf[i]] == -1 else new_leaf[leaf[i]]
             while True:
                 # The old leaf is outside the subtree of u, so row i is new to u.
                 if not u <= leaf[i] < end[u]:
@@ -128,11 +128,11 @@ def _rows_by_leaf(leaf: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
 @kernel
 def _leaf_above(present: np.ndarray, is_leaf: np.ndarray, end: np.ndarray) -> np.ndarray:
     """Return the present leaf at or above each node, -1 if there is none; rows at such nodes must be rerouted."""
-    home = np.full(present.shape[0], -1)
+    new_leaf = np.full(present.shape[0], -1)
     for v in range(present.shape[0]):
         if present[v] and is_leaf[v]:
-            home[v : end[v]] = v
-    return home
+            new_leaf[v : end[v]] = v
+    return new_leaf
 
 
 @kernel

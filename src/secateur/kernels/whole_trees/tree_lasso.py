@@ -36,8 +36,8 @@ def fit_tree_lasso(
     for sweep in range(max_sweeps):
         for j in range(beta.shape[0]):
             if gram[j, j] > 0.0:
-                wanted = neg_gradient[j] + gram[j, j] * beta[j]
-                new = np.sign(wanted) * max(abs(wanted) - penalty / 2, 0.0) / gram[j, j]
+                correlation = neg_gradient[j] + gram[j, j] * beta[j]
+                new = np.sign(correlation) * max(abs(correlation) - penalty / 2, 0.0) / gram[j, j]
                 if new != beta[j]:
                     neg_gradient -= gram[j] * (new - beta[j])
                     beta[j] = new
@@ -72,16 +72,16 @@ def _step_within_signs(gram: np.ndarray, penalty: float, beta: np.ndarray, neg_g
     for i in range(n):
         system[i, i] += 1e-12 * trace
     p = np.linalg.solve(system, g)
-    length, stop = 1.0, -1
+    length, zeroed = 1.0, -1
     for i in range(n):
-        now = beta[active[i]]
-        if now * (now + length * p[i]) < 0.0:
-            length, stop = -now / p[i], i
+        current = beta[active[i]]
+        if current * (current + length * p[i]) < 0.0:
+            length, zeroed = -current / p[i], i
     for i in range(n):
         beta[active[i]] += length * p[i]
-    if stop >= 0:
-        beta[active[stop]] = 0.0
-    return stop >= 0
+    if zeroed >= 0:
+        beta[active[zeroed]] = 0.0
+    return zeroed >= 0
 
 
 @kernel
@@ -94,8 +94,8 @@ def _duality_gap(match: np.ndarray, square: float, penalty: float, beta: np.ndar
     # along is r'y, loss is r'r.
     along = square - (beta * match).sum()
     loss = max(along - (beta * neg_gradient).sum(), 0.0)
-    steepest = np.abs(neg_gradient).max() if neg_gradient.shape[0] else 0.0
+    largest = np.abs(neg_gradient).max() if neg_gradient.shape[0] else 0.0
     scale = along / loss if loss > 0.0 else 1.0
-    if scale * steepest > penalty / 2:
-        scale = penalty / (2 * steepest)
+    if scale * largest > penalty / 2:
+        scale = penalty / (2 * largest)
     return loss + penalty * np.abs(beta).sum() - (2 * scale * along - scale**2 * loss)

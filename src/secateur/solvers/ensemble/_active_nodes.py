@@ -1,7 +1,7 @@
 """Build the node arrays a block descent works on: all nodes, or only an active set of them.
 
-At a large penalty most nodes of a large tree cannot pay for themselves. A `Crown` holds the upper part of every tree
-that can, so that a sweep over the trees costs less.
+At a large penalty most nodes of a large tree reduce the objective by less than their price. An `ActiveSet`
+holds the upper part of every tree that may reduce it by more, so that a sweep over the trees costs less.
 """
 
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ class ActiveNodes:
     right : (n_nodes,)
         The right child, -1 at a leaf; the left child is the next node.
     depth : (n_nodes,)
-    share : (n_nodes,)
+    node_weight : (n_nodes,)
         Row weight at each node.
     original : (n_nodes, width)
         The contribution of each node as a leaf, minus that of its root.
@@ -40,14 +40,14 @@ class ActiveNodes:
     tree_start: NDArray[np.int64]
     right: NDArray[np.int32]
     depth: NDArray[np.int32]
-    share: Floats
+    node_weight: Floats
     original: Floats
     as_leaf: Floats
     as_split: Floats
 
 
 @dataclass(frozen=True, eq=False)
-class Crown:
+class ActiveSet:
     """An active set of nodes: every tree without some of its lower subtrees.
 
     A node outside the set predicts the same as its lowest ancestor inside it.
@@ -82,14 +82,14 @@ def all_nodes(ensemble: Additive, as_leaf: Floats, as_split: Floats) -> ActiveNo
         forest.tree_start,
         forest.right,
         forest.depth,
-        ensemble.share,
+        ensemble.node_weight,
         ensemble.original,
         as_leaf,
         as_split,
     )
 
 
-def crown_of(everything: ActiveNodes, ensemble: Additive, marked: NDArray[np.bool_], penalty: float) -> Crown:
+def active_set_of(full: ActiveNodes, ensemble: Additive, marked: NDArray[np.bool_], penalty: float) -> ActiveSet:
     """Return the active set of the marked nodes.
 
     The parent and the sibling of every marked node must be marked, too.
@@ -102,10 +102,10 @@ def crown_of(everything: ActiveNodes, ensemble: Additive, marked: NDArray[np.boo
     right = forest.right[nodes]
     has_children = (right != -1) & marked[np.minimum(nodes + 1, len(marked) - 1)]
     right = np.where(has_children, number[right], np.int32(-1))
-    kind = np.min_scalar_type(int(np.diff(tree_start).max(initial=1)) - 1)
-    leaves = np.empty(ensemble.leaves.shape, kind)
+    dtype = np.min_scalar_type(int(np.diff(tree_start).max(initial=1)) - 1)
+    leaves = np.empty(ensemble.leaves.shape, dtype)
     for tree, (start, first) in enumerate(zip(forest.root, tree_start[:-1], strict=True)):
-        here = (lowest[start : forest.tree_start[tree + 1]] - first).astype(kind)
-        np.take(here, ensemble.leaves[tree], out=leaves[tree])
-    arrays = (getattr(everything, name)[nodes] for name in ("depth", "share", "original", "as_leaf", "as_split"))
-    return Crown(ActiveNodes(leaves, tree_start, right, *arrays), penalty, marked, nodes, lowest)
+        local_leaf = (lowest[start : forest.tree_start[tree + 1]] - first).astype(dtype)
+        np.take(local_leaf, ensemble.leaves[tree], out=leaves[tree])
+    arrays = (getattr(full, name)[nodes] for name in ("depth", "node_weight", "original", "as_leaf", "as_split"))
+    return ActiveSet(ActiveNodes(leaves, tree_start, right, *arrays), penalty, marked, nodes, lowest)

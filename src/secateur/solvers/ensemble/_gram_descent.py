@@ -20,7 +20,7 @@ from secateur import kernels
 from secateur.forest import Forest
 from secateur.path.build import Point
 from secateur.solvers.ensemble.additive_model import State, decide, n_targets, without_rows
-from secateur.solvers.ensemble.descent_path import DescentSettings, FallingDescent, distinct, layer_prices
+from secateur.solvers.ensemble.descent_path import DescentSettings, PathDescent, distinct, layer_prices
 from secateur.solvers.ensemble.gram import Gram, columns
 
 Floats = NDArray[np.float64]
@@ -58,7 +58,7 @@ class Cut:
         return Cut(self.depth.copy(), self.neg_gradient.copy())
 
 
-class GramDescent(FallingDescent[Cut]):
+class GramDescent(PathDescent[Cut]):
     """Descend over the depths of all trees at a decreasing sequence of penalties, on inner products only.
 
     The path equals that of `Descent` with layers and original values. The intercept is eliminated beforehand by
@@ -99,9 +99,9 @@ class GramDescent(FallingDescent[Cut]):
         depth = np.repeat(cut.depth, np.diff(forest.tree_start))
         keep = forest.depth <= depth
         status = np.where(keep, np.where((forest.depth == depth) | ~forest.is_split, 2, 1), 0).astype(np.int8)
-        speaker = kernels.lift(forest.parent, keep)
-        silent = (speaker == -1) | (status == 1)
-        contribution = np.where(silent[:, None], 0.0, ensemble.original[speaker])
+        kept_ancestor = kernels.lift(forest.parent, keep)
+        no_contribution = (kept_ancestor == -1) | (status == 1)
+        contribution = np.where(no_contribution[:, None], 0.0, ensemble.original[kept_ancestor])
         left = self.gram.rest - self.gram.added[self.inside(cut)].sum(axis=0)
         return State(
             np.empty((0, forest.n_outputs)),
@@ -141,7 +141,7 @@ class GramDescent(FallingDescent[Cut]):
         """Return the objective: squared error plus penalty times price."""
         inside = self.inside(self.state)
         loss = self.scale - float((self.match + self.state.neg_gradient)[inside].sum())
-        return loss + penalty * float(self.price[self.places()][self.used()].sum())
+        return loss + penalty * float(self.price[self.price_index()][self.used()].sum())
 
     def used(self) -> NDArray[np.bool_]:
         """Return which trees are not dropped, (n_trees,)."""
@@ -163,7 +163,7 @@ class GramDescent(FallingDescent[Cut]):
         """Cut a tree at another depth."""
         kernels.move_cut(tree, depth, self.inner, self.column_start, self.state.depth, self.state.neg_gradient)
 
-    def places(self) -> NDArray[np.int64]:
+    def price_index(self) -> NDArray[np.int64]:
         """Return the index into `price` of each tree's depth, (n_trees,); for a dropped tree that of depth 0."""
         return self.column_start[:-1] + np.arange(len(self.state.depth)) + np.maximum(self.state.depth, 0)
 
@@ -172,10 +172,10 @@ def _depth_prices(forest: Forest, column_start: NDArray[np.int64], as_leaf: Floa
     """Return the price of every tree at every depth from 0 to its full depth, the trees concatenated."""
     tree = np.repeat(np.arange(forest.n_trees), np.diff(forest.tree_start))
     first = column_start + np.arange(forest.n_trees + 1)
-    place = first[tree] + forest.depth
+    index = first[tree] + forest.depth
     # Price increments per depth: a node enters as a leaf at its own depth, and a split turns from a leaf into a split
     # one depth further down. The cumulative sum over depths gives the prices.
-    steps = np.bincount(place, as_leaf, first[-1])
+    increments = np.bincount(index, as_leaf, first[-1])
     split = forest.is_split
-    steps += np.bincount(place[split] + 1, (as_split - as_leaf)[split], first[-1])
-    return np.concatenate([np.empty(0), *(np.cumsum(steps[a:b]) for a, b in pairwise(first))])
+    increments += np.bincount(index[split] + 1, (as_split - as_leaf)[split], first[-1])
+    return np.concatenate([np.empty(0), *(np.cumsum(increments[a:b]) for a, b in pairwise(first))])

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from secateur import kernels
 from secateur.problem import Problem
 from secateur.solvers.ensemble.additive_model import Additive, State
-from secateur.solvers.ensemble.descent_path import DescentSettings, FallingDescent, layer_prices
+from secateur.solvers.ensemble.descent_path import DescentSettings, PathDescent, layer_prices
 
 Floats = NDArray[np.float64]
 _VALUES = {
@@ -22,7 +22,7 @@ _VALUES = {
 }
 
 
-class NodeDescent(FallingDescent[State]):
+class NodeDescent(PathDescent[State]):
     """Block descent whose state holds the status and the contribution of every node.
 
     Subclasses implement what depends on the rows: `loss`, `weakest` and `collapse`, and the `sweep` of the base class.
@@ -90,8 +90,8 @@ class NodeDescent(FallingDescent[State]):
                 self.drop(int(left[-1]))
                 continue
             # Collapse an eighth of the excess per round, then recompute the rates.
-            some = max(1, (self.size(state) - budget) // 8)
-            for tree in found[np.argsort(rate[found], kind="stable")[:some]]:
+            n_collapses = max(1, (self.size(state) - budget) // 8)
+            for tree in found[np.argsort(rate[found], kind="stable")[:n_collapses]]:
                 if self.size(state) <= budget:
                     break
                 self.collapse(int(tree), int(node[tree]), value[tree])

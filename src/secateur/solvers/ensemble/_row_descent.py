@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from secateur import kernels
 from secateur.problem import Problem
-from secateur.solvers.ensemble._active_nodes import Crown, all_nodes, crown_of
+from secateur.solvers.ensemble._active_nodes import ActiveSet, active_set_of, all_nodes
 from secateur.solvers.ensemble._node_descent import NodeDescent
 from secateur.solvers.ensemble.additive_model import Additive, empty_state, loss_of
 from secateur.solvers.ensemble.descent_path import DescentSettings
@@ -33,11 +33,11 @@ class Descent(NodeDescent):
     ----------
     nodes : ActiveNodes
         The node arrays the next sweep works on.
-    crown : Crown, optional
+    active_set : ActiveSet, optional
         The active set last built.
     has_large_trees : bool
         Whether sweeps are restricted to active sets. Only for squared error at the node level, for which the bound of
-        `mark_crown` holds.
+        `mark_active_nodes` holds.
     """
 
     def __init__(self, ensemble: Additive, problem: Problem, settings: DescentSettings) -> None:
@@ -45,10 +45,10 @@ class Descent(NodeDescent):
         self.state = empty_state(ensemble)
         self.scale = loss_of(ensemble, self.state)
         self.nodes = all_nodes(ensemble, self.as_leaf, self.as_split)
-        self.crown: Crown | None = None
+        self.active_set: ActiveSet | None = None
         sizes = np.diff(ensemble.forest.tree_start)
-        squares = not ensemble.logits and settings.values in ("keep", "refit") and not settings.layered
-        self.has_large_trees = squares and bool(sizes.mean() > _LARGE)
+        squared_error = not ensemble.logits and settings.values in ("keep", "refit") and not settings.layered
+        self.has_large_trees = squared_error and bool(sizes.mean() > _LARGE)
         self.enough = 0.0 if settings.values == "keep" else 1e-5 * self.scale
 
     def sweep(self, penalty: float, trees: NDArray[np.bool_], first: int, frozen: bool) -> tuple[bool, float]:
@@ -65,7 +65,7 @@ class Descent(NodeDescent):
             self.ensemble.forest.tree_output,
             nodes.right,
             nodes.depth,
-            nodes.share,
+            nodes.node_weight,
             nodes.original,
             nodes.as_leaf,
             nodes.as_split,
@@ -85,40 +85,44 @@ class Descent(NodeDescent):
         moved = kernels.move_intercept(self.ensemble.weight, state.neg_gradient, state.probability, state.intercept)
         return changed == 0 and moved <= tolerance, gain + moved
 
-    def converge(self, penalty: float, first: int, frozen: bool, most: int) -> tuple[int, float]:
+    def converge(self, penalty: float, first: int, frozen: bool, limit: int) -> tuple[int, float]:
         """Update the trees in use until they stop changing; if trees are large, update active sets only."""
-        if most <= 0 or not self.has_large_trees:
-            return super().converge(penalty, first, frozen, most)
-        crown = self.crown = self.crown_for(penalty)
-        before, everything = self.state, self.nodes
-        status, added = before.status[crown.nodes], before.contribution[crown.nodes]
-        self.nodes, self.state = crown.arrays, replace(before, status=status, contribution=added)
+        if limit <= 0 or not self.has_large_trees:
+            return super().converge(penalty, first, frozen, limit)
+        active_set = self.active_set = self.active_set_for(penalty)
+        before, all_arrays = self.state, self.nodes
+        status, added = before.status[active_set.nodes], before.contribution[active_set.nodes]
+        self.nodes, self.state = active_set.arrays, replace(before, status=status, contribution=added)
         try:
-            return super().converge(penalty, first, frozen, most)
+            return super().converge(penalty, first, frozen, limit)
         finally:
             # Expand the result to all nodes: a node outside the set gets the contribution of its ancestor in the set.
             before.status[:] = 0
-            before.status[crown.nodes] = status
-            np.take(added, crown.lowest, axis=0, out=before.contribution)
-            self.nodes, self.state = everything, before
+            before.status[active_set.nodes] = status
+            np.take(added, active_set.lowest, axis=0, out=before.contribution)
+            self.nodes, self.state = all_arrays, before
 
-    def crown_for(self, penalty: float) -> Crown:
+    def active_set_for(self, penalty: float) -> ActiveSet:
         """Return an active set for this penalty: the last one if it is still valid, otherwise a new one.
 
         A new set is built for half the penalty, so that the next few penalties can reuse it. `descend` still sweeps
         over all nodes at least once per penalty, so active sets save time without excluding any node.
         """
-        state, forest, crown = self.state, self.ensemble.forest, self.crown
-        if crown is not None and penalty >= crown.penalty and not (state.status[~crown.marked] > 0).any():
-            return crown
-        marked = kernels.mark_crown(
+        state, forest, active_set = self.state, self.ensemble.forest, self.active_set
+        if (
+            active_set is not None
+            and penalty >= active_set.penalty
+            and not (state.status[~active_set.marked] > 0).any()
+        ):
+            return active_set
+        marked = kernels.mark_active_nodes(
             self.nodes.leaves,
             self.ensemble.weight,
             state.neg_gradient,
             forest.tree_start,
             forest.tree_output,
             forest.right,
-            self.nodes.share,
+            self.nodes.node_weight,
             self.as_leaf,
             self.as_split,
             state.status,
@@ -126,7 +130,7 @@ class Descent(NodeDescent):
             penalty / 2,
             self.ridge,
         )
-        return crown_of(self.nodes, self.ensemble, marked, penalty / 2)
+        return active_set_of(self.nodes, self.ensemble, marked, penalty / 2)
 
     def loss(self) -> float:
         """Return the loss without the penalty."""
@@ -143,12 +147,12 @@ class Descent(NodeDescent):
         half = 0.5 if ensemble.logits else 1.0
         for tree in np.flatnonzero(self.used()):
             added = state.contribution[forest.root[tree] + ensemble.leaves[tree].astype(np.intp)]
-            fed = slice(None) if forest.tree_output[tree] < 0 else slice(forest.tree_output[tree], None)
+            outputs = slice(None) if forest.tree_output[tree] < 0 else slice(forest.tree_output[tree], None)
             hessian = ensemble.weight[:, None]
             if ensemble.logits:
-                probability = state.probability[:, fed][:, :1]
+                probability = state.probability[:, outputs][:, :1]
                 hessian = hessian * probability * (1 - probability)
-            neg_gradient = state.neg_gradient[:, fed][:, : added.shape[1]]
+            neg_gradient = state.neg_gradient[:, outputs][:, : added.shape[1]]
             rise[tree] = half * float((2 * neg_gradient * added + hessian * added**2).sum())
         return rise
 
@@ -179,7 +183,7 @@ class Descent(NodeDescent):
             forest.tree_start,
             forest.tree_output,
             forest.right,
-            ensemble.share,
+            ensemble.node_weight,
             ensemble.original,
             self.as_leaf,
             self.as_split,

@@ -5,7 +5,7 @@ loss. One unpenalised intercept per output holds everything else: the base of th
 trees. Contributions are therefore relative to the root, and dropping a tree does not shift the mean.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ from secateur.forest.subforest import mean_over
 from secateur.problem import Problem
 
 Floats = NDArray[np.float64]
-MOST_PAIRED = 20_000
+MAX_TREES_IN_GRAM = 20_000
 """Largest number of trees for a Gram matrix of trees, which then takes 3 GB."""
 
 
@@ -43,7 +43,7 @@ class Additive:
         Whether scores are logits and the loss is log loss; otherwise the loss is squared error.
     original : (n_nodes, width)
         The contribution of each node as a leaf, minus that of its root.
-    share : (n_nodes,)
+    node_weight : (n_nodes,)
         Row weight at each node.
     """
 
@@ -55,7 +55,12 @@ class Additive:
     slope: float
     logits: bool
     original: Floats
-    share: Floats
+    node_weight: Floats
+
+    @property
+    def share(self) -> Floats:
+        """Alias of `node_weight` for `_remote_descent`."""
+        return self.node_weight
 
     @property
     def weight_per_row(self) -> float:
@@ -102,19 +107,22 @@ def not_additive(forest: Forest) -> str | None:
     """Return why the model is not a sum of trees with squared error or log loss, or None if it is."""
     link = forest.response
     if forest.aggregation == "median" or not (link.linear or link.logits):
-        return f"its trees are combined by {forest.aggregation} and {forest.link}, which this method cannot follow. "
+        return (
+            "it needs a sum or mean of trees with an identity, probability or logit link, but this model has "
+            f"aggregation {forest.aggregation!r} and link {forest.link!r}. "
+        )
     if isinstance(link, Softmax) and (forest.tree_output < 0).any():
-        return "its trees feed all classes at once, and this method expects one tree per class. "
+        return "it needs one tree per class, but each tree of this model contributes to all classes. "
     return None
 
 
 def too_many_pairs(forest: Forest) -> str | None:
     """Return why a Gram matrix of the trees would not fit in memory, or None if it would."""
-    if forest.n_trees <= MOST_PAIRED:
+    if forest.n_trees <= MAX_TREES_IN_GRAM:
         return None
     return (
-        f"it compares every tree with every other, which for {forest.n_trees} trees takes "
-        f"{8e-9 * forest.n_trees**2:.0f} GB; it is for at most {MOST_PAIRED}. "
+        f"it computes the inner products of all pairs of trees, which takes {8e-9 * forest.n_trees**2:.0f} GB for "
+        f"{forest.n_trees} trees; the limit is {MAX_TREES_IN_GRAM} trees. "
     )
 
 
@@ -133,17 +141,19 @@ def additive(problem: Problem) -> Additive:
         starts(forest, sample),
         _slope(forest),
         forest.response.logits,
-        own_values(forest),
+        original_contributions(forest),
         problem.weight / (problem.total_weight * n_targets(forest)),
     )
 
 
-def without_rows(forest: Forest, share: Floats) -> Additive:
+def without_rows(forest: Forest, node_weight: Floats) -> Additive:
     """Return the ensemble without rows, which suffices for `decide`."""
     none = np.empty((0, forest.n_outputs))
     leaves = np.empty((forest.n_trees, 0), np.uint16)
     logits = forest.response.logits
-    return Additive(forest, leaves, np.empty(0), none, none, _slope(forest), logits, own_values(forest), share)
+    return Additive(
+        forest, leaves, np.empty(0), none, none, _slope(forest), logits, original_contributions(forest), node_weight
+    )
 
 
 def n_targets(forest: Forest) -> int:
@@ -151,7 +161,7 @@ def n_targets(forest: Forest) -> int:
     return len(forest.n_classes) or forest.n_outputs
 
 
-def own_values(forest: Forest) -> Floats:
+def original_contributions(forest: Forest) -> Floats:
     """Return the contribution of each node as a leaf, minus that of its root, (n_nodes, width)."""
     tree = np.repeat(np.arange(forest.n_trees), np.diff(forest.tree_start))
     original = forest.value * (_slope(forest) / forest.divisor * forest.tree_weight[tree])[:, None]
@@ -209,11 +219,11 @@ def empty_state(ensemble: Additive) -> State:
     return state
 
 
-def log_odds(share: Floats) -> Floats:
+def log_odds(frequency: Floats) -> Floats:
     """Return the logits of class frequencies, clipped away from 0 and 1; for several outputs softmax logits."""
     tiny = 1e-9
-    logit = np.log(np.maximum(share, tiny))
-    return logit - np.log(np.maximum(1 - share, tiny)) if len(share) == 1 else logit
+    logit = np.log(np.maximum(frequency, tiny))
+    return logit - np.log(np.maximum(1 - frequency, tiny)) if len(frequency) == 1 else logit
 
 
 def full_state(ensemble: Additive) -> State:
@@ -243,15 +253,19 @@ def full_state(ensemble: Additive) -> State:
 
 def predict(ensemble: Additive, score: Floats) -> Floats:
     """Return predictions from scores: probabilities for logits, otherwise the scores themselves."""
-    return chances(score) if ensemble.logits else score
+    return probabilities(score) if ensemble.logits else score
 
 
-def chances(score: Floats) -> Floats:
+def probabilities(score: Floats) -> Floats:
     """Return the probabilities of logits (sigmoid or softmax), (n_rows, n_outputs)."""
     if score.shape[1] == 1:
         return 1 / (1 + np.exp(-score))
     power = np.exp(score - score.max(axis=1, keepdims=True))
     return power / power.sum(axis=1, keepdims=True)
+
+
+# Alias for `_row_sums`.
+chances = probabilities
 
 
 def loss_of(ensemble: Additive, state: State) -> float:
@@ -276,8 +290,8 @@ def risk_of(ensemble: Additive, state: State, problem: Problem) -> float:
     if ensemble.logits:
         return np.nan
     raw = ensemble.target - state.neg_gradient / ensemble.weight[:, None]
-    some = problem.sample.weight > 0
-    y = problem.sample.y if some.all() else problem.sample.y[some]
+    has_weight = problem.sample.weight > 0
+    y = problem.sample.y if has_weight.all() else problem.sample.y[has_weight]
     return float(np.average(problem.loss.rows(ensemble.forest, raw, y), weights=ensemble.weight))
 
 
@@ -289,15 +303,15 @@ def with_replacements(ensemble: Additive, state: State) -> NDArray[np.int8]:
     """
     forest, status = ensemble.forest, state.status.copy()
     output = forest.tree_output
-    standing = status[forest.root] != 0
+    kept_trees = status[forest.root] != 0
     for k in range(forest.n_outputs):
         trees = np.flatnonzero((output == k) | (output < 0))
-        if len(trees) and not standing[trees].any():
-            standing[trees[0]] = True
-    together = rounds(forest)
-    standing = (np.bincount(together, standing) > 0)[together]
-    alone = forest.root[standing & (status[forest.root] == 0)]
-    status[alone] = 2
+        if len(trees) and not kept_trees[trees].any():
+            kept_trees[trees[0]] = True
+    round_of = rounds(forest)
+    kept_trees = (np.bincount(round_of, kept_trees) > 0)[round_of]
+    restored = forest.root[kept_trees & (status[forest.root] == 0)]
+    status[restored] = 2
     return status
 
 
@@ -327,18 +341,18 @@ def decide(ensemble: Additive, state: State) -> tuple[NDArray[np.bool_], Floats]
     status = with_replacements(ensemble, state)
     trees_of = [np.flatnonzero((forest.tree_output == k) | (forest.tree_output < 0)) for k in range(forest.n_outputs)]
     keep = status > 0
-    standing = keep[forest.root]
+    kept_trees = keep[forest.root]
     divisor = forest.divisor
     if forest.aggregation == "mean":
-        divisor = mean_over(forest, forest.tree_weight, standing)
-    lift = np.zeros((forest.n_trees, state.contribution.shape[1]))
+        divisor = mean_over(forest, forest.tree_weight, kept_trees)
+    added_intercept = np.zeros((forest.n_trees, state.contribution.shape[1]))
     for k, trees in enumerate(trees_of):
-        original = trees[standing[trees]]
-        if len(original):
+        kept = trees[kept_trees[trees]]
+        if len(kept):
             rest = state.intercept[k] / ensemble.slope - forest.base[k] / divisor
-            lift[original, k if state.contribution.shape[1] > 1 else 0] = rest / len(original)
+            added_intercept[kept, k if state.contribution.shape[1] > 1 else 0] = rest / len(kept)
     tree = np.repeat(np.arange(forest.n_trees), np.diff(forest.tree_start))
-    added = fill_splits(ensemble, status, state.contribution) / ensemble.slope + lift[tree]
+    added = fill_splits(ensemble, status, state.contribution) / ensemble.slope + added_intercept[tree]
     return keep, added * divisor / forest.tree_weight[tree, None]
 
 
@@ -347,17 +361,8 @@ def fill_splits(ensemble: Additive, status: NDArray[np.int8], contribution: Floa
     right = ensemble.forest.right
     at_leaf = (status == 2)[:, None]
     sums = np.hstack(
-        [np.where(at_leaf, ensemble.share[:, None], 0.0) * contribution, ensemble.share[:, None] * at_leaf]
+        [np.where(at_leaf, ensemble.node_weight[:, None], 0.0) * contribution, ensemble.node_weight[:, None] * at_leaf]
     )
     kernels.roll_up(np.where(status == 1, right, -1), sums)
     mean = sums[:, :-1] / np.maximum(sums[:, -1:], 1e-300)
     return np.where((status == 1)[:, None], mean, contribution)
-
-
-def rescaled(ensemble: Additive, state: State, tree: int, times: float) -> State:
-    """Return the state with the contribution of one tree multiplied by `times`; the row arrays stay as they are."""
-    forest = ensemble.forest
-    nodes = slice(forest.tree_start[tree], forest.tree_start[tree + 1])
-    contribution = state.contribution.copy()
-    contribution[nodes] *= times
-    return replace(state, contribution=contribution)

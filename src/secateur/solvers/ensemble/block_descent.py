@@ -11,9 +11,11 @@ from typing import Literal, final
 
 import numpy as np
 
+from secateur.errors import InvalidInputError
 from secateur.path import Path
 from secateur.path.build import Point, trace_points
 from secateur.problem import Problem
+from secateur.solvers._checks import check_at_least
 from secateur.solvers.base import Solver, check_choices
 from secateur.solvers.ensemble._gram_descent import gram_points
 from secateur.solvers.ensemble._remote_descent import DistantDescent
@@ -175,7 +177,7 @@ class BlockDescent(Solver):
         if reason:
             return f"{reason}Use weakest_link."
         if self.polish and not problem.forest.response.linear:
-            return "trees are reweighed by squared error, and this model sums log-odds. Use polish=None."
+            return "polish fits tree weights by squared error, but this model sums log-odds. Use polish=None."
         reason = too_many_pairs(problem.forest) if self.polish or self.engine == "gram" else None
         if reason:
             return f"{reason}Use polish=None and engine='rows'."
@@ -210,7 +212,7 @@ class BlockDescent(Solver):
         runs = [] if self.values == "keep" else [("refit", ridge) for ridge in ridges]
         runs += [] if self.values == "refit" else [("keep", 0.0)]
         if problem.row_source.is_remote and not self.needs_rows:
-            yield from self._distant_points(problem, runs)
+            yield from self._remote_points(problem, runs)
             return
         ensemble = additive(problem)
         for run, (values, ridge) in enumerate(runs):
@@ -222,7 +224,7 @@ class BlockDescent(Solver):
                 more = {"ridge": ridge, "kept": float(values == "keep")}
                 yield Point(penalty, *decide(ensemble, state), more, risk_of(ensemble, state, problem))
 
-    def _distant_points(self, problem: Problem, runs: list[tuple[str, float]]) -> Iterator[Point]:
+    def _remote_points(self, problem: Problem, runs: list[tuple[str, float]]) -> Iterator[Point]:
         """Yield the points of `_points` from sums over remote rows; the loss of the points is not computed."""
         known = KnownSums(problem.forest, problem.row_source, problem.weight)
         for run, (values, ridge) in enumerate(runs):
@@ -251,7 +253,7 @@ class BlockDescent(Solver):
 
 
 def _check(solver: BlockDescent) -> None:
-    """Raise ValueError for settings that are invalid, alone or in combination."""
+    """Raise InvalidInputError for settings that are invalid, alone or in combination."""
     check_choices(
         solver,
         granularity=("node", "layer"),
@@ -261,28 +263,29 @@ def _check(solver: BlockDescent) -> None:
         polish=("ridge", "subset", None),
     )
     if solver.joint and (solver.granularity != "layer" or solver.values != "keep" or solver.polish is None):
-        raise ValueError(
-            f"joint=True with granularity={solver.granularity!r}, values={solver.values!r}, polish={solver.polish!r}; "
-            "it chooses depth and weight of whole trees. Use granularity='layer', values='keep' and polish='ridge' or "
-            "'subset'."
+        raise InvalidInputError(
+            f"joint=True with granularity={solver.granularity!r}, values={solver.values!r}, polish={solver.polish!r} "
+            "is not supported: joint optimises the depth and the weight of each tree. Use granularity='layer', "
+            "values='keep' and polish='ridge' or 'subset'."
         )
     if solver.engine == "gram" and (
         solver.granularity != "layer" or solver.values != "keep" or solver.polish is not None
     ):
-        raise ValueError(
+        raise InvalidInputError(
             f"engine='gram' with granularity={solver.granularity!r}, values={solver.values!r}, "
-            f"polish={solver.polish!r}; it knows of whole layers with the values they have. Use granularity='layer', "
-            "values='keep' and polish=None, or engine='rows'."
+            f"polish={solver.polish!r} is not supported: the Gram matrix is that of whole layers with original values. "
+            "Use granularity='layer', values='keep' and polish=None, or engine='rows'."
         )
     if solver.weights == "depth" and solver.granularity != "layer":
-        raise ValueError("weights='depth' prices layers, but granularity is 'node'. Use granularity='layer'.")
+        raise InvalidInputError(
+            f"weights='depth' with granularity={solver.granularity!r} is not supported: it sets the price of a layer. "
+            "Use granularity='layer'."
+        )
     ridges = solver.ridge if isinstance(solver.ridge, tuple) else (solver.ridge,)
     if not ridges or min(ridges) < 0 or not np.isfinite(ridges).all():
-        raise ValueError(
-            f"ridge={solver.ridge!r}; it must be a number of rows, at least 0, or a tuple of such. Try 25.0."
+        raise InvalidInputError(
+            f"ridge={solver.ridge!r}, but it must be a finite number of at least 0 or a tuple of such numbers. Use for "
+            "example ridge=25.0."
         )
-    least_of = {"max_sweeps": 1, "local_search": 0, "polish_penalty": 0, "max_nodes": 1, "max_trees": 1}
-    for name, least in least_of.items():
-        if getattr(solver, name) is not None and not getattr(solver, name) >= least:
-            raise ValueError(f"{name}={getattr(solver, name)!r}; it must be at least {least}. Correct it.")
+    check_at_least(solver, max_sweeps=1, local_search=0, polish_penalty=0, max_nodes=1, max_trees=1)
     check_penalties(solver.penalties, solver.smallest)

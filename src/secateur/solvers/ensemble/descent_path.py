@@ -19,20 +19,20 @@ from numpy.typing import NDArray
 
 from secateur.forest import Forest
 from secateur.solvers.ensemble.additive_model import Additive, State, rounds, with_replacements
-from secateur.solvers.penalty_grid import falling
+from secateur.solvers.penalty_grid import decreasing_penalties
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 
-class Copies(Protocol):
+class Copyable(Protocol):
     """A state that can be copied, so that a descent can be undone."""
 
     def copy(self) -> Self:
         """Return an independent copy."""
 
 
-S = TypeVar("S", bound=Copies)
+S = TypeVar("S", bound=Copyable)
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class DescentSettings:
     seed: int
 
 
-class FallingDescent(ABC, Generic[S]):
+class PathDescent(ABC, Generic[S]):
     """Block descent along decreasing penalties with warm starts; subclasses implement the sweep over the trees.
 
     Attributes
@@ -102,8 +102,8 @@ class FallingDescent(ABC, Generic[S]):
     enough = 0.0
     on_sweep: Callable[[int, int], None] | None = None
     updates = 0
-    _place = (0, 1)
-    _told = 0
+    _penalty_index = (0, 1)
+    _n_reported = 0
 
     def run(self) -> Iterator[tuple[float, S]]:
         """Yield the penalty and the state at every penalty, the largest first.
@@ -113,8 +113,8 @@ class FallingDescent(ABC, Generic[S]):
         budget = self.settings.max_nodes
         fits = (np.inf, self.state.copy())
         penalties = self.penalties()
-        for place, penalty in enumerate(penalties):
-            self._place = (place, len(penalties))
+        for index, penalty in enumerate(penalties):
+            self._penalty_index = (index, len(penalties))
             self.descend(penalty)
             self.limit_trees(penalty)
             if self.settings.local_search:
@@ -134,51 +134,53 @@ class FallingDescent(ABC, Generic[S]):
         """
         total, rounds_left = 0.0, self.settings.max_sweeps
         while rounds_left > 0:
-            gain, settled = self.sweep_and_tell(penalty, self.open, first, frozen)
+            gain, converged = self.sweep_and_report(penalty, self.open, first, frozen)
             rounds_left -= 1
             total += gain
-            if settled:
+            if converged:
                 break
             used, gain = self.converge(penalty, first, frozen, rounds_left - 1)
             rounds_left -= used
             total += gain
         return total
 
-    def converge(self, penalty: float, first: int, frozen: bool, most: int) -> tuple[int, float]:
+    def converge(self, penalty: float, first: int, frozen: bool, limit: int) -> tuple[int, float]:
         """Sweep over the trees in use, which gain most, until they stop changing; return the sweeps and the gain."""
         total = 0.0
-        for done in range(1, most + 1):
-            gain, settled = self.sweep_and_tell(penalty, self.open & self.used(), first, frozen)
+        for done in range(1, limit + 1):
+            gain, converged = self.sweep_and_report(penalty, self.open & self.used(), first, frozen)
             total += gain
-            if settled:
+            if converged:
                 return done, total
-        return max(most, 0), total
+        return max(limit, 0), total
 
-    def sweep_and_tell(self, penalty: float, trees: Bools, first: int, frozen: bool) -> tuple[float, bool]:
+    def sweep_and_report(self, penalty: float, trees: Bools, first: int, frozen: bool) -> tuple[float, bool]:
         """Sweep over some trees once and report progress; return the gain and whether the descent has converged."""
-        quiet, gain = self.sweep(penalty, trees, first, frozen)
+        unchanged, gain = self.sweep(penalty, trees, first, frozen)
         self.updates += int(np.count_nonzero(trees))
         if self.on_sweep:
-            place, n_places = self._place
-            self._told = max(self._told + 1, place * self.settings.max_sweeps + 1)
-            self.on_sweep(min(self._told, (place + 1) * self.settings.max_sweeps), n_places * self.settings.max_sweeps)
-        return gain, quiet or gain <= self.enough
+            index, n_penalties = self._penalty_index
+            self._n_reported = max(self._n_reported + 1, index * self.settings.max_sweeps + 1)
+            self.on_sweep(
+                min(self._n_reported, (index + 1) * self.settings.max_sweeps), n_penalties * self.settings.max_sweeps
+            )
+        return gain, unchanged or gain <= self.enough
 
     def limit_trees(self, penalty: float) -> None:
         """Enforce `max_trees`: drop the trees with the smallest increase in loss, then exclude all others for good.
 
         Trees of one boosting round are dropped together.
         """
-        most = self.settings.max_trees
-        if most is None or self.n_trees(self.state) <= most:
+        limit = self.settings.max_trees
+        if limit is None or self.n_trees(self.state) <= limit:
             return
-        together = rounds(self.ensemble.forest)
-        while self.n_trees(self.state) > most and self.used().any():
-            rise = np.bincount(together, np.where(self.used(), self.rises(), 0.0))
-            rise[np.bincount(together, self.used()) == 0] = np.inf
-            for tree in np.flatnonzero((together == rise.argmin()) & self.used()):
+        round_of = rounds(self.ensemble.forest)
+        while self.n_trees(self.state) > limit and self.used().any():
+            rise = np.bincount(round_of, np.where(self.used(), self.rises(), 0.0))
+            rise[np.bincount(round_of, self.used()) == 0] = np.inf
+            for tree in np.flatnonzero((round_of == rise.argmin()) & self.used()):
                 self.drop(int(tree))
-        self.open = self.standing(self.state)
+        self.open = self.kept_trees(self.state)
         self.descend(penalty)
 
     def penalties(self) -> Floats:
@@ -191,7 +193,7 @@ class FallingDescent(ABC, Generic[S]):
         right = self.ensemble.forest.right[root]
         price = self.as_split[root] + self.as_leaf[root + 1] + self.as_leaf[right]
         largest = self.scale / max(price.min(initial=np.inf, where=price > 0), 1e-300)
-        return falling(self.settings.penalties, largest, self.settings.smallest)
+        return decreasing_penalties(self.settings.penalties, largest, self.settings.smallest)
 
     def search(self, penalty: float) -> None:
         """Improve the state by local search (ForestPrune, section 3.1).
@@ -246,13 +248,13 @@ class FallingDescent(ABC, Generic[S]):
             self.descend(over[0], frozen=True)
             yield over[0], self.state
 
-    def standing(self, state: S) -> Bools:
+    def kept_trees(self, state: S) -> Bools:
         """Return which trees the pruned model has, including roots restored by `with_replacements`, (n_trees,)."""
         return with_replacements(self.ensemble, self.spread(state))[self.ensemble.forest.root] != 0
 
     def n_trees(self, state: S) -> int:
         """Return the number of trees of the pruned model."""
-        return int(np.count_nonzero(self.standing(state)))
+        return int(np.count_nonzero(self.kept_trees(state)))
 
     def size(self, state: S) -> int:
         """Return the number of nodes of the pruned model."""

@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 
 from secateur import kernels
 from secateur.data.rows import LocalRows
+from secateur.errors import InvalidInputError, UnsupportedModelError
 from secateur.forest import Forest
 from secateur.forest.node_sums import node_weight
-from secateur.solvers.ensemble.additive_model import as_numbers, not_additive, own_values, starts
+from secateur.solvers.ensemble.additive_model import as_numbers, not_additive, original_contributions, starts
 
 Floats = NDArray[np.float64]
 _CHUNK = 2**22
@@ -65,9 +66,10 @@ class Gram:
     def __add__(self, other: "Gram") -> "Gram":
         """Return the statistics of the rows of both."""
         if self.inner.shape != other.inner.shape or not np.array_equal(self.shift, other.shift):
-            raise ValueError(
-                f"Sums for {len(self.inner)} and {len(other.inner)} layers, with roots that say {self.shift} and "
-                f"{other.shift}; they must be of one forest. Add sums made with the same forest."
+            raise InvalidInputError(
+                f"The Gram matrices have {len(self.inner)} and {len(other.inner)} layers and root predictions "
+                f"{self.shift} and {other.shift}, so they belong to different forests. Add Gram matrices of the same "
+                "forest."
             )
         return Gram(
             self.inner + other.inner,
@@ -87,7 +89,7 @@ def no_gram(forest: Forest) -> str | None:
     if reason:
         return f"{reason}Use weakest_link."
     if not forest.response.linear:
-        return "inner products hold squared error only, and this model sums log-odds. Use engine='rows'."
+        return "the Gram matrix represents squared error only, but this model sums log-odds. Use engine='rows'."
     return None
 
 
@@ -99,14 +101,14 @@ def gram_of(forest: Forest, sample: LocalRows) -> Gram:
 
     Raises
     ------
-    ValueError
+    UnsupportedModelError
         If the model is not additive or its loss is not squared error.
     """
     reason = no_gram(forest)
     if reason:
-        raise ValueError(f"There are no inner products for this model: {reason}")
+        raise UnsupportedModelError(f"Cannot compute the Gram matrix of this model: {reason}")
     first_column = columns(forest)
-    n_columns, original, shift = int(first_column[-1]), own_values(forest), _said_by_roots(forest)
+    n_columns, original, shift = int(first_column[-1]), original_contributions(forest), _root_prediction(forest)
     target = as_numbers(forest, sample.y) - starts(forest, sample) - shift
     inner, match = np.zeros((n_columns, n_columns)), np.zeros((n_columns, forest.n_outputs))
     added = np.zeros((n_columns, forest.n_outputs))
@@ -116,7 +118,7 @@ def gram_of(forest: Forest, sample: LocalRows) -> Gram:
         weighted = root_weight * target[first : first + step]
         steps = np.empty((len(weighted), n_columns))
         for k in range(original.shape[1]):
-            fed = slice(None) if original.shape[1] == 1 else slice(k, k + 1)
+            outputs = slice(None) if original.shape[1] == 1 else slice(k, k + 1)
             kernels.layer_steps(
                 sample.leaves,
                 first,
@@ -129,15 +131,15 @@ def gram_of(forest: Forest, sample: LocalRows) -> Gram:
             )
             steps *= root_weight
             inner += steps.T @ steps
-            match[:, fed] += steps.T @ weighted[:, fed]
-            added[:, fed] += steps.T @ root_weight
-    fed_by = _feeds(forest, first_column)
+            match[:, outputs] += steps.T @ weighted[:, outputs]
+            added[:, outputs] += steps.T @ root_weight
+    output_mask = _output_mask(forest, first_column)
     if original.shape[1] < forest.n_outputs:
-        inner *= fed_by @ fed_by.T
+        inner *= output_mask @ output_mask.T
     return Gram(
         inner,
-        (match * fed_by).sum(axis=1),
-        added * fed_by,
+        (match * output_mask).sum(axis=1),
+        added * output_mask,
         sample.weight @ target,
         float(sample.weight @ (target**2).sum(axis=1)),
         node_weight(forest, sample.leaves, sample.weight),
@@ -152,19 +154,19 @@ def columns(forest: Forest) -> NDArray[np.int64]:
     return np.concatenate([[0], np.cumsum(deepest)]).astype(np.int64)
 
 
-def _feeds(forest: Forest, first_column: NDArray[np.int64]) -> Floats:
+def _output_mask(forest: Forest, first_column: NDArray[np.int64]) -> Floats:
     """Return 1 where a column contributes to an output, else 0, (n_columns, n_outputs)."""
     output = np.repeat(forest.tree_output, np.diff(first_column))[:, None]
     return ((output < 0) | (output == np.arange(forest.n_outputs))).astype(np.float64)
 
 
-def _said_by_roots(forest: Forest) -> Floats:
+def _root_prediction(forest: Forest) -> Floats:
     """Return the prediction of the model with every tree cut to its root, (n_outputs,)."""
-    said = forest.base.copy()
+    prediction = forest.base.copy()
     for tree, output in enumerate(forest.tree_output.tolist()):
         value = forest.tree_weight[tree] * forest.value[forest.root[tree]]
         if output < 0:
-            said += value
+            prediction += value
         else:
-            said[output] += value[0]
-    return said / forest.divisor
+            prediction[output] += value[0]
+    return prediction / forest.divisor

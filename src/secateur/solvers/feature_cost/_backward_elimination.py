@@ -9,11 +9,11 @@ from secateur import kernels
 from secateur.solvers.ensemble.additive_model import fill_splits
 from secateur.solvers.feature_cost._priced_descent import Floats, Found, PricedDescent, Purchases
 
-_AT_ONCE = 64
+_MAX_SETS = 64
 """Above this number of sets, more than one set is dropped at a time."""
-_TRIED = 3
+_N_TRIALS = 3
 """Number of candidate sets that are dropped on trial, with repair, before one is chosen."""
-_ROOM = 2**25
+_MAX_FLOATS = 2**25
 """Maximum number of floats held while sets are compared."""
 
 
@@ -32,8 +32,8 @@ class Elimination(PricedDescent):
         yield "eliminate", rate, self.now.state
         n_sets = len(self.droppable())
         while sets := self.droppable():
-            if self.tell:
-                self.tell(n_sets - len(sets), n_sets)
+            if self.on_progress:
+                self.on_progress(n_sets - len(sets), n_sets)
             before = self.now.copy()
             rate = max(rate, self.drop_one_of(sets, rate))
             yield from self.between(before, budgets, rate)
@@ -60,21 +60,21 @@ class Elimination(PricedDescent):
         """Ban the set of features with the smallest loss increase per cost saved, and repair the trees.
 
         The few sets that look best before repair are tried, and the one that is best after repair is banned. With
-        more than `_AT_ONCE` sets, several are banned at once without trial.
+        more than `_MAX_SETS` sets, several are banned at once without trial.
 
         Returns
         -------
         float
             The loss increase per cost saved.
         """
-        rise, saved = self.price_of_dropping(sets)
-        order = np.argsort(rise / np.maximum(saved, 1e-300))
+        increase, saved = self.drop_effects(sets)
+        order = np.argsort(increase / np.maximum(saved, 1e-300))
         start, cost, spent = self.now, self.objective(0.0), self.now.spent
-        if len(sets) > _AT_ONCE:
-            first = [sets[k] for k in order[: len(sets) // _AT_ONCE]]
+        if len(sets) > _MAX_SETS:
+            first = [sets[k] for k in order[: len(sets) // _MAX_SETS]]
             trials = [np.unique(np.concatenate(first))]
         else:
-            trials = [sets[k] for k in order[:_TRIED]]
+            trials = [sets[k] for k in order[:_N_TRIALS]]
         best: tuple[float, Purchases] | None = None
         for trial in trials:
             self.now = start.copy()
@@ -110,13 +110,13 @@ class Elimination(PricedDescent):
         )
         self.now = replace(now, spent=now.spent + change, banned=banned)
 
-    def price_of_dropping(self, sets: list[NDArray[np.intp]]) -> tuple[Floats, Floats]:
+    def drop_effects(self, sets: list[NDArray[np.intp]]) -> tuple[Floats, Floats]:
         """Return the loss increase without each set of features, before repair, and the cost saved, both (n_sets,)."""
-        rise, saved = np.empty(len(sets)), np.empty(len(sets))
-        at_once = max(1, _ROOM // max(self.ensemble.target.size, 1))
-        for first in range(0, len(sets), at_once):
-            some = sets[first : first + at_once]
-            rise[first : first + at_once] = self.rises(some)
+        increase, saved = np.empty(len(sets)), np.empty(len(sets))
+        batch_size = max(1, _MAX_FLOATS // max(self.ensemble.target.size, 1))
+        for first in range(0, len(sets), batch_size):
+            batch = sets[first : first + batch_size]
+            increase[first : first + batch_size] = self.loss_increases(batch)
         for k, members in enumerate(sets):
             resources = np.unique(self.purchases.resources[members])
             resources = resources[resources >= 0]
@@ -126,21 +126,21 @@ class Elimination(PricedDescent):
                 resources = resources[resources >= 0]
             needed = self.now.counts[:, resources] > 0
             saved[k] = float((self.purchases.reach[:, None] * needed * self.purchases.prices[:, resources]).sum())
-        return rise, saved
+        return increase, saved
 
-    def rises(self, sets: list[NDArray[np.intp]]) -> Floats:
+    def loss_increases(self, sets: list[NDArray[np.intp]]) -> Floats:
         """Return the loss increase when the splits of each set collapse to their mean leaf values, (n_sets,)."""
         ensemble, forest, state = self.ensemble, self.forest, self.now.state
         mean = fill_splits(ensemble, state.status, state.contribution)
-        rise = np.empty(len(sets))
+        increase = np.empty(len(sets))
         single = [k for k, members in enumerate(sets) if len(members) == 1]
         # Single features are disjoint and share one pass over the rows. A group needs a pass: it overlaps its members.
-        rounds = [single] if single else []
-        rounds += [[k] for k, members in enumerate(sets) if len(members) > 1]
-        for which in rounds:
-            asked = np.full(forest.n_features, -1, np.int64)
-            for place, k in enumerate(which):
-                asked[sets[k]] = place
+        passes = [single] if single else []
+        passes += [[k] for k, members in enumerate(sets) if len(members) > 1]
+        for indices in passes:
+            set_index = np.full(forest.n_features, -1, np.int64)
+            for position, k in enumerate(indices):
+                set_index[sets[k]] = position
             shift = kernels.shifts_without(
                 ensemble.leaves,
                 forest.tree_start,
@@ -150,21 +150,21 @@ class Elimination(PricedDescent):
                 state.status,
                 state.contribution,
                 forest.feature,
-                asked,
+                set_index,
                 ensemble.target.shape[1],
-                len(which),
+                len(indices),
             )
-            rise[which] = [self.rise_by(one) for one in shift]
-        return rise
+            increase[indices] = [self.loss_increase(one) for one in shift]
+        return increase
 
-    def rise_by(self, shift: Floats) -> float:
+    def loss_increase(self, shift: Floats) -> float:
         """Return the loss increase when the raw predictions move by `shift` (n_rows, n_outputs)."""
         ensemble, state = self.ensemble, self.now.state
         # Squared error: w (r − s)² − w r² = s (w s − 2 w r), with w r the negative gradient.
         if not ensemble.logits:
             return float((shift * (ensemble.weight[:, None] * shift - 2 * state.neg_gradient)).sum())
         if shift.shape[1] == 1:
-            rest = np.log1p(state.probability * np.expm1(shift))[:, 0]
+            log_sum = np.log1p(state.probability * np.expm1(shift))[:, 0]
         else:
-            rest = np.log((state.probability * np.exp(shift)).sum(axis=1))
-        return float(ensemble.weight @ (rest - (ensemble.target * shift).sum(axis=1)))
+            log_sum = np.log((state.probability * np.exp(shift)).sum(axis=1))
+        return float(ensemble.weight @ (log_sum - (ensemble.target * shift).sum(axis=1)))

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secateur.costs import Cost, FeatureCost, SharedCost
+from secateur.errors import InvalidInputError
 from secateur.forest import Forest
 from secateur.losses import Loss, ZeroOne
 from secateur.problem import Problem
@@ -27,32 +28,38 @@ class FeatureSolver(Solver):
 
     def unsupported(self, problem: Problem) -> str | None:
         """Return why the problem is unsupported: the cost is not shared, or the trees predict no labels."""
-        return cannot_count(problem)
+        return why_unsupported(problem)
 
 
-def cannot_count(problem: Problem) -> str | None:
+def why_unsupported(problem: Problem) -> str | None:
     """Return why wrong labels of single trees plus feature cost is undefined for this problem, or None."""
     forest = problem.forest
     if not isinstance(problem.cost, SharedCost):
-        return f"the cost {problem.cost.name} is paid node by node. Use cost=FeatureCost(prices), or weakest_link."
+        return (
+            f"it needs a feature cost, but the cost {problem.cost.name!r} is a sum over nodes. Use "
+            "cost=FeatureCost(prices), or weakest_link."
+        )
     if not forest.n_classes:
         return (
-            "it counts wrong labels, and this model predicts numbers. Use block_descent with max_features, or "
-            "train a classifier on ranges of the target."
+            "it minimises the number of wrong labels, but this model predicts numbers. Use block_descent with "
+            "max_features, or train a classifier on a binned target."
         )
     if len(forest.n_classes) > 1:
-        return "it counts wrong labels of one target, and this model has several. Prune a model of one target."
+        return (
+            f"it supports one target, but this model has {len(forest.n_classes)}. Train and prune a model for each "
+            "target."
+        )
     if not forest.trees_predict_target:
         return (
-            "it counts the wrong labels of single trees, and trees of this model say nothing alone. Use a random "
-            "forest, or block_descent with max_features."
+            "it counts the wrong labels of single trees, but a tree of this model predicts only a contribution to the "
+            "ensemble's score. Use a random forest, or block_descent with max_features."
         )
     if not isinstance(problem.loss, ZeroOne):
-        return f"it counts wrong labels, and the loss is {problem.loss.name}. Use loss='zero_one'."
+        return f"it minimises the number of wrong labels, but the loss is {problem.loss.name!r}. Use loss='zero_one'."
     return None
 
 
-def judged_by(problem: Problem, errors: str) -> NDArray[np.intp]:
+def node_labels(problem: Problem, errors: str) -> NDArray[np.intp]:
     """Return the label predicted at each node, (n_nodes,).
 
     With `errors="train"` it is the most frequent label of the rows at the node, otherwise the model's label.
@@ -61,7 +68,7 @@ def judged_by(problem: Problem, errors: str) -> NDArray[np.intp]:
     return votes.argmax(axis=1)
 
 
-def weights_of_classes(problem: Problem, class_weight: Any) -> Floats:
+def class_weights(problem: Problem, class_weight: Any) -> Floats:
     """Return the weight of an error for each class, (n_classes,)."""
     n_classes = problem.forest.n_classes[0]
     if class_weight is None:
@@ -71,8 +78,8 @@ def weights_of_classes(problem: Problem, class_weight: Any) -> Floats:
         return total.sum() / np.maximum(n_classes * total, 1e-300) * (total > 0)
     weights = np.atleast_1d(np.array(class_weight, np.float64))
     if weights.shape != (n_classes,) or not (np.isfinite(weights) & (weights >= 0)).all() or not weights.any():
-        raise ValueError(
-            f"class_weight={class_weight!r}; it must be 'balanced' or a weight, at least 0, for each of the "
-            f"{n_classes} classes, not all 0. Correct it."
+        raise InvalidInputError(
+            f"class_weight={class_weight!r}, but it must be 'balanced' or a tuple of {n_classes} finite nonnegative "
+            "weights that are not all 0. Give one weight per class, in the order of the model's classes."
         )
     return weights

@@ -10,7 +10,7 @@ from secateur import kernels
 from secateur.data.row_source import RowSource
 from secateur.problem import Problem
 from secateur.solvers.feature_cost._partition_closure import (
-    FirstLook,
+    FirstPass,
     PartitionProblem,
     PartitionSolution,
     Pass,
@@ -20,20 +20,20 @@ from secateur.solvers.feature_cost._partition_integers import Counted
 from secateur.solvers.feature_cost.primal_dual import largest_penalty
 
 Floats = NDArray[np.float64]
-Whole = NDArray[np.int64]
+Integers = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 Levels = list[tuple[NDArray[np.uint8], int]]
-_MOST = 2.0**57
+_MAX_PROFIT = 2.0**57
 """Upper limit on the sum of profits, in the integer unit in which they are moved."""
-_MOST_MOVED = 2.0**60
+_MAX_MOVED = 2.0**60
 """Upper limit on the sum of absolute profits moved in a partition."""
-_WHOLE = 2**20
+_SCALE = 2**20
 """Fixed-point scale of the step direction."""
 _N_LEVELS = 48
 """Maximum number of thresholds tried when rounding."""
 _PATIENCE = 3
 """Passes without a better bound after which the step length is halved."""
-_MEMORY = 0.1
+_MIN_AVERAGE_WEIGHT = 0.1
 """Minimum weight of the latest closures in their running average."""
 
 
@@ -44,35 +44,35 @@ class SplitCopies:
     bound on the gain of every pruning.
     """
 
-    def __init__(self, numbers: list[int], held: list[NDArray[np.int32]], n: int) -> None:
-        self.numbers = numbers
-        self.split = np.concatenate(held)
-        sizes = [len(nodes) for nodes in held]
+    def __init__(self, part_numbers: list[int], reached: list[NDArray[np.int32]], n: int) -> None:
+        self.part_numbers = part_numbers
+        self.split = np.concatenate(reached)
+        sizes = [len(nodes) for nodes in reached]
         self.bounds = np.cumsum(sizes)
-        self.part = np.repeat(np.arange(len(held)), sizes)
+        self.part = np.repeat(np.arange(len(reached)), sizes)
         self.count = np.bincount(self.split, minlength=n)
         self.moved = np.zeros(len(self.split), np.int64)
-        self.halt()
+        self.reset_momentum()
 
-    def by_part(self) -> dict[int, Whole]:
+    def by_part(self) -> dict[int, Integers]:
         """Return the profits moved off the copies of each partition."""
-        return dict(zip(self.numbers, np.split(self.moved, self.bounds[:-1]), strict=True))
+        return dict(zip(self.part_numbers, np.split(self.moved, self.bounds[:-1]), strict=True))
 
-    def inside(self, answers: list[PartitionSolution]) -> Bools:
+    def inside(self, solutions: list[PartitionSolution]) -> Bools:
         """Return which copies are in the closures of their partitions."""
-        bits = {answer.number: answer.inside for answer in answers}
+        bits = {solution.number: solution.inside for solution in solutions}
         sizes = np.diff(self.bounds, prepend=0).tolist()
         return np.concatenate(
-            [np.unpackbits(bits[k], count=size).astype(bool) for k, size in zip(self.numbers, sizes, strict=True)]
+            [np.unpackbits(bits[k], count=size).astype(bool) for k, size in zip(self.part_numbers, sizes, strict=True)]
         )
 
-    def wanted(self, inside: Bools) -> Whole:
+    def n_inside(self, inside: Bools) -> Integers:
         """Return the number of partitions whose closure contains each split, (n,)."""
         return np.bincount(self.split[inside], minlength=len(self.count))
 
-    def halt(self) -> None:
+    def reset_momentum(self) -> None:
         """Reset the momentum."""
-        self.way = np.zeros(len(self.split), np.int64)
+        self.direction = np.zeros(len(self.split), np.int64)
 
     def move(self, inside: Bools, excess: float) -> bool:
         """Take one subgradient step with momentum; return whether it succeeded.
@@ -83,20 +83,20 @@ class SplitCopies:
         sums to 0 for every split. The step fails if it rounds to 0 or would overflow.
         """
         # The direction is the subgradient plus half the previous direction.
-        self.way = (self.way >> 1) + inside * _WHOLE
-        spread = self._sums(self.way**2) - self._sums(self.way) ** 2 / np.maximum(self.count, 1)
-        length = excess * _WHOLE / max(float(spread.sum()), 1e-3)
-        if length * 2 * _WHOLE > _MOST_MOVED:
+        self.direction = (self.direction >> 1) + inside * _SCALE
+        spread = self._sums(self.direction**2) - self._sums(self.direction) ** 2 / np.maximum(self.count, 1)
+        length = excess * _SCALE / max(float(spread.sum()), 1e-3)
+        if length * 2 * _SCALE > _MAX_MOVED:
             return False
-        step = np.rint(length * self.way / self.count[self.split]).astype(np.int64)
+        step = np.rint(length * self.direction / self.count[self.split]).astype(np.int64)
         change = self.count[self.split] * step - self._sums(step)[self.split]
         moved = self.moved + change
-        if not change.any() or sums_by(self.part, np.abs(moved), len(self.bounds)).max() > _MOST_MOVED:
+        if not change.any() or sums_by(self.part, np.abs(moved), len(self.bounds)).max() > _MAX_MOVED:
             return False
         self.moved = moved
         return True
 
-    def _sums(self, values: Whole) -> Whole:
+    def _sums(self, values: Integers) -> Integers:
         """Return the sums over the copies of each split, (n,)."""
         total = np.zeros(len(self.count), np.int64)
         np.add.at(total, self.split, values)
@@ -112,14 +112,20 @@ class Search:
     def __init__(self, problem: Problem, row_source: RowSource, counted: Counted, tolerance: float) -> None:
         self.problem, self.row_source, self.splits = problem, row_source, counted.splits
         self.tolerance = tolerance
-        self.question = PartitionProblem(uuid4().hex, counted.judge, counted.cost, self.splits.place)
+        self.partition_problem = PartitionProblem(
+            uuid4().hex, counted.error_counter, counted.cost, self.splits.split_index
+        )
         self.root_errors = int(counted.errors[problem.forest.root].sum())
-        most = 2.0 * float(counted.errors[self.splits.place >= 0].sum(dtype=np.float64))
-        self.factor = 2 ** max(0, floor(log2(_MOST / max(most, 1.0))))
-        looks = sorted(row_source.each(problem.forest, FirstLook(self.question)), key=lambda look: look[0])
+        most = 2.0 * float(counted.errors[self.splits.split_index >= 0].sum(dtype=np.float64))
+        self.factor = 2 ** max(0, floor(log2(_MAX_PROFIT / max(most, 1.0))))
+        first_passes = sorted(
+            row_source.each(problem.forest, FirstPass(self.partition_problem)), key=lambda result: result[0]
+        )
         n = len(self.splits.parent)
-        self.copies = SplitCopies([number for number, _, _ in looks], [held for _, held, _ in looks], n)
-        self.paid = np.concatenate([paid for _, _, paid in looks])
+        self.copies = SplitCopies(
+            [number for number, _, _ in first_passes], [reached for _, reached, _ in first_passes], n
+        )
+        self.paid = np.concatenate([paid for _, _, paid in first_passes])
         self.levels: Levels = [(np.ones(n, np.uint8), 1)]
 
     def largest_penalty(self) -> float:
@@ -133,7 +139,7 @@ class Search:
         """Return the objective, errors plus cost, that corresponds to a gain `most` in units of 1 / factor."""
         return (self.root_errors * self.factor - most) / self.factor
 
-    def stays(self) -> NDArray[np.intp]:
+    def n_kept(self) -> NDArray[np.intp]:
         """Return the number of penalties at which the best pruning contains each split, (n,)."""
         return np.sum(self.best, axis=0, dtype=np.intp)
 
@@ -142,70 +148,72 @@ class Search:
         self.penalties = penalties
         self.gain = np.zeros(len(penalties))
         self.best = [np.zeros(len(self.splits.parent), bool) for _ in penalties]
-        tell = self.problem.watch("pruning")
+        report_progress = self.problem.watch("pruning")
         found = []
         for k in range(len(penalties)):
-            if tell is not None:
-                tell(k, len(penalties))
-            found.append(self._agree(k, passes))
+            if report_progress is not None:
+                report_progress(k, len(penalties))
+            found.append(self._solve_penalty(k, passes))
         # A final pass without closures, to price the last threshold sets.
-        self._ask(None)
+        self._solve_partitions(None)
         return [bound for bound, _ in found], [n for _, n in found]
 
-    def _agree(self, k: int, passes: int) -> tuple[int, int]:
+    def _solve_penalty(self, k: int, passes: int) -> tuple[int, int]:
         """Return the lowest upper bound found at a penalty, and the number of passes."""
         copies = self.copies
-        copies.halt()
-        bound, length, since = None, 1.0, 0
+        copies.reset_momentum()
+        bound, length, stalled = None, 1.0, 0
         average = np.zeros(len(copies.count))
         for n in range(1, passes + 1):
-            answers = self._ask(k)
-            worth = sum(answer.worth for answer in answers)
-            inside = copies.inside(answers)
-            since += 1
-            if bound is None or worth < bound:
-                bound, since = worth, 0
+            solutions = self._solve_partitions(k)
+            gain = sum(solution.gain for solution in solutions)
+            inside = copies.inside(solutions)
+            stalled += 1
+            if bound is None or gain < bound:
+                bound, stalled = gain, 0
                 found = copies.moved, inside
-            wanted = copies.wanted(inside)
-            share = wanted / np.maximum(copies.count, 1)
-            average += max(_MEMORY, 1.0 / n) * (share - average)
-            self.levels = [_levels(values, self.splits.parent) for values in ((share, average) if n > 1 else (share,))]
-            left = bound / self.factor - self.gain[k]
-            if ((wanted == 0) | (wanted == copies.count)).all() or left <= self.tolerance * (
+            n_inside = copies.n_inside(inside)
+            fraction = n_inside / np.maximum(copies.count, 1)
+            average += max(_MIN_AVERAGE_WEIGHT, 1.0 / n) * (fraction - average)
+            self.levels = [
+                _levels(values, self.splits.parent) for values in ((fraction, average) if n > 1 else (fraction,))
+            ]
+            gap = bound / self.factor - self.gain[k]
+            if ((n_inside == 0) | (n_inside == copies.count)).all() or gap <= self.tolerance * (
                 self.root_errors - self.gain[k]
             ):
                 break
-            if since == _PATIENCE:
+            if stalled == _PATIENCE:
                 # Halve the step length and restart from the profits of the best bound.
-                length, since, worth = length / 2, 0, bound
+                length, stalled, gain = length / 2, 0, bound
                 copies.moved, inside = found
-                copies.halt()
-            if n < passes and not copies.move(inside, length * (worth - self.factor * self.gain[k])):
+                copies.reset_momentum()
+            if n < passes and not copies.move(inside, length * (gain - self.factor * self.gain[k])):
                 break
         copies.moved = found[0]
         return bound or 0, n
 
-    def _ask(self, k: int | None) -> list[PartitionSolution]:
+    def _solve_partitions(self, k: int | None) -> list[PartitionSolution]:
         """Return the partitions' closures at a penalty, and record the cost of the previous pass's threshold sets."""
         rate = None if k is None else float(self.penalties[k]) * self.factor
         levels = self.levels
-        question = Pass(self.question, self.factor, rate, self.copies.by_part(), levels)
-        answers = self.row_source.each(self.problem.forest, question)
-        for place, (level, n) in enumerate(levels):
-            paid = np.array([fsum(answer.paid[place][c] for answer in answers) for c in range(n)])
-            self._learn(level, n, paid)
-        return answers
+        this_pass = Pass(self.partition_problem, self.factor, rate, self.copies.by_part(), levels)
+        solutions = self.row_source.each(self.problem.forest, this_pass)
+        for index, (level, n) in enumerate(levels):
+            paid = np.array([fsum(solution.paid[index][c] for solution in solutions) for c in range(n)])
+            self._record_best(level, n, paid)
+        return solutions
 
-    def _learn(self, level: NDArray[np.uint8], n: int, paid: Floats) -> None:
+    def _record_best(self, level: NDArray[np.uint8], n: int, paid: Floats) -> None:
         """Keep the nested sets of splits that improve the best known gain at any penalty."""
         profit = np.zeros(n + 1, np.int64)
         np.add.at(profit, level, self.splits.profit)
         total = np.cumsum(profit[::-1])[::-1][1:]
         gain = total[:, None] - paid[:, None] * self.penalties
         for k in np.flatnonzero(gain.max(axis=0, initial=0.0) > self.gain).tolist():
-            which = int(gain[:, k].argmax())
-            self.gain[k] = gain[which, k]
-            self.best[k] = level > which
+            best_level = int(gain[:, k].argmax())
+            self.gain[k] = gain[best_level, k]
+            self.best[k] = level > best_level
 
 
 def _levels(values: Floats, parent: NDArray[np.int32]) -> tuple[NDArray[np.uint8], int]:

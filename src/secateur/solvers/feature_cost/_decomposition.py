@@ -27,14 +27,14 @@ from secateur.forest import Forest
 from secateur.forest.node_sums import class_stats
 from secateur.kernels.feature_cost.tree_prices import cheapest_trees
 from secateur.problem import Problem
-from secateur.solvers.feature_cost._base import judged_by, weights_of_classes
+from secateur.solvers.feature_cost._base import class_weights, node_labels
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 _EPS = float(np.finfo(np.float64).eps)
-_FEW = 100_000
+_MIN_NEEDS_FOR_THREADS = 100_000
 """Below this number of needs, starting threads takes longer than the computation."""
-_MOST_LEVELS = 100
+_MAX_LEVELS = 100
 """Maximum number of thresholds tried when rounding a fractional solution."""
 
 
@@ -113,133 +113,139 @@ class DecomposedSolution(NamedTuple):
     iterations: int
 
 
-def ask(problem: Problem, errors: str, class_weight: object, *, apart: bool = False) -> DecomposedProblem:
+def decompose(problem: Problem, errors: str, class_weight: object, *, per_tree: bool = False) -> DecomposedProblem:
     """Return the decomposed problem, without items that have no price.
 
-    With `apart` each tree pays for its own features.
+    With `per_tree` each tree pays for its own features.
     """
     forest, sample = problem.forest, problem.sample
-    labels, of_class = judged_by(problem, errors), weights_of_classes(problem, class_weight)
+    labels, error_weight_of_class = node_labels(problem, errors), class_weights(problem, class_weight)
     mean = sample.total_weight / len(sample)
-    error_weight = sample.weight * of_class[sample.y[:, 0]] / mean
+    error_weight = sample.weight * error_weight_of_class[sample.y[:, 0]] / mean
     counts = class_stats(forest, sample.leaves, sample.y, error_weight).counts
     wrong = np.maximum(counts.sum(axis=1) - counts[np.arange(forest.n_nodes), labels], 0.0)
     resources, prices = problem.price_table
     n_resources = prices.shape[1]
-    every = np.arange(forest.n_nodes, dtype=np.int32)
-    rows = (sample.leaves, forest.tree_start, forest.parent, forest.feature, every, resources)
+    all_nodes = np.arange(forest.n_nodes, dtype=np.int32)
+    rows = (sample.leaves, forest.tree_start, forest.parent, forest.feature, all_nodes, resources)
     n_needs = kernels.price_needs(*rows, np.ones((1, n_resources), np.int64), forest.n_nodes)
     start = np.concatenate([[0], np.cumsum(n_needs)])
     item, key = kernels.list_needs(*rows, n_resources, start)
-    if apart:
+    if per_tree:
         item, key = np.arange(len(item), dtype=np.int32), key[item]
     else:
         # Sort the items by row and resource.
-        key, place = np.unique(key, return_inverse=True)
-        item = place.astype(np.int32)[item]
+        key, index = np.unique(key, return_inverse=True)
+        item = index.astype(np.int32)[item]
     row, resource = np.divmod(key, max(n_resources, 1))
     price = prices[row if len(prices) > 1 else 0, resource] * sample.weight[row] / mean * forest.n_trees
     unit = 1 / (len(sample) * max(forest.n_trees, 1))
-    question = DecomposedProblem(forest, sample.leaves, wrong, start, item, row, price, unit)
-    return _without(question, price <= 0)
+    decomposed = DecomposedProblem(forest, sample.leaves, wrong, start, item, row, price, unit)
+    return _without(decomposed, price <= 0)
 
 
-def _without(question: DecomposedProblem, free: Bools) -> DecomposedProblem:
+def _without(decomposed: DecomposedProblem, free: Bools) -> DecomposedProblem:
     """Return the problem without the items marked in `free` (n_items,)."""
     number = np.cumsum(~free, dtype=np.int32) - 1
-    stays = ~free[question.item]
-    start = np.concatenate([[0], np.cumsum(stays)])[question.start]
+    kept = ~free[decomposed.item]
+    start = np.concatenate([[0], np.cumsum(kept)])[decomposed.start]
     return replace(
-        question, start=start, item=number[question.item[stays]], row=question.row[~free], price=question.price[~free]
+        decomposed,
+        start=start,
+        item=number[decomposed.item[kept]],
+        row=decomposed.row[~free],
+        price=decomposed.price[~free],
     )
 
 
-def merged(question: DecomposedProblem) -> DecomposedProblem:
+def merged(decomposed: DecomposedProblem) -> DecomposedProblem:
     """Return the problem with items that the same splits need merged into one."""
-    of, n_classes = kernels.equal_items(len(question.price), question.start, question.item)
+    item_class, n_classes = kernels.equal_items(len(decomposed.price), decomposed.start, decomposed.item)
     first = np.full(n_classes, -1, np.int64)
-    first[of[::-1]] = np.arange(len(of))[::-1]
-    price = np.bincount(of, question.price, n_classes).astype(np.float64)
-    rest = np.ones(len(of), bool)
+    first[item_class[::-1]] = np.arange(len(item_class))[::-1]
+    price = np.bincount(item_class, decomposed.price, n_classes).astype(np.float64)
+    rest = np.ones(len(item_class), bool)
     rest[first] = False
     # Classes are numbered in the order of their first items, so `price` is aligned with the remaining items.
-    return replace(_without(question, rest), price=price)
+    return replace(_without(decomposed, rest), price=price)
 
 
-def cheapest(question: DecomposedProblem, price: Floats) -> tuple[Floats, Bools]:
+def cheapest(decomposed: DecomposedProblem, price: Floats) -> tuple[Floats, Bools]:
     """Return the cost of the cheapest pruning of each tree at these prices of its needs, and the splits of all trees.
 
     Trees are pruned in parallel threads if there are many needs.
     """
-    forest = question.forest
+    forest = decomposed.forest
     split = np.empty(forest.n_nodes, bool)
-    arrays = (forest.tree_start, forest.parent, forest.right, question.errors, question.start, price, split)
+    arrays = (forest.tree_start, forest.parent, forest.right, decomposed.errors, decomposed.start, price, split)
     n_parts = min(forest.n_trees, cpu_count() or 1)
-    if n_parts < 2 or len(price) < _FEW:
+    if n_parts < 2 or len(price) < _MIN_NEEDS_FOR_THREADS:
         return cheapest_trees(0, forest.n_trees, *arrays), split
     cuts = np.linspace(0, forest.n_trees, n_parts + 1).astype(int).tolist()
     with ThreadPoolExecutor(n_parts) as pool:
-        worth = list(pool.map(lambda first, stop: cheapest_trees(first, stop, *arrays), cuts[:-1], cuts[1:]))
-    return np.concatenate(worth), split
+        tree_costs = list(pool.map(lambda first, stop: cheapest_trees(first, stop, *arrays), cuts[:-1], cuts[1:]))
+    return np.concatenate(tree_costs), split
 
 
-def share_out(question: DecomposedProblem, penalty: float, wish: Floats) -> Floats:
-    """Return prices of the needs, (n_needs,), in proportion to `wish`, that sum to the price of every item.
+def split_prices(decomposed: DecomposedProblem, penalty: float, proportion: Floats) -> Floats:
+    """Return prices of the needs, (n_needs,), that sum to the price of every item, split by `proportion`.
 
-    Items whose wishes are all 0 are split equally.
+    Items whose proportions are all 0 are split equally.
     """
-    wish = np.maximum(wish, 0.0)
-    n_items = len(question.price)
-    total = np.bincount(question.item, wish, n_items)
-    number = np.bincount(question.item, minlength=n_items)
+    proportion = np.maximum(proportion, 0.0)
+    n_items = len(decomposed.price)
+    total = np.bincount(decomposed.item, proportion, n_items)
+    number = np.bincount(decomposed.item, minlength=n_items)
     with np.errstate(divide="ignore", invalid="ignore"):
-        share = np.where(total[question.item] > 0, wish / total[question.item], 1 / number[question.item])
-    return penalty * question.price[question.item] * share
+        fraction = np.where(
+            total[decomposed.item] > 0, proportion / total[decomposed.item], 1 / number[decomposed.item]
+        )
+    return penalty * decomposed.price[decomposed.item] * fraction
 
 
-def lower_bound(question: DecomposedProblem, worth: Floats) -> float:
+def lower_bound(decomposed: DecomposedProblem, tree_costs: Floats) -> float:
     """Return a lower bound on errors + penalty · price from the trees' optimal values, corrected for rounding.
 
     All summands are nonnegative, so each addition has a relative error of at most 2⁻⁵³.
     """
-    n_additions = np.diff(question.start).max(initial=0) + np.diff(question.forest.tree_start).max(initial=0)
-    n_shares = np.bincount(question.item).max(initial=0)
-    return float(worth.sum()) * (1 - _EPS * float(n_additions + n_shares + len(worth) + 8))
+    n_additions = np.diff(decomposed.start).max(initial=0) + np.diff(decomposed.forest.tree_start).max(initial=0)
+    n_shares = np.bincount(decomposed.item).max(initial=0)
+    return float(tree_costs.sum()) * (1 - _EPS * float(n_additions + n_shares + len(tree_costs) + 8))
 
 
-def tidied(question: DecomposedProblem, split: Bools) -> Bools:
+def reoptimised(decomposed: DecomposedProblem, split: Bools) -> Bools:
     """Return the smallest of the best prunings that need no item beyond those of this pruning."""
-    missing = ~question.bought(split)[question.item]
-    return cheapest(question, np.where(missing, np.inf, 0.0))[1]
+    missing = ~decomposed.bought(split)[decomposed.item]
+    return cheapest(decomposed, np.where(missing, np.inf, 0.0))[1]
 
 
-def is_integral(stays: Floats) -> bool:
+def is_integral(kept_fraction: Floats) -> bool:
     """Return whether every split is kept or removed, within 1e-6."""
-    return bool((np.minimum(stays, 1 - stays) <= 1e-6).all())
+    return bool((np.minimum(kept_fraction, 1 - kept_fraction) <= 1e-6).all())
 
 
-def rounded(question: DecomposedProblem, stays: Floats, penalty: float) -> Bools:
-    """Return the best pruning among the thresholds of a fractional solution `stays` in [0, 1], (n_nodes,).
+def rounded(decomposed: DecomposedProblem, kept_fraction: Floats, penalty: float) -> Bools:
+    """Return the best pruning among the thresholds of a fractional solution `kept_fraction` in [0, 1], (n_nodes,).
 
-    `stays` does not increase from a split to its children, so the splits above any threshold form a pruning. The
-    objective of `stays` is the average of the objectives over all thresholds, so some threshold is at least as good.
-    At most `_MOST_LEVELS` thresholds are tried.
+    `kept_fraction` does not increase from a split to its children, so the splits above any threshold form a pruning.
+    The objective of `kept_fraction` is the average of the objectives over all thresholds, so some threshold is at least
+    as good. At most `_MAX_LEVELS` thresholds are tried.
     """
-    levels = np.unique(stays[stays > 1e-6].round(9))
-    levels = np.append(levels[np.linspace(0, len(levels) - 1, min(len(levels), _MOST_LEVELS)).astype(int)], 2.0)
-    prunings = [stays >= level - 1e-7 for level in levels]
-    return min(prunings, key=lambda split: question.objective(split, penalty))
+    levels = np.unique(kept_fraction[kept_fraction > 1e-6].round(9))
+    levels = np.append(levels[np.linspace(0, len(levels) - 1, min(len(levels), _MAX_LEVELS)).astype(int)], 2.0)
+    prunings = [kept_fraction >= level - 1e-7 for level in levels]
+    return min(prunings, key=lambda split: decomposed.objective(split, penalty))
 
 
-def largest_penalty(question: DecomposedProblem, solve: Callable[[float], DecomposedSolution]) -> float:
+def largest_penalty(decomposed: DecomposedProblem, solve: Callable[[float], DecomposedSolution]) -> float:
     """Return the penalty from which on nothing is bought, or 0 if nothing is worth buying.
 
     By Newton's method on the ratio of errors saved to price (Dinkelbach's method).
     """
-    nothing = question.value(tidied(question, np.zeros(question.forest.n_nodes, bool)))[0]
-    errors, price = question.value(tidied(question, question.forest.is_split))
+    errors_at_roots = decomposed.value(reoptimised(decomposed, np.zeros(decomposed.forest.n_nodes, bool)))[0]
+    errors, price = decomposed.value(reoptimised(decomposed, decomposed.forest.is_split))
     penalty = 0.0
-    while price > 0 and (nothing - errors) / price > penalty * (1 + 1e-9):
-        penalty = (nothing - errors) / price
-        errors, price = question.value(solve(penalty).split)
+    while price > 0 and (errors_at_roots - errors) / price > penalty * (1 + 1e-9):
+        penalty = (errors_at_roots - errors) / price
+        errors, price = decomposed.value(solve(penalty).split)
     return penalty

@@ -20,7 +20,7 @@ def start_highs() -> Any:
         import highspy
     except ImportError as error:
         raise ImportError(
-            "linear_program needs highspy, which is not installed. Run: pip install 'secateur[lp]'; or use min_cut."
+            "linear_program requires highspy, which is not installed. Run: pip install 'secateur[lp]', or use min_cut."
         ) from error
     highs = highspy.Highs()
     settings: dict[str, bool | int | float | str] = {
@@ -68,8 +68,8 @@ def solve(highs: Any, cost: Floats | None = None) -> tuple[Floats, Floats]:
     status = highs.getModelStatus()
     if status != highspy.HighsModelStatus.kOptimal:
         raise RuntimeError(
-            f"HiGHS ended with {highs.modelStatusToString(status)!r}; an optimum was expected. "
-            "Use min_cut, which needs no linear program."
+            f"HiGHS stopped with the status {highs.modelStatusToString(status)!r} and without an optimal solution. "
+            "Use min_cut, which solves the same problem without linear programming."
         )
     solution = highs.getSolution()
     return np.array(solution.col_value), np.array(solution.row_dual)

@@ -56,46 +56,46 @@ def ancestry(forest: Forest) -> Any:
         up = forest.parent[above[-1]]
         below.append(below[-1][up != -1])
         above.append(up[up != -1])
-    places = (np.concatenate(below), np.concatenate(above))
-    return sparse.csr_array((np.ones(len(places[0])), places), (forest.n_nodes, forest.n_nodes))
+    entries = (np.concatenate(below), np.concatenate(above))
+    return sparse.csr_array((np.ones(len(entries[0])), entries), (forest.n_nodes, forest.n_nodes))
 
 
-def ip0(question: DecomposedProblem) -> Program:
+def ip0(decomposed: DecomposedProblem) -> Program:
     """Return (IP0): minimise the errors regardless of cost.
 
     On the path to every leaf h of the unpruned trees there is exactly one leaf: z_h + Σ_p(h) z = 1.
     """
-    forest = question.forest
+    forest = decomposed.forest
     rows = ancestry(forest)[~forest.is_split]
     ones = np.ones(rows.shape[0])
-    return Program(question.errors, np.zeros(forest.n_nodes), rows, ones, ones)
+    return Program(decomposed.errors, np.zeros(forest.n_nodes), rows, ones, ones)
 
 
-def ip1(question: DecomposedProblem) -> Program:
+def ip1(decomposed: DecomposedProblem) -> Program:
     """Return (IP1): (IP0) with w_ki ≥ z_h for every node h that row i reaches after testing feature k.
 
     Its linear relaxation has fractional vertices.
     """
-    alone = ip0(question)
-    item, node = _later_nodes(question)
-    n_nodes, n_items, ones = question.forest.n_nodes, len(question.price), np.ones(len(item))
+    errors_only = ip0(decomposed)
+    item, node = _later_nodes(decomposed)
+    n_nodes, n_items, ones = decomposed.forest.n_nodes, len(decomposed.price), np.ones(len(item))
     number = np.arange(len(item))
     later = sparse.csr_array((-ones, (number, node)), (len(item), n_nodes))
     bought = sparse.csr_array((ones, (number, item)), (len(item), n_items))
     return Program(
-        np.concatenate([alone.errors, np.zeros(n_items)]),
-        np.concatenate([alone.price, question.price]),
-        sparse.block_array([[alone.matrix, None], [later, bought]], format="csr"),
-        np.concatenate([alone.lower, 0 * ones]),
-        np.concatenate([alone.upper, np.inf * ones]),
+        np.concatenate([errors_only.errors, np.zeros(n_items)]),
+        np.concatenate([errors_only.price, decomposed.price]),
+        sparse.block_array([[errors_only.matrix, None], [later, bought]], format="csr"),
+        np.concatenate([errors_only.lower, 0 * ones]),
+        np.concatenate([errors_only.upper, np.inf * ones]),
     )
 
 
-def _later_nodes(question: DecomposedProblem) -> tuple[NDArray[Any], NDArray[Any]]:
+def _later_nodes(decomposed: DecomposedProblem) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return pairs of an item and a node that the row reaches after the first split of the tree that needs it."""
-    forest, need = question.forest, question.node
+    forest, need = decomposed.forest, decomposed.node
     tree = np.searchsorted(forest.tree_start, need, side="right") - 1
-    item, node = question.item, forest.tree_start[tree] + question.leaves[tree, question.row[question.item]]
+    item, node = decomposed.item, forest.tree_start[tree] + decomposed.leaves[tree, decomposed.row[decomposed.item]]
     items, nodes = [item[:0]], [node[:0]]
     # Walk from the leaf of the row up to the split, which is excluded.
     while len(item):
@@ -107,34 +107,34 @@ def _later_nodes(question: DecomposedProblem) -> tuple[NDArray[Any], NDArray[Any
     return np.concatenate(items), np.concatenate(nodes)
 
 
-def ip2(question: DecomposedProblem) -> Program:
+def ip2(decomposed: DecomposedProblem) -> Program:
     """Return (IP2): (IP0) with w_ki + z_u + Σ_p(u) z = 1, eq. (2), where u is the first split at which row i needs k.
 
     It is valid for one tree, or for several if each pays for its own features: every need must be a separate item.
     """
-    alone = ip0(question)
-    needs, n_needs = ancestry(question.forest)[question.node], len(question.item)
-    ones = np.ones(len(alone.lower) + n_needs)
+    errors_only = ip0(decomposed)
+    needs, n_needs = ancestry(decomposed.forest)[decomposed.node], len(decomposed.item)
+    ones = np.ones(len(errors_only.lower) + n_needs)
     return Program(
-        np.concatenate([alone.errors, np.zeros(n_needs)]),
-        np.concatenate([alone.price, question.price[question.item]]),
-        sparse.block_array([[alone.matrix, None], [needs, sparse.eye_array(n_needs)]], format="csr"),
+        np.concatenate([errors_only.errors, np.zeros(n_needs)]),
+        np.concatenate([errors_only.price, decomposed.price[decomposed.item]]),
+        sparse.block_array([[errors_only.matrix, None], [needs, sparse.eye_array(n_needs)]], format="csr"),
         ones,
         ones,
     )
 
 
-def ip3(question: DecomposedProblem) -> Program:
+def ip3(decomposed: DecomposedProblem) -> Program:
     """Return (IP3): (IP2) for each tree, coupled by w_ki^(t) ≤ w_ki, with the price on w_ki."""
-    trees = ip2(question)
-    n_nodes, n_needs, n_items = question.forest.n_nodes, len(question.item), len(question.price)
+    trees = ip2(decomposed)
+    n_nodes, n_needs, n_items = decomposed.forest.n_nodes, len(decomposed.item), len(decomposed.price)
     number, ones = np.arange(n_needs), np.ones(n_needs)
-    own = sparse.csr_array((ones, (number, n_nodes + number)), (n_needs, n_nodes + n_needs))
-    shared = sparse.csr_array((-ones, (number, question.item)), (n_needs, n_items))
+    need_columns = sparse.csr_array((ones, (number, n_nodes + number)), (n_needs, n_nodes + n_needs))
+    shared = sparse.csr_array((-ones, (number, decomposed.item)), (n_needs, n_items))
     return Program(
         np.concatenate([trees.errors, np.zeros(n_items)]),
-        np.concatenate([np.zeros(n_nodes + n_needs), question.price]),
-        sparse.block_array([[trees.matrix, None], [own, shared]], format="csr"),
+        np.concatenate([np.zeros(n_nodes + n_needs), decomposed.price]),
+        sparse.block_array([[trees.matrix, None], [need_columns, shared]], format="csr"),
         np.concatenate([trees.lower, np.full(n_needs, -np.inf)]),
         np.concatenate([trees.upper, np.zeros(n_needs)]),
         n_needs,

@@ -20,9 +20,9 @@ from secateur.solvers.feature_cost._partition_integers import ErrorCounter
 from secateur.solvers.feature_cost.closure import merge_items
 
 Floats = NDArray[np.float64]
-Whole = NDArray[np.int64]
-_MOST_EDGES = 30_000_000
-_HIGHEST_PRICE = 2.0**60
+Integers = NDArray[np.int64]
+_MAX_CACHED_EDGES = 30_000_000
+_MAX_PRICE = 2.0**60
 _EPS = 2.220446049250313e-16
 
 
@@ -34,102 +34,106 @@ class PartitionProblem:
     ----------
     token : str
         Identifies the problem; cached closures with another token are dropped.
-    judge : ErrorCounter
+    error_counter : ErrorCounter
     cost : SharedCost
-    place : (n_nodes,) int32
+    split_index : (n_nodes,) int32
         The number of each split, −1 for dropped ones; splits with the same number are kept or removed together.
     """
 
     token: str
-    judge: ErrorCounter
+    error_counter: ErrorCounter
     cost: SharedCost
-    place: NDArray[np.int32]
+    split_index: NDArray[np.int32]
 
 
-class Posed(NamedTuple):
+class PartitionClosure(NamedTuple):
     """The closure problem of a partition, as in `Closure`.
 
-    It contains only splits that the partition's rows reach; `held` has their numbers.
+    It contains only splits that the partition's rows reach; `reached` has their numbers.
     """
 
-    held: NDArray[np.int32]
+    reached: NDArray[np.int32]
     parent: NDArray[np.int32]
-    profit: Whole
-    start: Whole
+    profit: Integers
+    start: Integers
     need: NDArray[np.int32]
     price: Floats
 
 
-_POSED: dict[tuple[str, int], Posed] = {}
+_CACHE: dict[tuple[str, int], PartitionClosure] = {}
 
 
-def posed(question: PartitionProblem, forest: Forest, sample: LocalRows, number: int) -> Posed:
+def cached_closure(problem: PartitionProblem, forest: Forest, sample: LocalRows, number: int) -> PartitionClosure:
     """Return the closure problem of a partition, from the cache or rebuilt."""
-    key = question.token, number
-    if key not in _POSED:
-        if any(token != question.token for token, _ in _POSED):
-            forget()
-        closure = pose_part(question, forest, sample)
-        if sum(len(other.need) for other in _POSED.values()) + len(closure.need) > _MOST_EDGES:
+    key = problem.token, number
+    if key not in _CACHE:
+        if any(token != problem.token for token, _ in _CACHE):
+            clear_cache()
+        closure = build_closure(problem, forest, sample)
+        if sum(len(other.need) for other in _CACHE.values()) + len(closure.need) > _MAX_CACHED_EDGES:
             return closure
-        _POSED[key] = closure
-    return _POSED[key]
+        _CACHE[key] = closure
+    return _CACHE[key]
 
 
-def forget() -> None:
+def clear_cache() -> None:
     """Clear the closure problems cached in this process."""
-    _POSED.clear()
+    _CACHE.clear()
 
 
-def pose_part(question: PartitionProblem, forest: Forest, sample: LocalRows) -> Posed:
+def build_closure(problem: PartitionProblem, forest: Forest, sample: LocalRows) -> PartitionClosure:
     """Return the closure problem of a partition; prices are lowered to absorb rounding errors."""
-    place = question.place
-    n = int(place.max(initial=-1)) + 1
-    came = node_weight(forest, sample.leaves, np.ones(len(sample))) > 0
+    split_index = problem.split_index
+    n = int(split_index.max(initial=-1)) + 1
+    has_rows = node_weight(forest, sample.leaves, np.ones(len(sample))) > 0
     # In preorder the first node of each number is an ancestor of the others.
-    number, head = np.unique(place, return_index=True)
+    number, head = np.unique(split_index, return_index=True)
     head = head[number >= 0]
-    held = np.flatnonzero(came[head]).astype(np.int32)
+    reached = np.flatnonzero(has_rows[head]).astype(np.int32)
     # The extra last entry is what index −1 reads.
     local = np.full(n + 1, -1, np.int32)
-    local[held] = np.arange(len(held))
-    here = local[place]
-    above = forest.parent[head[held]]
-    parent = np.where(above == -1, -1, here[above]).astype(np.int32)
-    resources, prices = question.cost.price_table(forest, sample)
+    local[reached] = np.arange(len(reached))
+    local_split = local[split_index]
+    above = forest.parent[head[reached]]
+    parent = np.where(above == -1, -1, local_split[above]).astype(np.int32)
+    resources, prices = problem.cost.price_table(forest, sample)
     rows = (sample.leaves, forest.tree_start, forest.parent, forest.feature)
-    one_each = np.ones((1, prices.shape[1]), np.int64)
-    size = kernels.price_needs(*rows, here, resources, one_each, len(held))
+    unit_prices = np.ones((1, prices.shape[1]), np.int64)
+    size = kernels.price_needs(*rows, local_split, resources, unit_prices, len(reached))
     start = np.concatenate([[0], np.cumsum(size)])
-    need, key = kernels.list_needs(*rows, here, resources, prices.shape[1], start)
+    need, key = kernels.list_needs(*rows, local_split, resources, prices.shape[1], start)
     row, resource = np.divmod(key, max(prices.shape[1], 1))
-    dear = prices[row if len(prices) > 1 else 0, resource] * sample.weight[row]
-    start, need, price, n_merged = merge_items(start, need, dear)
+    item_price = prices[row if len(prices) > 1 else 0, resource] * sample.weight[row]
+    start, need, price, n_merged = merge_items(start, need, item_price)
     price = price * (1 - _EPS * (n_merged + 8))
-    return Posed(held, parent, _profits(question, forest, sample, here, len(held)), start, need, price)
+    return PartitionClosure(
+        reached, parent, _profits(problem, forest, sample, local_split, len(reached)), start, need, price
+    )
 
 
-def _profits(question: PartitionProblem, forest: Forest, sample: LocalRows, place: NDArray[np.int32], n: int) -> Whole:
+def _profits(
+    problem: PartitionProblem, forest: Forest, sample: LocalRows, split_index: NDArray[np.int32], n: int
+) -> Integers:
     """Return the reduction of the partition's errors by the splits of each number, (n,)."""
-    errors = question.judge.errors(forest, sample)
-    split = np.flatnonzero(place >= 0)
+    errors = problem.error_counter.errors(forest, sample)
+    split = np.flatnonzero(split_index >= 0)
     profit = np.zeros(n, np.int64)
-    np.add.at(profit, place[split], errors[split] - errors[split + 1] - errors[forest.right[split]])
+    np.add.at(profit, split_index[split], errors[split] - errors[split + 1] - errors[forest.right[split]])
     return profit
 
 
 @dataclass(frozen=True, eq=False)
-class FirstLook:
+class FirstPass:
     """Report the splits that a partition's rows reach, and their costs with item prices split equally."""
 
-    question: PartitionProblem
+    problem: PartitionProblem
 
     def __call__(self, forest: Forest, sample: LocalRows, number: int) -> tuple[int, NDArray[np.int32], Floats]:
         """Return the number of the partition, its splits (n_held,), and the price each pays (n_held,)."""
-        closure = posed(self.question, forest, sample, number)
-        share = closure.price / np.maximum(np.bincount(closure.need, minlength=len(closure.price)), 1)
-        node = np.repeat(np.arange(len(closure.held)), np.diff(closure.start))
-        return number, closure.held, sums_by(node, share[closure.need], len(closure.held))
+        closure = cached_closure(self.problem, forest, sample, number)
+        equal_price = closure.price / np.maximum(np.bincount(closure.need, minlength=len(closure.price)), 1)
+        node = np.repeat(np.arange(len(closure.reached)), np.diff(closure.start))
+        return number, closure.reached, sums_by(node, equal_price[closure.need], len(closure.reached))
 
 
 def sums_by(number: NDArray[np.integer], values: NDArray[Any], n: int) -> Floats:
@@ -144,7 +148,7 @@ class PartitionSolution(NamedTuple):
     ----------
     number : int
         The number of the partition.
-    worth : int
+    gain : int
         The gain of its best closure, times the factor of the pass.
     inside : (n_held / 8,) uint8
         Which of its splits are in the closure, as packed bits.
@@ -153,7 +157,7 @@ class PartitionSolution(NamedTuple):
     """
 
     number: int
-    worth: int
+    gain: int
     inside: NDArray[np.uint8]
     paid: list[Floats]
 
@@ -164,7 +168,7 @@ class Pass:
 
     Attributes
     ----------
-    question : PartitionProblem
+    problem : PartitionProblem
     factor : int
         Multiplies the profits, so that they can be moved in fine integer steps.
     rate : float, optional
@@ -176,20 +180,20 @@ class Pass:
         Nested sets of splits, and their number, as in `cost_of_levels`.
     """
 
-    question: PartitionProblem
+    problem: PartitionProblem
     factor: int
     rate: float | None
-    moved: Mapping[int, Whole]
+    moved: Mapping[int, Integers]
     levels: list[tuple[NDArray[np.uint8], int]]
 
     def __call__(self, forest: Forest, sample: LocalRows, number: int) -> PartitionSolution:
         """Return the partition's solution."""
-        closure = posed(self.question, forest, sample, number)
+        closure = cached_closure(self.problem, forest, sample, number)
         edges = closure.start, closure.need
-        worth, inside = 0, np.zeros(len(closure.held), np.bool_)
+        gain, inside = 0, np.zeros(len(closure.reached), np.bool_)
         if self.rate is not None:
             profit = closure.profit * self.factor - self.moved[number]
-            price = np.minimum(np.floor(closure.price * self.rate), _HIGHEST_PRICE).astype(np.int64)
-            worth, inside = kernels.best_closure(closure.parent, profit, price, *edges)
-        paid = [kernels.cost_of_levels(level[closure.held], closure.price, *edges, n) for level, n in self.levels]
-        return PartitionSolution(number, int(worth), np.packbits(inside), paid)
+            price = np.minimum(np.floor(closure.price * self.rate), _MAX_PRICE).astype(np.int64)
+            gain, inside = kernels.best_closure(closure.parent, profit, price, *edges)
+        paid = [kernels.cost_of_levels(level[closure.reached], closure.price, *edges, n) for level, n in self.levels]
+        return PartitionSolution(number, int(gain), np.packbits(inside), paid)

@@ -78,23 +78,25 @@ class PricedDescent:
         The state at the end of the last descent.
     scale : float
         Approximately the loss of a constant prediction; gains are compared with it.
-    tell : callable, optional
-        Called as `tell(done, total)` before every penalty or elimination.
+    on_progress : callable, optional
+        Called as `on_progress(done, total)` before every penalty or elimination.
     """
 
-    tell: Callable[[int, int], None] | None = None
+    on_progress: Callable[[int, int], None] | None = None
 
     def __init__(self, ensemble: Additive, problem: Problem, settings: PricedDescentSettings) -> None:
         self.ensemble, self.settings = ensemble, settings
         forest = self.forest = ensemble.forest
-        some = problem.sample.weight > 0
+        has_weight = problem.sample.weight > 0
         price_table = problem.price_table
-        prices = price_table.prices if some.all() or len(price_table.prices) == 1 else price_table.prices[some]
+        prices = (
+            price_table.prices if has_weight.all() or len(price_table.prices) == 1 else price_table.prices[has_weight]
+        )
         n_resources = price_table.prices.shape[1]
         begin, listed = kernels.list_rows(
             ensemble.leaves, forest.tree_start, forest.parent, forest.feature, price_table.resources, n_resources
         )
-        reach = problem.sample.weight[some] / problem.total_weight
+        reach = problem.sample.weight[has_weight] / problem.total_weight
         self.purchases = PurchaseTable(price_table.resources, np.ascontiguousarray(prices), reach, begin, listed)
         self.as_leaf, self.as_split = np.zeros(forest.n_nodes), np.zeros(forest.n_nodes)
         self.as_leaf[forest.root] = np.inf
@@ -102,7 +104,7 @@ class PricedDescent:
         self.ridge = 0.0 if settings.keep else settings.ridge * ensemble.weight_per_row
         largest = int(np.diff(forest.tree_start).max(initial=1))
         width = ensemble.original.shape[1]
-        self.capacity = (np.empty((5, largest, width)), np.empty((3, largest)), np.empty(largest, np.int8))
+        self.scratch = (np.empty((5, largest, width)), np.empty((3, largest)), np.empty(largest, np.int8))
         mean = ensemble.weight @ ensemble.target / ensemble.weight.sum()
         self.scale = float(ensemble.weight @ ((ensemble.target - mean) ** 2).sum(axis=1))
         self.now = Purchases(
@@ -113,7 +115,7 @@ class PricedDescent:
         )
         self.now = replace(self.now, spent=self.count((0, forest.n_nodes), 1))
 
-    def ladder(self, theta: float | None) -> Floats:
+    def price_fraction(self, theta: float | None) -> Floats:
         """Return the fraction of its price that a resource costs a tree, by the number of other trees that need it.
 
         The fraction is (1 + others)^−θ, or for None the true price: 1 if no other tree needs the resource, else 0.
@@ -133,13 +135,13 @@ class PricedDescent:
         for theta in (*self.settings.anneal, None) if anneal else (None,):
             most = sweeps or (self.settings.sweeps if theta is None else max(1, self.settings.sweeps // 2 + 1))
             for _ in range(most):
-                gain = self.sweep(penalty, self.ladder(theta), budget)
+                gain = self.sweep(penalty, self.price_fraction(theta), budget)
                 if self.now.spent <= budget:
                     return
                 if gain <= 1e-4 * self.scale:
                     break
 
-    def sweep(self, penalty: float, ladder: Floats, budget: float = -1.0) -> float:
+    def sweep(self, penalty: float, price_fraction: Floats, budget: float = -1.0) -> float:
         """Update each tree in turn, then the intercept; return the gain. Stop early when the budget is met."""
         ensemble, forest, state = self.ensemble, self.forest, self.now.state
         spent, gain = self.now.spent, 0.0
@@ -147,7 +149,7 @@ class PricedDescent:
             nodes = int(forest.tree_start[tree]), int(forest.tree_start[tree + 1])
             # While a tree is priced, the counts exclude its needs: it pays only for what no other tree needs.
             spent += self.count(nodes, -1)
-            self.set_prices(nodes, penalty, ladder)
+            self.set_prices(nodes, penalty, price_fraction)
             gain += self.update(tree, nodes)
             spent += self.count(nodes, 1)
             if spent <= budget:
@@ -159,7 +161,7 @@ class PricedDescent:
         gain += kernels.move_intercept(ensemble.weight, state.neg_gradient, state.probability, state.intercept)
         return gain
 
-    def set_prices(self, nodes: tuple[int, int], penalty: float, ladder: Floats) -> None:
+    def set_prices(self, nodes: tuple[int, int], penalty: float, price_fraction: Floats) -> None:
         """Set the costs of the splits of a tree; the tree's needs must not be in the counts."""
         kernels.price_tree(
             *nodes,
@@ -170,7 +172,7 @@ class PricedDescent:
             self.now.banned,
             *self.purchases,
             self.now.counts,
-            ladder,
+            price_fraction,
             self.as_split,
         )
 
@@ -192,7 +194,7 @@ class PricedDescent:
                 *nodes,
                 forest.right,
                 forest.depth,
-                ensemble.share,
+                ensemble.node_weight,
                 ensemble.original,
                 self.as_leaf,
                 self.as_split,
@@ -206,7 +208,7 @@ class PricedDescent:
                 False,
                 frozen,
                 1e-12 * self.scale,
-                *self.capacity,
+                *self.scratch,
             )
         )
 
@@ -230,9 +232,9 @@ class PricedDescent:
         Each penalty is warm-started from the state of the previous one.
         """
         last = 0.0
-        for place, penalty in enumerate(penalties):
-            if self.tell:
-                self.tell(place, len(penalties))
+        for index, penalty in enumerate(penalties):
+            if self.on_progress:
+                self.on_progress(index, len(penalties))
             before = self.now.copy()
             self.descend(penalty)
             yield from self.between(before, budgets, np.sqrt(max(last, penalty / 100) * penalty))
@@ -270,11 +272,11 @@ class PricedDescent:
         state, purchases = self.now.state, self.purchases
         half = 0.5 if self.ensemble.logits else 1.0
         at_leaf = state.status == 2
-        away = state.contribution[at_leaf] - self.settings.centre * self.ensemble.original[at_leaf]
-        cumulated = np.concatenate([[0.0], np.cumsum(self.ladder(theta))])
+        deviation = state.contribution[at_leaf] - self.settings.centre * self.ensemble.original[at_leaf]
+        cumulated = np.concatenate([[0.0], np.cumsum(self.price_fraction(theta))])
         price = (
             float((purchases.reach[:, None] * purchases.prices * cumulated[self.now.counts]).sum()) if penalty else 0.0
         )
         splits = self.settings.per_split * np.count_nonzero(state.status == 1)
-        ridge = half * self.ridge * float((away**2).sum())
+        ridge = half * self.ridge * float((deviation**2).sum())
         return loss_of(self.ensemble, state) + ridge + penalty * price + splits

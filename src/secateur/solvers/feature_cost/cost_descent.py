@@ -7,6 +7,7 @@ from typing import Literal, final
 import numpy as np
 
 from secateur.costs import Cost, FeatureCost, SharedCost
+from secateur.errors import InvalidInputError
 from secateur.path import Path
 from secateur.path.build import Point, trace_points
 from secateur.problem import Problem
@@ -14,10 +15,13 @@ from secateur.solvers.base import Solver, check_choices
 from secateur.solvers.ensemble.additive_model import Additive, additive, decide, not_additive, risk_of
 from secateur.solvers.feature_cost._backward_elimination import Elimination
 from secateur.solvers.feature_cost._priced_descent import Found, PricedDescent, PricedDescentSettings
-from secateur.solvers.penalty_grid import check_penalties, falling
+from secateur.solvers.penalty_grid import check_penalties, decreasing_penalties
 
 _RANGE = (1e-4, 30.0)
 """Range of penalties, in units of the loss of a constant prediction divided by the cost of the unpruned model."""
+
+_MAX_TREES = int(np.iinfo(np.int16).max) - 1
+"""Maximum number of trees: the number of trees in which a row needs a resource is stored as int16."""
 
 
 @final
@@ -118,9 +122,12 @@ class CostDescent(Solver):
         if reason:
             return f"{reason}Use min_cut."
         if not isinstance(problem.cost, SharedCost):
-            return f"the cost {problem.cost.name} is paid node by node. Use cost=FeatureCost(prices), or block_descent."
-        if problem.forest.n_trees > np.iinfo(np.int16).max - 1:
-            return f"it counts trees in 16 bits, and there are {problem.forest.n_trees}. Use min_cut."
+            return (
+                f"it needs a feature cost, but the cost {problem.cost.name!r} is a sum over nodes. Use "
+                "cost=FeatureCost(prices), or block_descent."
+            )
+        if problem.forest.n_trees > _MAX_TREES:
+            return f"it supports at most {_MAX_TREES} trees, but this model has {problem.forest.n_trees}. Use min_cut."
         return None
 
     def path(self, problem: Problem) -> Path:
@@ -144,14 +151,14 @@ class CostDescent(Solver):
         """Yield the searches, each starting from the whole ensemble."""
         settings = replace(self.settings, centre=1.0 if problem.forest.aggregation == "mean" else 0.0)
         descent = PricedDescent(ensemble, problem, settings)
-        descent.tell = problem.watch("pruning", 0, 1 + self.elimination)
+        descent.on_progress = problem.watch("pruning", 0, 1 + self.elimination)
         # The scale is 0 for a constant target.
         unit = (descent.scale or 1.0) / (descent.now.spent or 1.0)
         largest, smallest = _RANGE[1] * unit, _RANGE[0] * unit
-        yield descent.anneal(falling(self.penalties, largest, smallest / largest)[::-1], self.budgets)
+        yield descent.anneal(decreasing_penalties(self.penalties, largest, smallest / largest)[::-1], self.budgets)
         if self.elimination:
             elimination = Elimination(ensemble, problem, settings)
-            elimination.tell = problem.watch("pruning", 1, 2)
+            elimination.on_progress = problem.watch("pruning", 1, 2)
             yield elimination.eliminate(smallest, self.budgets)
 
     @property
@@ -175,12 +182,17 @@ class CostDescent(Solver):
 
 
 def _check(solver: CostDescent) -> None:
-    """Raise ValueError for settings out of range."""
-    least_of = {"ridge": 0, "node_penalty": 0, "max_sweeps": 1}
-    given = [(name, getattr(solver, name), least) for name, least in least_of.items()]
-    given += [("max_cost", budget, 0) for budget in solver.budgets]
-    for name, number, least in given:
-        if not (np.isfinite(number) and number >= least):
-            raise ValueError(f"{name}={number!r}; it must be a number, at least {least}. Correct it.")
+    """Raise InvalidInputError for settings out of range."""
+    minimum = {"ridge": 0, "node_penalty": 0, "max_sweeps": 1}
+    checks = [(name, getattr(solver, name), least) for name, least in minimum.items()]
+    checks += [("max_cost", budget, 0) for budget in solver.budgets]
+    for name, value, least in checks:
+        if not (np.isfinite(value) and value >= least):
+            raise InvalidInputError(
+                f"{name}={value!r}, but it must be a finite number of at least {least}. Set {name} to {least} or more."
+            )
     if not isinstance(solver.anneal, tuple) or not all(np.isfinite(theta) and theta > 0 for theta in solver.anneal):
-        raise ValueError(f"anneal={solver.anneal!r}; it must be a tuple of numbers above 0. Try (1.0, 2.0, 4.0).")
+        raise InvalidInputError(
+            f"anneal={solver.anneal!r}, but it must be a tuple of positive finite numbers. Use for example "
+            "anneal=(1.0, 2.0, 4.0)."
+        )

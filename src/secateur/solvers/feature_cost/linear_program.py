@@ -14,27 +14,29 @@ from typing import Literal, final
 
 import numpy as np
 
+from secateur.errors import InvalidInputError, UnsupportedProblemError
 from secateur.path import Path
 from secateur.path.build import Point, trace_points
 from secateur.problem import Problem
+from secateur.solvers._checks import check_at_least
 from secateur.solvers.base import check_choices
 from secateur.solvers.feature_cost._base import FeatureSolver
 from secateur.solvers.feature_cost._column_generation import ColumnGeneration
 from secateur.solvers.feature_cost._decomposition import (
     DecomposedProblem,
     DecomposedSolution,
-    ask,
     cheapest,
+    decompose,
     is_integral,
     largest_penalty,
     lower_bound,
+    reoptimised,
     rounded,
-    share_out,
-    tidied,
+    split_prices,
 )
 from secateur.solvers.feature_cost._highs import load, solve, start_highs
 from secateur.solvers.feature_cost._integer_programs import PROGRAMS, ancestry
-from secateur.solvers.penalty_grid import check_penalties, falling
+from secateur.solvers.penalty_grid import check_penalties, decreasing_penalties
 
 _CHOICES: dict[str, tuple[str | None, ...]] = {
     "method": ("simplex", "dantzig_wolfe"),
@@ -119,15 +121,16 @@ class LinearProgram(FeatureSolver):
     def __post_init__(self) -> None:
         check_choices(self, **_CHOICES)
         if self.method == "dantzig_wolfe" and self.formulation != "ip3":
-            raise ValueError(
-                f"method='dantzig_wolfe' with formulation={self.formulation!r}; trees are taken apart where they share "
-                "features, which is 'ip3'. Use that, or method='simplex'."
+            raise InvalidInputError(
+                f"method='dantzig_wolfe' with formulation={self.formulation!r} is not supported: it decomposes 'ip3', "
+                "where trees share features. Use formulation='ip3' or method='simplex'."
             )
         check_penalties(self.penalties, self.smallest)
         if not 0 < self.tolerance < 1:
-            raise ValueError(f"tolerance={self.tolerance!r}; it must be between 0 and 1. Try 1e-7.")
-        if self.max_iterations < 1:
-            raise ValueError(f"max_iterations={self.max_iterations!r}; it must be at least 1. Try 500.")
+            raise InvalidInputError(
+                f"tolerance={self.tolerance!r}, but it must be between 0 and 1. Use for example tolerance=1e-7."
+            )
+        check_at_least(self, max_iterations=1)
 
     def unsupported(self, problem: Problem) -> str | None:
         """Return why the problem is unsupported.
@@ -136,7 +139,7 @@ class LinearProgram(FeatureSolver):
         """
         if self.formulation == "ip1":
             return (
-                "the linear program of (IP1) has fractional vertices, so that its optimum need not be a pruning. "
+                "the linear relaxation of (IP1) has fractional vertices, so its optimum may not be a pruning. "
                 "Use formulation='ip3'."
             )
         return super().unsupported(problem)
@@ -145,45 +148,45 @@ class LinearProgram(FeatureSolver):
         """Return the path: the unpruned forest and the best pruning at each penalty, by decreasing size."""
         reason = self.unsupported(problem)
         if reason:
-            raise ValueError(f"{self!r} cannot prune this: {reason}")
-        question = ask(problem, self.errors, self.class_weight, apart=self.formulation == "ip2")
+            raise UnsupportedProblemError(f"{type(self).__name__} cannot prune this: {reason}")
+        decomposed = decompose(problem, self.errors, self.class_weight, per_tree=self.formulation == "ip2")
         engine = (
-            Simplex(question, self.formulation)
+            Simplex(decomposed, self.formulation)
             if self.method == "simplex"
-            else ColumnGeneration(question, self.tolerance, self.max_iterations)
+            else ColumnGeneration(decomposed, self.tolerance, self.max_iterations)
         )
-        path = trace_points(problem, self._points(problem, question, engine), repr(self), ensemble=False)
-        return _completed(path, question)
+        path = trace_points(problem, self._points(problem, decomposed, engine), repr(self), ensemble=False)
+        return _completed(path, decomposed)
 
     def _points(
-        self, problem: Problem, question: DecomposedProblem, engine: "Simplex | ColumnGeneration"
+        self, problem: Problem, decomposed: DecomposedProblem, engine: "Simplex | ColumnGeneration"
     ) -> Iterator[Point]:
         """Yield the solution at each penalty."""
         penalties = np.zeros(1)
         if self.formulation != "ip0":
-            largest = 0.0 if isinstance(self.penalties, tuple) else largest_penalty(question, engine.solve)
-            penalties = falling(self.penalties, largest, self.smallest)
-        shared = self.formulation != "ip2" or question.forest.n_trees == 1
-        tell = problem.watch("linear programs")
+            largest = 0.0 if isinstance(self.penalties, tuple) else largest_penalty(decomposed, engine.solve)
+            penalties = decreasing_penalties(self.penalties, largest, self.smallest)
+        shared = self.formulation != "ip2" or decomposed.forest.n_trees == 1
+        report_progress = problem.watch("linear programs")
         for k, penalty in enumerate(penalties.tolist()):
-            answer = engine.solve(penalty)
+            solution = engine.solve(penalty)
             more = {
-                "bound": answer.bound * question.unit if shared else np.nan,
-                "integral": float(answer.integral),
-                "iterations": float(answer.iterations),
+                "bound": solution.bound * decomposed.unit if shared else np.nan,
+                "integral": float(solution.integral),
+                "iterations": float(solution.iterations),
             }
-            risk = question.value(answer.split)[0] * question.unit
-            yield Point(penalty, question.keep(answer.split), more=more, risk=risk)
-            if tell:
-                tell(k + 1, len(penalties))
+            risk = decomposed.value(solution.split)[0] * decomposed.unit
+            yield Point(penalty, decomposed.keep(solution.split), more=more, risk=risk)
+            if report_progress:
+                report_progress(k + 1, len(penalties))
 
 
 class Simplex:
     """Solve a linear program on HiGHS for a sequence of penalties, each warm-started from the previous basis."""
 
-    def __init__(self, question: DecomposedProblem, formulation: str) -> None:
-        self._question, self._program = question, PROGRAMS[formulation](question)
-        self._above = ancestry(question.forest)
+    def __init__(self, decomposed: DecomposedProblem, formulation: str) -> None:
+        self._decomposed, self._program = decomposed, PROGRAMS[formulation](decomposed)
+        self._above = ancestry(decomposed.forest)
         self._highs = start_highs()
         program = self._program
         load(self._highs, program.errors, program.matrix, program.lower, program.upper)
@@ -194,27 +197,27 @@ class Simplex:
         The bound splits the prices in proportion to the duals of the rows w_ki^(t) ≤ w_ki and prunes each tree
         separately at those prices. It holds for any nonnegative split, so it does not rely on the accuracy of HiGHS.
         """
-        question, n_links = self._question, self._program.n_links
+        decomposed, n_links = self._decomposed, self._program.n_links
         x, duals = solve(self._highs, self._program.objective(penalty))
-        stays = 1 - self._above @ x[: question.forest.n_nodes]
-        wish = -duals[len(duals) - n_links :] if n_links else np.ones(len(question.item))
-        worth, _ = cheapest(question, share_out(question, penalty, wish))
-        split = tidied(question, rounded(question, stays, penalty))
+        kept_fraction = 1 - self._above @ x[: decomposed.forest.n_nodes]
+        proportion = -duals[len(duals) - n_links :] if n_links else np.ones(len(decomposed.item))
+        tree_costs, _ = cheapest(decomposed, split_prices(decomposed, penalty, proportion))
+        split = reoptimised(decomposed, rounded(decomposed, kept_fraction, penalty))
         iterations = max(int(self._highs.getInfo().simplex_iteration_count), 0)
-        return DecomposedSolution(split, lower_bound(question, worth), is_integral(stays), iterations)
+        return DecomposedSolution(split, lower_bound(decomposed, tree_costs), is_integral(kept_fraction), iterations)
 
 
-def _completed(path: Path, question: DecomposedProblem) -> Path:
+def _completed(path: Path, decomposed: DecomposedProblem) -> Path:
     """Return the path with the columns `objective` and `gap`.
 
     The first point, the unpruned forest at penalty 0, gets its own risk and bound.
     """
     table = dict(path.table)
-    least = lower_bound(question, cheapest(question, np.zeros(len(question.item)))[0])
+    least = lower_bound(decomposed, cheapest(decomposed, np.zeros(len(decomposed.item)))[0])
     first = {
         "penalty": 0.0,
-        "risk": question.value(question.forest.is_split)[0] * question.unit,
-        "bound": least * question.unit,
+        "risk": decomposed.value(decomposed.forest.is_split)[0] * decomposed.unit,
+        "bound": least * decomposed.unit,
         "integral": 1.0,
         "iterations": 0.0,
     }

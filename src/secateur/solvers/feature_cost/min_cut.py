@@ -17,15 +17,15 @@ from secateur.path import Path
 from secateur.path.build import trace_path
 from secateur.problem import Problem
 from secateur.solvers.base import check_choices
-from secateur.solvers.feature_cost._base import FeatureSolver, judged_by, weights_of_classes
-from secateur.solvers.feature_cost._partition_integers import NeedCount, pose_apart
+from secateur.solvers.feature_cost._base import FeatureSolver, class_weights, node_labels
+from secateur.solvers.feature_cost._partition_integers import NeedCount, pose_per_tree
 from secateur.solvers.feature_cost.closure import Closure, Counts, count, critical_penalties, pose
 from secateur.solvers.feature_cost.partition_cut import PartitionCut
 
 Floats = NDArray[np.float64]
-_OF_EACH = 500
+_MAX_POINTS_PER_SCOPE = 500
 """Maximum number of points taken from each scope when `scope="both"`."""
-_MOST_EDGES = 50_000_000
+_MAX_NEEDS = 50_000_000
 """Maximum number of needs (a feature of a row in a tree) of rows to collect, at 45 bytes each."""
 
 
@@ -105,63 +105,67 @@ class MinCut(FeatureSolver):
 
     def unsupported(self, problem: Problem) -> str | None:
         """Return why the problem is unsupported: the cost is not shared, or the trees predict no labels."""
-        return self._in_parts.unsupported(problem) if problem.row_source.is_remote else super().unsupported(problem)
+        return (
+            self._partition_solver.unsupported(problem)
+            if problem.row_source.is_remote
+            else super().unsupported(problem)
+        )
 
     def path(self, problem: Problem) -> Path:
         """Return the unpruned forest and every pruning that is optimal at some penalty."""
         scopes = ("ensemble", "individual") if self.scope == "both" else (self.scope,)
-        if _too_much_for_one(problem):
-            paths = [self._from_afar(problem, apart=scope == "individual") for scope in scopes]
+        if _exceeds_memory(problem):
+            paths = [self._path_from_partitions(problem, per_tree=scope == "individual") for scope in scopes]
         else:
-            labels, class_weight = judged_by(problem, self.errors), weights_of_classes(problem, self.class_weight)
-            counts = count(problem, labels, class_weight, apart="individual" in scopes)
-            paths = [self._of_scope(problem, counts, apart=scope == "individual") for scope in scopes]
+            labels, class_weight = node_labels(problem, self.errors), class_weights(problem, self.class_weight)
+            counts = count(problem, labels, class_weight, per_tree="individual" in scopes)
+            paths = [self._path_from_rows(problem, counts, per_tree=scope == "individual") for scope in scopes]
         return paths[0] if len(paths) == 1 else _joined(problem, paths, repr(self))
 
     @property
-    def _in_parts(self) -> PartitionCut:
+    def _partition_solver(self) -> PartitionCut:
         """The solver for rows that stay in their partitions."""
         return PartitionCut(errors=self.errors, class_weight=self.class_weight)
 
-    def _of_scope(self, problem: Problem, counts: Counts, *, apart: bool) -> Path:
+    def _path_from_rows(self, problem: Problem, counts: Counts, *, per_tree: bool) -> Path:
         """Return the path of one scope from local rows."""
-        path = _nested_path(problem, counts, pose(problem, counts, apart=apart), repr(self))
-        return _certified(path, np.full(len(path), np.nan) if apart else _bound(problem, counts, path))
+        path = _nested_path(problem, counts, pose(problem, counts, per_tree=per_tree), repr(self))
+        return _certified(path, np.full(len(path), np.nan) if per_tree else _bound(problem, counts, path))
 
-    def _from_afar(self, problem: Problem, *, apart: bool) -> Path:
+    def _path_from_partitions(self, problem: Problem, *, per_tree: bool) -> Path:
         """Return the path of one scope from sums over the partitions of remote rows."""
-        if not apart:
-            path = self._in_parts.path(problem)
+        if not per_tree:
+            path = self._partition_solver.path(problem)
             return _certified(path, path.table["bound"])
-        counts, closure = pose_apart(problem, self.errors, self.class_weight)
+        counts, closure = pose_per_tree(problem, self.errors, self.class_weight)
         path = _nested_path(problem, counts, closure, repr(self))
         return _certified(path, np.full(len(path), np.nan))
 
 
-def _too_much_for_one(problem: Problem) -> bool:
+def _exceeds_memory(problem: Problem) -> bool:
     """Return whether the rows are remote and they, or their needs, do not fit on one machine."""
     if problem.why_no_rows or not problem.row_source.is_remote:
         return problem.why_no_rows is not None
     forest, cost = problem.forest, problem.cost
     # `unsupported` has checked this.
     assert isinstance(cost, SharedCost)
-    place = np.where(forest.is_split, np.cumsum(forest.is_split) - 1, -1).astype(np.int32)
-    needs = problem.row_source.total(forest, NeedCount(cost, place, int(forest.is_split.sum())))
-    return int(needs.sum()) > _MOST_EDGES
+    split_index = np.where(forest.is_split, np.cumsum(forest.is_split) - 1, -1).astype(np.int32)
+    needs = problem.row_source.total(forest, NeedCount(cost, split_index, int(forest.is_split.sum())))
+    return int(needs.sum()) > _MAX_NEEDS
 
 
 def _nested_path(problem: Problem, counts: Counts, closure: Closure, solver: str) -> Path:
     """Return the path with one point for every critical penalty of a closure problem."""
     forest = problem.forest
-    over, under, _ = critical_penalties(closure)
+    numerator, denominator, _ = critical_penalties(closure)
     critical = np.full(forest.n_nodes, np.inf)
     with np.errstate(divide="ignore"):
-        critical[forest.is_split] = over / under
+        critical[forest.is_split] = numerator / denominator
     masks, penalty = cut_at(forest, critical)
-    real = np.concatenate([[0.0], penalty]) * counts.error_unit / (forest.n_trees * counts.price_unit)
+    penalties = np.concatenate([[0.0], penalty]) * counts.error_unit / (forest.n_trees * counts.price_unit)
     scale = problem.total_weight * forest.n_trees
     risk = masks.totals(forest, counts.wrong, np.zeros(forest.n_nodes)) / scale
-    path = trace_path(problem, masks, real, solver, risk=risk)
+    path = trace_path(problem, masks, penalties, solver, risk=risk)
     return replace(path, facts={**path.facts, "exact": counts.exact})
 
 
@@ -186,10 +190,10 @@ def _bound(problem: Problem, counts: Counts, path: Path) -> Floats:
     penalty, least, prices = (path.table[name] for name in ("penalty", "risk", "cost"))
     objective = least + penalty * prices
     if not counts.exact:
-        whole = path.masks.totals(forest, counts.errors.astype(np.float64), np.zeros(forest.n_nodes))
-        least = whole * counts.error_unit / (total * forest.n_trees)
-        alike = replace(problem.sample, weight=np.ones(len(problem.sample)))
-        prices = paid(forest, alike, path.masks, counts.price_table) * counts.price_unit / total
+        integer_errors = path.masks.totals(forest, counts.errors.astype(np.float64), np.zeros(forest.n_nodes))
+        least = integer_errors * counts.error_unit / (total * forest.n_trees)
+        unweighted = replace(problem.sample, weight=np.ones(len(problem.sample)))
+        prices = paid(forest, unweighted, path.masks, counts.price_table) * counts.price_unit / total
     bound = np.minimum(least + penalty * prices, objective)
     # At penalty 0 the point without harmful splits, if there is one, has a lower error than the unpruned forest.
     bound[0] = least[penalty == 0].min()
@@ -198,7 +202,7 @@ def _bound(problem: Problem, counts: Counts, path: Path) -> Floats:
 
 def _joined(problem: Problem, paths: list[Path], solver: str) -> Path:
     """Return one path with the points of several, largest first; the column `origin` names the scope of each."""
-    chosen = [(path, point) for path in paths for point in _some(len(path))]
+    chosen = [(path, point) for path in paths for point in _evenly_spaced(len(path))]
     chosen = [chosen[0], *(one for one in chosen[1:] if one[1] > 0)]
     chosen[1:] = sorted(chosen[1:], key=lambda one: (-one[0].table["n_nodes"][one[1]], one[0].table["cost"][one[1]]))
     table = {
@@ -214,6 +218,6 @@ def _joined(problem: Problem, paths: list[Path], solver: str) -> Path:
     return replace(joined, facts={**joined.facts, "exact": paths[0].facts["exact"]})
 
 
-def _some(n_points: int) -> NDArray[np.intp]:
-    """Return at most `_OF_EACH` evenly spaced points, including the first and the last."""
-    return np.unique(np.linspace(0, n_points - 1, min(n_points, _OF_EACH)).round().astype(np.intp))
+def _evenly_spaced(n_points: int) -> NDArray[np.intp]:
+    """Return at most `_MAX_POINTS_PER_SCOPE` evenly spaced points, including the first and the last."""
+    return np.unique(np.linspace(0, n_points - 1, min(n_points, _MAX_POINTS_PER_SCOPE)).round().astype(np.intp))

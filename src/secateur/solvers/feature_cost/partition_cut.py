@@ -7,15 +7,17 @@ import numpy as np
 
 from secateur.data.row_source import RowSource
 from secateur.data.rows import in_parts
+from secateur.errors import InvalidInputError
 from secateur.path import Path
 from secateur.problem import Problem
+from secateur.solvers._checks import check_at_least
 from secateur.solvers.base import check_choices
 from secateur.solvers.feature_cost._base import FeatureSolver
 from secateur.solvers.feature_cost._consensus import Search
-from secateur.solvers.feature_cost._partition_closure import forget
+from secateur.solvers.feature_cost._partition_closure import clear_cache
 from secateur.solvers.feature_cost._partition_integers import count_in_parts
 from secateur.solvers.feature_cost.primal_dual import nested_path
-from secateur.solvers.penalty_grid import check_penalties, falling
+from secateur.solvers.penalty_grid import check_penalties, decreasing_penalties
 
 
 @final
@@ -87,11 +89,11 @@ class PartitionCut(FeatureSolver):
     def __post_init__(self) -> None:
         check_penalties(self.penalties, self.smallest)
         check_choices(self, errors=("holdout", "train"))
-        for name in ("passes", "parts"):
-            if not getattr(self, name) >= 1:
-                raise ValueError(f"{name}={getattr(self, name)!r}; it must be at least 1. Correct it.")
+        check_at_least(self, passes=1, parts=1)
         if not 0 <= self.tolerance < 1:
-            raise ValueError(f"tolerance={self.tolerance!r}; it must be at least 0 and below 1. Try 1e-3.")
+            raise InvalidInputError(
+                f"tolerance={self.tolerance!r}, but it must be at least 0 and below 1. Use for example tolerance=1e-3."
+            )
 
     @property
     def needs_rows(self) -> bool:
@@ -110,8 +112,8 @@ class PartitionCut(FeatureSolver):
         """
         if problem.row_source.is_remote and getattr(problem.cost, "row_prices", None) is not None:
             return (
-                "row_prices has a price for every row, and these rows are in parts that do not know their numbers. "
-                "Use prices by feature, or bring the rows together."
+                "row_prices has one price per row, but remote rows have no row numbers. Use prices per feature, or "
+                "collect the rows on this machine."
             )
         return super().unsupported(problem)
 
@@ -121,17 +123,17 @@ class PartitionCut(FeatureSolver):
         try:
             return self._path(problem, row_source)
         finally:
-            forget()
+            clear_cache()
 
     def _path(self, problem: Problem, row_source: RowSource) -> Path:
         """Return the path for rows in partitions."""
         counted = count_in_parts(problem, row_source, self.errors, self.class_weight)
         search = Search(problem, row_source, counted, self.tolerance)
-        unit = counted.judge.quantizer.unit / problem.forest.n_trees
-        penalty = falling(self.penalties, unit * search.largest_penalty(), self.smallest)
+        unit = counted.error_counter.quantizer.unit / problem.forest.n_trees
+        penalty = decreasing_penalties(self.penalties, unit * search.largest_penalty(), self.smallest)
         most, passes = search.run(penalty / unit, self.passes)
         splits = counted.splits
-        path = nested_path(problem, counted.wrong, splits.group, search.stays(), penalty[::-1], repr(self))
+        path = nested_path(problem, counted.wrong, splits.group, search.n_kept(), penalty[::-1], repr(self))
         objective = path.table["risk"] + path.table["penalty"] * path.table["cost"]
         most = [search.factor * int(splits.profit.sum()), *most[::-1]]
         least = np.array([search.least(gain) for gain in most]) * (unit / problem.total_weight)

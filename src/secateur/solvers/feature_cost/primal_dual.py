@@ -16,15 +16,17 @@ from typing import Literal, final
 import numpy as np
 from numpy.typing import NDArray
 
+from secateur.errors import InvalidInputError
 from secateur.forest.masks import NestedMasks
-from secateur.kernels.feature_cost.primal_dual import Shares, best_apart, share_prices
+from secateur.kernels.feature_cost.primal_dual import Shares, best_subtrees, share_prices
 from secateur.path import Path
 from secateur.path.build import trace_path
 from secateur.problem import Problem
+from secateur.solvers._checks import check_at_least
 from secateur.solvers.base import check_choices
-from secateur.solvers.feature_cost._base import FeatureSolver, judged_by, weights_of_classes
+from secateur.solvers.feature_cost._base import FeatureSolver, class_weights, node_labels
 from secateur.solvers.feature_cost.closure import Closure, count, pose
-from secateur.solvers.penalty_grid import check_penalties, falling
+from secateur.solvers.penalty_grid import check_penalties, decreasing_penalties
 
 Floats = NDArray[np.float64]
 
@@ -100,22 +102,25 @@ class PrimalDual(FeatureSolver):
     def __post_init__(self) -> None:
         check_penalties(self.penalties, self.smallest)
         check_choices(self, caching=("ensemble", "tree"), errors=("holdout", "train"))
-        if not self.max_iterations >= 1:
-            raise ValueError(f"max_iterations={self.max_iterations!r}; it must be at least 1. Correct it.")
+        check_at_least(self, max_iterations=1)
         if not 0 <= self.tolerance < 1:
-            raise ValueError(f"tolerance={self.tolerance!r}; it must be at least 0 and below 1. Try 1e-3.")
+            raise InvalidInputError(
+                f"tolerance={self.tolerance!r}, but it must be at least 0 and below 1. Use for example tolerance=1e-3."
+            )
 
     def path(self, problem: Problem) -> Path:
         """Return the path: the unpruned forest and the pruning found at each penalty."""
-        labels, class_weight = judged_by(problem, self.errors), weights_of_classes(problem, self.class_weight)
-        counts = count(problem, labels, class_weight, apart=self.caching == "tree")
-        closure = pose(problem, counts, apart=self.caching == "tree")
+        labels, class_weight = node_labels(problem, self.errors), class_weights(problem, self.class_weight)
+        counts = count(problem, labels, class_weight, per_tree=self.caching == "tree")
+        closure = pose(problem, counts, per_tree=self.caching == "tree")
         unit = counts.error_unit / (problem.forest.n_trees * counts.price_unit)
-        penalty = falling(self.penalties, unit * _penalty_of_nothing(_equal_shares(closure)), self.smallest)
+        penalty = decreasing_penalties(
+            self.penalties, unit * _penalty_without_splits(_equal_shares(closure)), self.smallest
+        )
         root_errors = float(counts.errors[problem.forest.root].sum())
         found = list(self._solve(problem, closure, penalty / unit, root_errors))
-        stays = np.sum([inside for inside, _, _ in found], axis=0)
-        path = nested_path(problem, counts.wrong, closure.group, stays, penalty[::-1], repr(self))
+        n_kept = np.sum([inside for inside, _, _ in found], axis=0)
+        path = nested_path(problem, counts.wrong, closure.group, n_kept, penalty[::-1], repr(self))
         most = np.array([float(closure.profit.sum()), *(bound for _, bound, _ in found[::-1])])
         scale = counts.error_unit / (problem.total_weight * problem.forest.n_trees)
         objective = path.table["risk"] + path.table["penalty"] * path.table["cost"]
@@ -133,11 +138,11 @@ class PrimalDual(FeatureSolver):
 
         Each penalty is warm-started from the shares of the previous one.
         """
-        tell = problem.watch("pruning")
+        report_progress = problem.watch("pruning")
         shares = _equal_shares(closure)
         for k, penalty in enumerate(penalties.tolist()):
-            if tell is not None:
-                tell(k, len(penalties))
+            if report_progress is not None:
+                report_progress(k, len(penalties))
             shares = shares._replace(price=penalty * closure.price)
             yield share_prices(shares, root_errors, self.tolerance, self.max_iterations)
 
@@ -152,7 +157,7 @@ def _equal_shares(closure: Closure) -> Shares:
     return Shares(closure.parent, profit, price, start, node, np.repeat(price / n_payers, n_payers))
 
 
-def _penalty_of_nothing(shares: Shares) -> float:
+def _penalty_without_splits(shares: Shares) -> float:
     """Return a penalty at which no split with a cost earns its equal share of the prices."""
     paid = np.bincount(shares.node, shares.share, len(shares.parent)).astype(np.float64)
     return largest_penalty(shares.parent, shares.profit, paid)
@@ -164,10 +169,10 @@ def largest_penalty(parent: NDArray[np.int32], profit: Floats, paid: Floats) -> 
     By Newton's method on the gain, which is convex in the penalty: the steps never overshoot and terminate.
     """
     inside = np.zeros(len(paid), np.bool_)
-    free = best_apart(parent, np.where(paid > 0, -np.inf, profit), inside)
+    free = best_subtrees(parent, np.where(paid > 0, -np.inf, profit), inside)
     penalty, above = 0.0, True
     while above:
-        best_apart(parent, profit - penalty * paid, inside)
+        best_subtrees(parent, profit - penalty * paid, inside)
         cost = float(paid[inside].sum())
         last, penalty = penalty, (float(profit[inside].sum()) - free) / cost if cost > 0 else penalty
         above = penalty > last * (1 + 1e-12)
@@ -178,11 +183,11 @@ def nested_path(
     problem: Problem,
     wrong: Floats,
     group: NDArray[np.int32],
-    stays: NDArray[np.integer],
+    n_kept: NDArray[np.integer],
     penalty: Floats,
     solver: str,
 ) -> Path:
-    """Return the path that keeps each group of splits at as many of the smallest penalties as `stays` gives.
+    """Return the path that keeps each group of splits at as many of the smallest penalties as `n_kept` gives.
 
     Parameters
     ----------
@@ -191,7 +196,7 @@ def nested_path(
         The weight of wrong labels at each node.
     group : (n_splits,)
         The closure node of each split, as in `Closure`.
-    stays : (n,)
+    n_kept : (n,)
         The number of penalties at which each closure node is kept.
     penalty : (n_penalties,)
         The penalties in increasing order.
@@ -201,7 +206,7 @@ def nested_path(
     forest = problem.forest
     cut_at = np.zeros(forest.n_nodes, np.int32)
     # Group −1 indexes the appended 0: such splits are never kept.
-    cut_at[forest.is_split] = 1 + np.append(stays, 0)[group]
+    cut_at[forest.is_split] = 1 + np.append(n_kept, 0)[group]
     inner = forest.parent != -1
     removed_at = np.full(forest.n_nodes, len(penalty) + 1, np.int32)
     removed_at[inner] = cut_at[forest.parent[inner]]

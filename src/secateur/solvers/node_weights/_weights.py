@@ -57,12 +57,12 @@ class Block:
         support : (n_nodes of the forest,) bool
         """
         keep = support[self.nodes] | (self.parent == -1)
-        lifted = kernels.lift(self.parent, keep)
+        last_kept = kernels.lift(self.parent, keep)
         number = np.cumsum(keep, dtype=np.int32) - np.int32(1)
         parent = self.parent[keep]
-        ways = number[lifted[self.leaves]]
+        leaf_nodes = number[last_kept[self.leaves]]
         parent = np.where(parent == -1, np.int32(-1), number[parent])
-        return Block(self.trees, self.nodes[keep], parent, *_merge_rows(ways, self.weight, self.targets))
+        return Block(self.trees, self.nodes[keep], parent, *_merge_rows(leaf_nodes, self.weight, self.targets))
 
     def loss(self, weights: "Weights") -> float:
         """Return the mean squared error, summed over targets, up to a constant that does not depend on the weights."""
@@ -102,11 +102,14 @@ def cannot_weigh(problem: Problem, joint: bool) -> str | None:
     """Return why node weights cannot be fitted to this problem, or None if they can."""
     forest = problem.forest
     if not forest.response.linear or forest.aggregation == "median":
-        return "weights are learned by least squares, and this model is no sum of predictions. Use weakest_link."
+        return "it fits node weights by least squares, but this model is not a sum of predictions. Use weakest_link."
     if len(forest.n_classes) > 1 or (not forest.n_classes and forest.n_outputs > 1):
-        return "weights are learned for one target, and this model has several. Use weakest_link."
+        return "it fits node weights for one target, but this model has several. Use weakest_link."
     if not joint and not forest.trees_predict_target:
-        return "its trees predict only a share of the target. Use joint=True, which learns all trees at once."
+        return (
+            "it fits each tree to the target, but a tree of this model predicts only a contribution to the target. Use "
+            "joint=True, which fits all trees together."
+        )
     return None
 
 
@@ -128,9 +131,9 @@ def _joint_block(problem: Problem) -> Block:
         # The trees explain the target minus base and offset; class probabilities start at 0.
         start = forest.base if sample.offset is None else forest.base + sample.offset[rows]
         rest = np.ascontiguousarray((y - start / forest.divisor).T)
-    ways = (sample.leaves[:, rows] + forest.root[:, None]).astype(np.int32)
+    leaf_nodes = (sample.leaves[:, rows] + forest.root[:, None]).astype(np.int32)
     weight = sample.weight[rows] / sample.total_weight
-    return Block(slice(None), np.arange(forest.n_nodes), forest.parent, ways, weight, rest)
+    return Block(slice(None), np.arange(forest.n_nodes), forest.parent, leaf_nodes, weight, rest)
 
 
 def _tree_block(problem: Problem, tree: int) -> Block:
@@ -144,9 +147,11 @@ def _tree_block(problem: Problem, tree: int) -> Block:
         mean = 2 * stats.counts[start + leaves][:, _learned_classes(forest)].T / weight - 1
     else:
         mean = stats.total[start + leaves].T / weight + stats.shift[:, None]
-    ways = leaves[None].astype(np.int32)
-    share = weight / weight.sum()
-    return Block(slice(tree, tree + 1), np.arange(start, stop), parent, ways, share, np.ascontiguousarray(mean))
+    leaf_nodes = leaves[None].astype(np.int32)
+    row_weight = weight / weight.sum()
+    return Block(
+        slice(tree, tree + 1), np.arange(start, stop), parent, leaf_nodes, row_weight, np.ascontiguousarray(mean)
+    )
 
 
 def _learned_classes(forest: Forest) -> list[int]:
@@ -155,27 +160,29 @@ def _learned_classes(forest: Forest) -> list[int]:
     return [1] if n_classes == 2 else list(range(n_classes))
 
 
-def _merge_rows(ways: NDArray[np.int32], weight: Floats, columns: Floats) -> tuple[NDArray[np.int32], Floats, Floats]:
+def _merge_rows(
+    leaf_nodes: NDArray[np.int32], weight: Floats, columns: Floats
+) -> tuple[NDArray[np.int32], Floats, Floats]:
     """Return paths, weights and targets with rows of equal paths merged; targets become weighted means."""
-    different, index = np.unique(ways, axis=1, return_inverse=True)
+    distinct, index = np.unique(leaf_nodes, axis=1, return_inverse=True)
     index = index.ravel()
     total = np.bincount(index, weight).astype(np.float64)
     means = [np.bincount(index, weight * column) / total for column in columns]
-    return np.ascontiguousarray(different), total, np.array(means)
+    return np.ascontiguousarray(distinct), total, np.array(means)
 
 
 Fit = Callable[[Block, int, float, Floats], tuple[Floats, float, float]]
 """Maps a block, a target index, a penalty and initial weights to weights, intercept and criticality."""
 
 
-def learn_falling(whole: list[Block], penalties: Floats, forest: Forest, fit: Fit) -> Iterator[Weights]:
+def fit_path(tree_blocks: list[Block], penalties: Floats, forest: Forest, fit: Fit) -> Iterator[Weights]:
     """Yield the weights at each penalty, with warm starts; `penalties` should decrease."""
-    n_targets = len(whole[0].targets) if whole else 1
+    n_targets = len(tree_blocks[0].targets) if tree_blocks else 1
     node = np.zeros((n_targets, forest.n_nodes))
     intercept = np.zeros((n_targets, forest.n_trees))
     for penalty in penalties:
         node, worst = node.copy(), 0.0
-        for block in whole:
+        for block in tree_blocks:
             for k in range(n_targets):
                 w, b, criticality = fit(block, k, penalty, node[k, block.nodes])
                 node[k, block.nodes] = w

@@ -12,11 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secateur import kernels
+from secateur.errors import InvalidInputError
 from secateur.path import Path
 from secateur.problem import Problem
-from secateur.solvers.base import Solver
-from secateur.solvers.node_weights._weights import Block, Weights, blocks, cannot_weigh, learn_falling, path_of
-from secateur.solvers.penalty_grid import check_penalties, falling
+from secateur.solvers._checks import check_at_least
+from secateur.solvers.base import Solver, check_choices
+from secateur.solvers.node_weights._weights import Block, Weights, blocks, cannot_weigh, fit_path, path_of
+from secateur.solvers.penalty_grid import check_penalties, decreasing_penalties
 
 Floats = NDArray[np.float64]
 
@@ -131,22 +133,24 @@ class MaxHeap(Solver):
 
     def path(self, problem: Problem) -> Path:
         """Return the unpruned forest and the fitted pruning at each penalty, by decreasing size."""
-        whole = blocks(problem, self.joint)
-        penalties = self.falling(whole)
+        tree_blocks = blocks(problem, self.joint)
+        penalties = self.decreasing_penalties(tree_blocks)
         support = None
-        learned = self.learn(whole, penalties, problem)
+        learned = self.learn(tree_blocks, penalties, problem)
         if self.subsamples:
             support = self._support(problem, penalties)
-            learned = self._learn_again(whole, support, penalties, problem)
+            learned = self._learn_again(tree_blocks, support, penalties, problem)
         path = path_of(problem, learned, repr(self), joint=self.joint, keep_values=self.values == "mean")
         return replace(path, support=support)
 
-    def falling(self, whole: list[Block]) -> Floats:
+    def decreasing_penalties(self, tree_blocks: list[Block]) -> Floats:
         """Return the penalties in decreasing order."""
-        largest = max((_largest_penalty(block, k) for block in whole for k in range(len(block.targets))), default=0.0)
-        return falling(self.penalties, largest, self.smallest)
+        largest = max(
+            (_largest_penalty(block, k) for block in tree_blocks for k in range(len(block.targets))), default=0.0
+        )
+        return decreasing_penalties(self.penalties, largest, self.smallest)
 
-    def learn(self, whole: list[Block], penalties: Floats, problem: Problem) -> Iterator[Weights]:
+    def learn(self, tree_blocks: list[Block], penalties: Floats, problem: Problem) -> Iterator[Weights]:
         """Return the weights at each penalty, with warm starts."""
 
         def fit(block: Block, k: int, penalty: float, start: Floats) -> tuple[Floats, float, float]:
@@ -155,7 +159,7 @@ class MaxHeap(Solver):
             w, b, criticality, _ = kernels.fit_max_heap(*rows, penalty, start, *control)
             return w, b, criticality
 
-        return learn_falling(whole, penalties, problem.forest, fit)
+        return fit_path(tree_blocks, penalties, problem.forest, fit)
 
     def _support(self, problem: Problem, penalties: Floats) -> Floats:
         """Return each node's selection frequency, maximised over penalties (section 4.2), (n_nodes,)."""
@@ -177,26 +181,27 @@ class MaxHeap(Solver):
         """
         rng = np.random.default_rng(self.seed)
         row_weight = problem.sample.weight
+        n_chosen = max(1, round(self.sample_fraction * len(row_weight)))
         counts = np.zeros((len(penalties), problem.forest.n_nodes), np.int32)
         loss = np.zeros(len(penalties))
         for _ in range(self.subsamples):
-            part = np.zeros(len(row_weight))
-            part[rng.permutation(len(part))[: max(1, round(self.sample_fraction * len(part)))]] = 1.0
-            inside = blocks(problem.weighted(row_weight * part), self.joint)
-            outside = blocks(problem.weighted(row_weight * (1 - part)), self.joint)
+            in_subsample = np.zeros(len(row_weight))
+            in_subsample[rng.permutation(len(row_weight))[:n_chosen]] = 1.0
+            inside = blocks(problem.weighted(row_weight * in_subsample), self.joint)
+            outside = blocks(problem.weighted(row_weight * (1 - in_subsample)), self.joint)
             for i, weights in enumerate(self.learn(inside, penalties, problem)):
                 counts[i] += weights.support
                 loss[i] += sum(block.loss(weights) for block in outside)
         return counts, loss
 
     def _learn_again(
-        self, whole: list[Block], support: Floats, penalties: Floats, problem: Problem
+        self, tree_blocks: list[Block], support: Floats, penalties: Floats, problem: Problem
     ) -> Iterator[Weights]:
         """Yield refitted weights for each support threshold and penalty, restricted to nodes above the threshold."""
-        found = np.unique(support[support > 0])
-        few = np.unique(np.linspace(0, len(found) - 1, min(self.thresholds, len(found))).round().astype(int))
-        for least in found[few]:
-            yield from self.learn([block.within(support >= least) for block in whole], penalties, problem)
+        supports = np.unique(support[support > 0])
+        indices = np.unique(np.linspace(0, len(supports) - 1, min(self.thresholds, len(supports))).round().astype(int))
+        for threshold in supports[indices]:
+            yield from self.learn([block.within(support >= threshold) for block in tree_blocks], penalties, problem)
 
 
 def _largest_penalty(block: Block, k: int) -> float:
@@ -209,18 +214,21 @@ def _largest_penalty(block: Block, k: int) -> float:
 
 
 def _check(settings: MaxHeap) -> None:
-    """Raise ValueError for invalid settings."""
+    """Raise InvalidInputError for invalid settings."""
     check_penalties(settings.penalties, settings.smallest)
-    if settings.values not in ("learned", "mean"):
-        raise ValueError(f"values={settings.values!r} is unknown; known are 'learned' and 'mean'. Use one of these.")
+    check_choices(settings, values=("learned", "mean"))
     for name in ("sample_fraction", "stable_smallest"):
-        if getattr(settings, name) is not None and not 0 < getattr(settings, name) <= 1:
-            raise ValueError(f"{name}={getattr(settings, name)!r}; it must be above 0 and at most 1. Correct it.")
-    if not (settings.growth > 1 and settings.tolerance > 0):
-        raise ValueError(
-            f"growth={settings.growth!r} and tolerance={settings.tolerance!r}; the first must be above 1, the second "
-            "above 0. Correct them."
+        value = getattr(settings, name)
+        if value is not None and not 0 < value <= 1:
+            raise InvalidInputError(
+                f"{name}={value!r}, but it must be greater than 0 and at most 1. Use for example {name}=0.5."
+            )
+    if not settings.growth > 1:
+        raise InvalidInputError(
+            f"growth={settings.growth!r}, but it must be greater than 1. Use for example growth=2.0."
         )
-    for name, least in [("memory", 1), ("max_iterations", 1), ("subsamples", 0), ("thresholds", 1)]:
-        if getattr(settings, name) < least:
-            raise ValueError(f"{name}={getattr(settings, name)!r}; it must be at least {least}. Correct it.")
+    if not settings.tolerance > 0:
+        raise InvalidInputError(
+            f"tolerance={settings.tolerance!r}, but it must be greater than 0. Use for example tolerance=1e-6."
+        )
+    check_at_least(settings, memory=1, max_iterations=1, subsamples=0, thresholds=1)

@@ -11,11 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secateur import kernels
+from secateur.errors import InvalidInputError
 from secateur.path import Path
 from secateur.problem import Problem
+from secateur.solvers._checks import check_at_least
 from secateur.solvers.base import Solver
-from secateur.solvers.node_weights._weights import Block, Weights, blocks, cannot_weigh, learn_falling, path_of
-from secateur.solvers.penalty_grid import check_penalties, falling
+from secateur.solvers.node_weights._weights import Block, Weights, blocks, cannot_weigh, fit_path, path_of
+from secateur.solvers.penalty_grid import check_penalties, decreasing_penalties
 
 Floats = NDArray[np.float64]
 
@@ -83,9 +85,10 @@ class RuleLasso(Solver):
     def __post_init__(self) -> None:
         check_penalties(self.penalties, self.smallest)
         if not self.tolerance > 0:
-            raise ValueError(f"tolerance={self.tolerance!r}; it must be above 0. Correct it.")
-        if not self.max_sweeps >= 1:
-            raise ValueError(f"max_sweeps={self.max_sweeps!r}; it must be at least 1. Correct it.")
+            raise InvalidInputError(
+                f"tolerance={self.tolerance!r}, but it must be greater than 0. Use for example tolerance=1e-6."
+            )
+        check_at_least(self, max_sweeps=1)
 
     @property
     def changes(self) -> tuple[str, ...]:
@@ -106,13 +109,15 @@ class RuleLasso(Solver):
 
     def path(self, problem: Problem) -> Path:
         """Return the unpruned forest and the fitted pruning at each penalty, by decreasing size."""
-        whole = blocks(problem, self.joint)
-        return path_of(problem, self.learn(whole, problem), repr(self), joint=self.joint, keep_values=False)
+        tree_blocks = blocks(problem, self.joint)
+        return path_of(problem, self.learn(tree_blocks, problem), repr(self), joint=self.joint, keep_values=False)
 
-    def learn(self, whole: list[Block], problem: Problem) -> Iterator[Weights]:
+    def learn(self, tree_blocks: list[Block], problem: Problem) -> Iterator[Weights]:
         """Return the weights at each penalty, with warm starts."""
-        n_targets = len(whole[0].targets) if whole else 1
-        largest = max((_largest_penalty(block, k) for block in whole for k in range(n_targets)), default=0.0) or 1.0
+        n_targets = len(tree_blocks[0].targets) if tree_blocks else 1
+        largest = (
+            max((_largest_penalty(block, k) for block in tree_blocks for k in range(n_targets)), default=0.0) or 1.0
+        )
 
         def fit(block: Block, k: int, penalty: float, start: Floats) -> tuple[Floats, float, float]:
             control = (self.tolerance * largest, self.max_sweeps)
@@ -120,7 +125,7 @@ class RuleLasso(Solver):
             w, b, violation, _ = kernels.fit_rule_lasso(*rows, penalty, start, *control)
             return w, b, violation / largest
 
-        return learn_falling(whole, falling(self.penalties, largest, self.smallest), problem.forest, fit)
+        return fit_path(tree_blocks, decreasing_penalties(self.penalties, largest, self.smallest), problem.forest, fit)
 
 
 def _largest_penalty(block: Block, k: int) -> float:

@@ -22,17 +22,17 @@ class Chains:
     ----------
     parent, right : (n_links,) int32
         As in a Forest.
-    place : (n_nodes,)
+    link_index : (n_nodes,)
         The link of the chain that represents the level of each node of the forest.
     """
 
     parent: NDArray[np.int32]
     right: NDArray[np.int32]
-    place: NDArray[np.int64]
+    link_index: NDArray[np.int64]
 
     def totals(self, of_node: Floats) -> Floats:
         """Return the sum of `of_node` over the nodes of each level, 0 at the empty leaves, (n_links,)."""
-        return np.bincount(self.place, of_node, minlength=len(self.right)).astype(np.float64, copy=False)
+        return np.bincount(self.link_index, of_node, minlength=len(self.right)).astype(np.float64, copy=False)
 
 
 def chains_of(forest: Forest) -> Chains:

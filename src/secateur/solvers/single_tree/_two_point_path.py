@@ -9,8 +9,8 @@ from secateur.path.build import trace_path
 from secateur.problem import Problem
 
 ONLY_OWN_PREDICTIONS = (
-    "its trees predict only a share of the target, and this method compares what each node predicts with the target. "
-    "Use weakest_link."
+    "it compares the prediction of each node with the target, but a tree of this model predicts only a contribution to "
+    "the target. Use weakest_link."
 )
 
 

@@ -72,7 +72,7 @@ class MinimumError(Solver):
     def unsupported(self, problem: Problem) -> str | None:
         """Return a reason if the model is a regressor or a boosted ensemble."""
         if not problem.forest.n_classes:
-            return "the expected error is defined by class counts, and this model predicts numbers. Use reduced_error."
+            return "the expected error is defined by class counts, but this model predicts numbers. Use reduced_error."
         return None if problem.forest.trees_predict_target else ONLY_OWN_PREDICTIONS
 
     def path(self, problem: Problem) -> Path:
@@ -85,14 +85,16 @@ class MinimumError(Solver):
 def _expected_error(problem: Problem, m: float | None) -> NDArray[np.float64]:
     """Return the expected error rate of each node as a leaf, (n_nodes,), averaged over targets."""
     forest, stats = problem.forest, problem.stats
-    places = np.cumsum((0, *forest.n_classes))
+    offsets = np.cumsum((0, *forest.n_classes))
     nodes = np.arange(forest.n_nodes)
     result = np.zeros(forest.n_nodes)
-    for first, stop in pairwise(places):
+    for first, stop in pairwise(offsets):
         counts = stats.counts[:, first:stop]
         label = forest.value[:, first:stop].argmax(axis=1)
         prior = 1 / (stop - first) if m is None else counts[forest.root[0]][label] / counts[forest.root[0]].sum()
         # Niblett and Bratko is the m-estimate with a uniform prior 1/k and m = k.
-        rows = float(stop - first) if m is None else m
-        result += (stats.weight - counts[nodes, label] + (1 - prior) * rows) / np.maximum(stats.weight + rows, 1e-300)
+        pseudo_rows = float(stop - first) if m is None else m
+        result += (stats.weight - counts[nodes, label] + (1 - prior) * pseudo_rows) / np.maximum(
+            stats.weight + pseudo_rows, 1e-300
+        )
     return result / len(forest.n_classes)

@@ -70,12 +70,12 @@ class OptimalSize(Solver):
         forest = problem.forest
         largest = self._largest(problem)
         if largest < 1:
-            return f"max_leaves={self.max_leaves} leaves no tree. Use at least 1."
+            return f"max_leaves={self.max_leaves}, but it must be at least 1. Set max_leaves to 1 or more."
         entries = int(kernels.table_start(forest.right, largest)[-1])
         if entries > _MAX_TABLE or largest * forest.n_nodes / 8 > _MAX_MASK_BYTES:
             return (
-                f"{forest.n_nodes} nodes with up to {largest} leaves a tree need a table of {entries:,} entries. "
-                "Set max_leaves lower."
+                f"{forest.n_nodes} nodes with up to {largest} leaves per tree need a table of {entries:,} entries, "
+                "which is too large for memory. Set a smaller max_leaves."
             )
         return None
 

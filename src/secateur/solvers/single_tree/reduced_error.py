@@ -77,13 +77,16 @@ class ReducedError(Solver):
         if not problem.forest.trees_predict_target:
             return ONLY_OWN_PREDICTIONS
         if self.raising and len(problem.forest.categories.row):
-            return "raising does not handle categorical splits. Use raising=False."
+            return "raising does not support categorical splits, but this model has some. Use raising=False."
         if self.raising and len(problem.forest.n_classes) > 1:
-            return "raising handles one label, and this model predicts several. Use raising=False."
+            return "raising supports one target, but this classifier has several. Use raising=False."
         if self.raising and not problem.forest.n_classes and problem.loss.name != "squared_error":
-            return "raising judges numbers by squared error. Use loss='squared_error' or raising=False."
+            return (
+                f"raising supports only squared error for regression, but the loss is {problem.loss.name!r}. Use "
+                "loss='squared_error' or raising=False."
+            )
         if self.raising and (problem.row_source.is_remote or problem.sample.rows is None):
-            return "raising sends rows new ways and needs their features. Use raising=False."
+            return "raising reroutes rows and needs their features, which are not available here. Use raising=False."
         return None
 
     def path(self, problem: Problem) -> Path:

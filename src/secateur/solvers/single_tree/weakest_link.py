@@ -84,4 +84,4 @@ def _critical_of_levels(problem: Problem) -> NDArray[np.float64]:
     """Return the critical penalty of the level of each node, (n_nodes,)."""
     chains = chains_of(problem.forest)
     of_levels = (chains.totals(of_node) for of_node in (problem.risk, *problem.prices))
-    return kernels.weakest_link(chains.parent, chains.right, *of_levels)[chains.place]
+    return kernels.weakest_link(chains.parent, chains.right, *of_levels)[chains.link_index]

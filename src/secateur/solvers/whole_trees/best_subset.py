@@ -13,14 +13,15 @@ import numpy as np
 from secateur.path import Path
 from secateur.path.build import Point, trace_points
 from secateur.problem import Problem
+from secateur.solvers._checks import check_at_least
 from secateur.solvers.base import Solver
 from secateur.solvers.ensemble.additive_model import Additive, additive, decide, empty_state, loss_of
-from secateur.solvers.penalty_grid import falling
+from secateur.solvers.penalty_grid import decreasing_penalties
 from secateur.solvers.whole_trees._branch_and_bound import pose, search, solve
 from secateur.solvers.whole_trees.reweight import normal_equations, reweighed
 from secateur.solvers.whole_trees.tree_lasso import cannot_reweigh, largest_penalty, lasso_path, whole_trees
 
-_SHARES = (1 / 50, 1 / 20, 1 / 10, 1 / 5)
+_BUDGET_FRACTIONS = (1 / 50, 1 / 20, 1 / 10, 1 / 5)
 """Default budgets, as fractions of the model's nodes."""
 
 
@@ -72,10 +73,7 @@ class BestSubset(Solver):
     name = "best_subset"
 
     def __post_init__(self) -> None:
-        if self.max_nodes is not None and self.max_nodes < 1:
-            raise ValueError(f"max_nodes={self.max_nodes!r}; it must be at least 1. Raise it.")
-        if not self.time_limit >= 0:
-            raise ValueError(f"time_limit={self.time_limit!r}; it must be a number of seconds, at least 0. Correct it.")
+        check_at_least(self, max_nodes=1, time_limit=0)
 
     @property
     def changes(self) -> tuple[str, ...]:
@@ -111,20 +109,24 @@ class BestSubset(Solver):
 
     def _points(self, ensemble: Additive) -> Iterator[Point]:
         """Yield the best subset found for each budget; the time left is divided equally among the budgets left."""
-        whole, forest = whole_trees(ensemble), ensemble.forest
-        gram, match = normal_equations(ensemble, whole, np.arange(forest.n_trees))
+        unpruned, forest = whole_trees(ensemble), ensemble.forest
+        gram, match = normal_equations(ensemble, unpruned, np.arange(forest.n_trees))
         square = loss_of(ensemble, empty_state(ensemble))
         trees = pose(gram, match, square, np.diff(forest.tree_start))
-        penalties = falling(50, largest_penalty(match), 1e-4)
+        penalties = decreasing_penalties(50, largest_penalty(match), 1e-4)
         starts = [np.flatnonzero(beta) for _, beta, _ in lasso_path(gram, match, square, penalties, 1e-6)]
-        budgets = [self.max_nodes] if self.max_nodes else [max(round(share * forest.n_nodes), 1) for share in _SHARES]
+        budgets = (
+            [self.max_nodes]
+            if self.max_nodes
+            else [max(round(fraction * forest.n_nodes), 1) for fraction in _BUDGET_FRACTIONS]
+        )
         end = time.monotonic() + self.time_limit
-        for place, budget in enumerate(budgets):
+        for index, budget in enumerate(budgets):
             now = time.monotonic()
-            found = search(trees, budget, starts, now + (end - now) / (len(budgets) - place))
+            found = search(trees, budget, starts, now + (end - now) / (len(budgets) - index))
             factor = np.zeros(forest.n_trees)
             factor[found.chosen] = solve(trees, found.chosen)[1]
-            keep, value = decide(ensemble, reweighed(ensemble, whole, factor))
+            keep, value = decide(ensemble, reweighed(ensemble, unpruned, factor))
             gap = (found.objective - found.bound) / max(found.objective, 1e-300)
             facts = {"budget": budget, "objective": found.objective, "bound": found.bound, "gap": gap}
             yield Point(np.nan, keep, value, facts)

@@ -16,7 +16,7 @@ from secateur.forest import Forest
 from secateur.path import NestedMasks, Path
 from secateur.path.build import trace_path
 from secateur.problem import Problem
-from secateur.solvers.base import Solver
+from secateur.solvers.base import Solver, check_choices
 from secateur.solvers.ensemble.additive_model import additive, too_many_pairs
 
 Floats = NDArray[np.float64]
@@ -72,10 +72,7 @@ class FewerTrees(Solver):
     name = "fewer_trees"
 
     def __post_init__(self) -> None:
-        if self.order not in get_args(Order):
-            raise ValueError(
-                f"order={self.order!r} is unknown; known are {', '.join(get_args(Order))}. Use one of these."
-            )
+        check_choices(self, order=get_args(Order))
 
     @property
     def supports_symmetric(self) -> bool:
@@ -92,13 +89,13 @@ class FewerTrees(Solver):
         forest = problem.forest
         if self.order == "best_first" and not _is_mean_of_predictions(problem):
             return (
-                f"its trees are combined by {forest.aggregation} and {forest.link}, and best_first chooses trees by "
-                "the squared error of their mean. Use order='auto'."
+                "order='best_first' needs a mean of trees that predict the target, without base score and offsets, but "
+                f"this model has aggregation {forest.aggregation!r} and link {forest.link!r}. Use order='auto'."
             )
         if self.order == "random" and forest.aggregation == "sum":
             return (
-                "each of its trees corrects those before it, so they cannot go at random. Use order='tail', or "
-                "tree_lasso, which gives those that stay new weights."
+                "order='random' needs independent trees, but each tree of this model corrects those before it. "
+                "Use order='tail', or tree_lasso, which refits the weights of the remaining trees."
             )
         order = _usual_order(problem) if self.order == "auto" else self.order
         reason = too_many_pairs(forest) if order == "best_first" else None
@@ -111,10 +108,10 @@ class FewerTrees(Solver):
         n_points = int(rank.max(initial=0)) + 1
         removed_at = np.repeat(n_points - rank, np.diff(forest.tree_start)).astype(np.int32)
         masks = NestedMasks(removed_at, n_points)
-        nothing = np.full(n_points, np.nan)
+        no_penalty = np.full(n_points, np.nan)
         if forest.aggregation == "median":
-            return trace_path(problem, masks, nothing, repr(self), ensemble=True)
-        return trace_path(problem, masks, nothing, repr(self), ensemble=True, risk=_risks(problem, rank))
+            return trace_path(problem, masks, no_penalty, repr(self), ensemble=True)
+        return trace_path(problem, masks, no_penalty, repr(self), ensemble=True, risk=_risks(problem, rank))
 
     def _rank(self, problem: Problem) -> NDArray[np.int64]:
         """Return the rank of each tree, (n_trees,): the number of trees (iterations, for "tail") dropped after it."""
@@ -159,13 +156,13 @@ def error_products(problem: Problem) -> Floats:
     (n_rows, n_outputs), n_trees = rows.target.shape, forest.n_trees
     products = np.zeros((n_trees, n_trees))
     step = max(_CHUNK // max(n_trees * n_outputs, 1), 1)
-    for some in (slice(first, first + step) for first in range(0, n_rows, step)):
-        error = np.empty((n_trees, *rows.target[some].shape))
+    for chunk in (slice(first, first + step) for first in range(0, n_rows, step)):
+        error = np.empty((n_trees, *rows.target[chunk].shape))
         for tree in range(n_trees):
             error[tree] = 0.0
-            _add_tree(forest, rows.leaves[tree, some], tree, 1 / forest.unit, error[tree])
-            error[tree] -= rows.target[some]
-        weighted = error * rows.weight[some, None]
+            _add_tree(forest, rows.leaves[tree, chunk], tree, 1 / forest.unit, error[tree])
+            error[tree] -= rows.target[chunk]
+        weighted = error * rows.weight[chunk, None]
         products += weighted.reshape(n_trees, -1) @ error.reshape(n_trees, -1).T
     return products
 
@@ -176,11 +173,11 @@ def choose_forward(products: Floats, tree_weight: Floats) -> NDArray[np.intp]:
     order = np.empty(len(products), np.intp)
     # Loop invariant: with w the weights of the trees selected so far, along = Pw, square = w'Pw and total = Σ w.
     along, square, total = np.zeros(len(products)), 0.0, 0.0
-    for place in range(len(order)):
+    for position in range(len(order)):
         new = square + 2 * tree_weight * along + tree_weight**2 * np.diag(products)
         loss = np.where(left, new / (total + tree_weight) ** 2, np.inf)
         tree = int(loss.argmin())
-        order[place], left[tree] = tree, False
+        order[position], left[tree] = tree, False
         square, total = float(new[tree]), total + float(tree_weight[tree])
         along = along + tree_weight[tree] * products[tree]
     return order

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from secateur.solvers.ensemble.additive_model import Additive, State
 
 Floats = NDArray[np.float64]
-_DUST = 1e-14
+_ROUNDING = 1e-14
 """Relative tolerance: smaller deviations from a tree's mean contribution are rounding errors."""
 _CHUNK = 2**22
 """Maximum number of entries of a chunk of rows by trees."""
@@ -54,7 +54,7 @@ def reweighed(ensemble: Additive, state: State, factor: Floats) -> State:
     tree = np.repeat(np.arange(forest.n_trees), np.diff(forest.tree_start))
     contribution = state.contribution * factor[tree, None]
     status = np.where(factor[tree] != 0, state.status, 0).astype(np.int8)
-    return _with_parts(ensemble, replace(state, status=status, contribution=contribution, factor=factor.copy()))
+    return _recomputed(ensemble, replace(state, status=status, contribution=contribution, factor=factor.copy()))
 
 
 def ridge_weights(gram: Floats, match: Floats, penalty: float) -> Floats:
@@ -69,14 +69,14 @@ def subset_weights(gram: Floats, match: Floats, penalty: float) -> Floats:
     inside = np.ones(n, bool)
     best, beta = 0.0, np.zeros(n)
     while inside.any():
-        here = ridge_weights(gram[np.ix_(inside, inside)], match[inside], 0.0)
-        value = -here @ match[inside] + penalty * inside.sum()
+        subset_beta = ridge_weights(gram[np.ix_(inside, inside)], match[inside], 0.0)
+        value = -subset_beta @ match[inside] + penalty * inside.sum()
         if value < best:
             best, beta = value, np.zeros(n)
-            beta[inside] = here
+            beta[inside] = subset_beta
         inverse = np.linalg.pinv(gram[np.ix_(inside, inside)], hermitian=True)
         # Increase of the minimum from removing each tree, with all others refitted.
-        rise = here**2 / np.maximum(np.diag(inverse), 1e-300)
+        rise = subset_beta**2 / np.maximum(np.diag(inverse), 1e-300)
         inside[np.flatnonzero(inside)[rise.argmin()]] = False
     return beta
 
@@ -89,32 +89,32 @@ def normal_equations(ensemble: Additive, state: State, trees: NDArray[np.intp]) 
     """
     forest, (n_rows, n_outputs) = ensemble.forest, ensemble.target.shape
     gram, match = np.zeros((len(trees), len(trees))), np.zeros(len(trees))
-    at_leaves = np.where(forest.is_split, 0.0, ensemble.share)[:, None] * state.contribution
+    at_leaves = np.where(forest.is_split, 0.0, ensemble.node_weight)[:, None] * state.contribution
     mean = np.add.reduceat(at_leaves, forest.root)[trees] / ensemble.weight.sum()
-    dust = _DUST * np.maximum.reduceat(np.abs(state.contribution), forest.root)[trees]
+    rounding = _ROUNDING * np.maximum.reduceat(np.abs(state.contribution), forest.root)[trees]
     output = forest.tree_output[trees]
     step = max(_CHUNK // max(len(trees), 1), 1)
     for rows in (slice(first, first + step) for first in range(0, n_rows, step)):
         nodes = forest.root[trees, None] + ensemble.leaves[trees, rows].astype(np.intp)
         for k in range(n_outputs):
-            some = np.flatnonzero((output == k) | (output < 0))
+            trees_of_output = np.flatnonzero((output == k) | (output < 0))
             column = min(k, state.contribution.shape[1] - 1)
-            added = state.contribution[nodes[some], column] - mean[some, column, None]
+            added = state.contribution[nodes[trees_of_output], column] - mean[trees_of_output, column, None]
             # A constant tree must have an exactly zero column, but its mean is rounded.
-            added[np.abs(added) <= dust[some, column, None]] = 0.0
+            added[np.abs(added) <= rounding[trees_of_output, column, None]] = 0.0
             weighted = added * ensemble.weight[rows]
-            gram[np.ix_(some, some)] += weighted @ added.T
-            match[some] += weighted @ (ensemble.target[rows, k] - ensemble.start[rows, k])
+            gram[np.ix_(trees_of_output, trees_of_output)] += weighted @ added.T
+            match[trees_of_output] += weighted @ (ensemble.target[rows, k] - ensemble.start[rows, k])
     return gram, match
 
 
-def _with_parts(ensemble: Additive, state: State) -> State:
+def _recomputed(ensemble: Additive, state: State) -> State:
     """Return the state with intercept and gradient recomputed from the contributions of the trees."""
     forest = ensemble.forest
     rest = ensemble.target - ensemble.start
     for tree in np.flatnonzero(state.status[forest.root]):
         output = forest.tree_output[tree]
-        fed = slice(None) if output < 0 else slice(output, output + 1)
-        rest[:, fed] -= state.contribution[forest.root[tree] + ensemble.leaves[tree].astype(np.intp)]
+        outputs = slice(None) if output < 0 else slice(output, output + 1)
+        rest[:, outputs] -= state.contribution[forest.root[tree] + ensemble.leaves[tree].astype(np.intp)]
     intercept = (ensemble.weight @ rest) / ensemble.weight.sum()
     return replace(state, neg_gradient=ensemble.weight[:, None] * (rest - intercept), intercept=intercept)

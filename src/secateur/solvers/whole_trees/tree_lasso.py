@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secateur import kernels
+from secateur.errors import InvalidInputError
 from secateur.path import Path
 from secateur.path.build import Point, trace_points
 from secateur.problem import Problem
@@ -26,7 +27,7 @@ from secateur.solvers.ensemble.additive_model import (
     not_additive,
     too_many_pairs,
 )
-from secateur.solvers.penalty_grid import check_penalties, falling
+from secateur.solvers.penalty_grid import check_penalties, decreasing_penalties
 from secateur.solvers.whole_trees.reweight import normal_equations, reweighed
 
 Floats = NDArray[np.float64]
@@ -88,7 +89,9 @@ class TreeLasso(Solver):
     def __post_init__(self) -> None:
         check_penalties(self.penalties, self.smallest)
         if not 0 < self.tolerance < 1:
-            raise ValueError(f"tolerance={self.tolerance!r}; it must be between 0 and 1. Try 1e-8.")
+            raise InvalidInputError(
+                f"tolerance={self.tolerance!r}, but it must be between 0 and 1. Use for example tolerance=1e-8."
+            )
 
     @property
     def changes(self) -> tuple[str, ...]:
@@ -115,14 +118,14 @@ class TreeLasso(Solver):
 
     def _points(self, ensemble: Additive) -> Iterator[Point]:
         """Yield a point per penalty, but only one without trees."""
-        whole = whole_trees(ensemble)
-        gram, match = normal_equations(ensemble, whole, np.arange(ensemble.forest.n_trees))
+        unpruned = whole_trees(ensemble)
+        gram, match = normal_equations(ensemble, unpruned, np.arange(ensemble.forest.n_trees))
         square = loss_of(ensemble, empty_state(ensemble))
-        penalties = falling(self.penalties, largest_penalty(match), self.smallest)
+        penalties = decreasing_penalties(self.penalties, largest_penalty(match), self.smallest)
         empty_before = False
         for penalty, beta, gap in lasso_path(gram, match, square, penalties, self.tolerance):
             if not (empty_before and not beta.any()):
-                keep, value = decide(ensemble, reweighed(ensemble, whole, beta))
+                keep, value = decide(ensemble, reweighed(ensemble, unpruned, beta))
                 yield Point(penalty, keep, value, {"gap": gap})
             empty_before = not beta.any()
 
@@ -133,7 +136,7 @@ def cannot_reweigh(problem: Problem) -> str | None:
     if reason:
         return f"{reason}Use fewer_trees."
     if not problem.forest.response.linear:
-        return "trees are weighed by squared error, and this model sums log-odds. Use fewer_trees or block_descent."
+        return "it fits tree weights by squared error, but this model sums log-odds. Use fewer_trees or block_descent."
     reason = too_many_pairs(problem.forest)
     return reason and f"{reason}Use block_descent."
 
