@@ -8,7 +8,7 @@ PIP := $(BIN)/$(INSTALL)
 PIP_MIN := .venv-min/bin/$(INSTALL) --constraint tests/oldest.txt
 PYTEST := -m pytest -n auto --dist loadgroup
 
-.PHONY: demo quick test test-all test-bounds test-min suite warm check oldest mutants docs pictures bench harden clean
+.PHONY: demo quick test test-all test-bounds test-min suite warm check oldest mutants docs tables pictures bench harden clean
 
 demo: .venv/.core
 	$(BIN)/secateur demo --out demo --force
@@ -58,6 +58,10 @@ mutants: .venv/.dev
 
 docs: .venv/.dev
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+# Writes the tables of solvers, losses, costs and libraries into README.md and docs/methods/index.md.
+tables: .venv/.dev
+	$(BIN)/python docs/site/tables.py
 
 pictures: .venv/.dev
 	$(BIN)/python docs/site/pictures.py

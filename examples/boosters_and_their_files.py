@@ -1,4 +1,4 @@
-"""A booster of each library made smaller and saved in its own file, and one of them as ONNX."""
+"""Prune a booster of each library and save it in the library's file format, one of them also as ONNX."""
 
 import tempfile
 from pathlib import Path

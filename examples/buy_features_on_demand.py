@@ -1,4 +1,4 @@
-"""Buy features one by one, from a database, and stop when the label is settled: before and after pruning."""
+"""Buy features one by one from a database until the label is certain, before and after pruning."""
 
 import sqlite3
 

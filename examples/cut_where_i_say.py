@@ -1,4 +1,4 @@
-"""Cut a tree by hand, or by a rule of one's own, and take out what no prediction needs."""
+"""Prune a tree by hand or by a custom rule, and remove nodes that change no prediction."""
 
 from sklearn.datasets import load_iris
 from sklearn.ensemble import IsolationForest

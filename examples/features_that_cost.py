@@ -1,4 +1,4 @@
-"""Meet a budget per prediction: features have prices, two of them share one, and each is bought once for a row."""
+"""Meet a budget per prediction: features have prices, two share a group price, and each is bought once per row."""
 
 from sklearn.datasets import load_breast_cancer
 from sklearn.ensemble import RandomForestClassifier

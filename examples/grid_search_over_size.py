@@ -1,8 +1,8 @@
-"""Search for the size of a pruned model by cross-validation, next to models grown that small from the start.
+"""Choose the size of a pruned model by cross-validation, and compare with models that are trained small.
 
-Both see the same folds. The pruned model trains on three quarters of a fold's rows and chooses by the last quarter;
-the grown one trains on all of them and has nothing to choose by. Each size of the grown one is another training; the
-pruned one, once fitted, holds all sizes in its `path_`.
+Both use the same folds. The pruned model trains on three quarters of a fold's rows and selects on the last quarter; the
+small model trains on all of them and needs no selection. Each size of the small model is another training; the pruned
+model, once fitted, holds all sizes in its `path_`.
 """
 
 from sklearn.datasets import load_breast_cancer, load_digits

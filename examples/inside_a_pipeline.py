@@ -1,4 +1,4 @@
-"""Prune the last step of a fitted Pipeline; the other steps come along."""
+"""Prune the last step of a fitted Pipeline; the other steps are kept."""
 
 from sklearn.datasets import load_wine
 from sklearn.ensemble import GradientBoostingClassifier

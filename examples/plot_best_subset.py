@@ -1,7 +1,7 @@
-"""Best subset: the best trees a budget can buy, with proof
+"""Best subset: the best trees within a node budget, with a bound
 
-Which whole trees fit into a node budget with the least squared error? Branch and bound answers it: the line is the
-subset found, and no subset whatsoever has less than the bound. Where the two meet the answer is proved.
+Which whole trees within a node budget have the least squared error? Branch and bound searches for them. The line is
+the subset found; no subset has an error below the bound. Where the two meet, the subset is proved optimal.
 """
 
 import matplotlib.pyplot as plt

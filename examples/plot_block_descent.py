@@ -1,8 +1,8 @@
-"""Trees pruned together
+"""Trees pruned jointly
 
-Three ways to shrink the same forest, judged on the same unseen rows: all trees together with new leaf values (block
-descent), each tree for itself (weakest link), and fewer whole trees. Trees pruned for themselves do not know what the
-others say, and none of them ever goes, so the weakest link cannot make a forest small.
+Three ways to prune the same forest, evaluated on the same validation rows: all trees jointly with refitted leaf values
+(block descent), each tree independently (weakest link), and fewer whole trees. Pruning trees independently ignores the
+predictions of the other trees and never drops a tree, so weakest-link pruning cannot make a forest small.
 """
 
 from sklearn.datasets import load_digits

@@ -1,8 +1,8 @@
-"""Cost descent: the forest's own answer counts
+"""Cost descent: minimise the loss of the ensemble
 
-The exact minimum cut counts the errors of single trees. Cost descent judges the forest's own answer and learns leaf
-values on the way. Here both meet rows that neither has seen, and the answer of the whole forest counts. Pale dots are
-prunings that are beaten by a cheaper one.
+The exact minimum cut minimises the errors of single trees. Cost descent minimises the loss of the ensemble and refits
+leaf values. Both are evaluated here by the predictions of the whole forest on validation rows. Pale dots are prunings
+that are dominated by a cheaper one.
 """
 
 from sklearn.datasets import load_breast_cancer

@@ -1,7 +1,7 @@
 """A budget for features
 
-Each of the thirty measurements has a price, and a diagnosis may cost at most 20. Grey bars are the splits of the
-unpruned forest by feature, blue ones what is left of them; the numbers are the prices.
+Each of the thirty measurements has a price, and a diagnosis may cost at most 20. Grey bars count the splits of the
+unpruned forest by feature, blue bars those of the pruned forest; the numbers are the prices.
 """
 
 from sklearn.datasets import load_breast_cancer

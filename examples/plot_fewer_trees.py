@@ -1,7 +1,7 @@
-"""Fewer trees: which ones stay?
+"""Fewer trees: which trees to keep?
 
-The plainest way to shrink a forest is to drop whole trees. Any trees will do, or those that lower the squared error of
-the mean the most. Judged on rows that had no say.
+The simplest way to prune a forest is to drop whole trees: random ones, or all but those that reduce the squared error
+of the mean the most. Both orders are evaluated on validation rows.
 """
 
 from sklearn.datasets import load_diabetes

@@ -1,7 +1,7 @@
 """Linear program and minimum cut agree
 
-The budget problem as its authors write it is a linear program with whole answers. Those at twenty penalties, solved by
-the simplex method, lie on the path that minimum cuts find for all penalties at once.
+The authors of the budget problem formulate it as a linear program with integral solutions. The solutions at twenty
+penalties, found by the simplex method, lie on the path that minimum cuts find for all penalties at once.
 """
 
 from sklearn.datasets import load_breast_cancer

@@ -1,8 +1,8 @@
-"""Max-heap: values are learned together with the shape
+"""Max-heap: fit leaf values and structure together
 
-One tree on one feature, so that all it says is a curve. Max-heap pruning gives every node a weight, at most that of its
-parent in size, and learns all of them at once. Steps that few rows speak for shrink or vanish; the weakest link with
-as many leaves cuts other steps but leaves the rest as high as they were.
+One tree on one feature, so that its predictions are a curve. Max-heap pruning gives every node a weight, at most that
+of its parent in absolute value, and fits all weights together. Steps supported by few rows shrink or vanish.
+Weakest-link pruning with the same number of leaves removes other steps and leaves the height of the rest unchanged.
 """
 
 import matplotlib.pyplot as plt

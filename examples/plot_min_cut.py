@@ -1,8 +1,8 @@
-"""Minimum cut: feature cost, exactly
+"""Minimum cut: exact pruning under feature cost
 
-A row pays for every feature some tree looks at. Each dot is a pruning that nothing beats at its penalty, and the stairs
-are the best of them within a budget. No penalty reaches the costs between two dots, but Lagrange bounds what a pruning
-there could achieve: none at all lies below the orange line.
+A row pays for every feature that some tree tests. Each dot is a pruning that is optimal at its penalty, and the stairs
+are the best of them within a budget. No penalty reaches the costs between two dots, but the Lagrangian gives a bound
+there: no pruning lies below the orange line.
 """
 
 import matplotlib.pyplot as plt

@@ -1,7 +1,7 @@
-"""Minimum error: what the prior is worth
+"""Minimum error: the weight of the prior
 
-Class counts at a node are smoothed by m imagined rows with the classes of the whole data. The more rows the prior is
-worth, the less a small leaf is believed, and the smaller the tree. Five-fold cross-validation says how many suit.
+Class counts at a node are smoothed by m additional rows with the class frequencies of the whole data. The larger m, the
+less weight small leaves have, and the smaller the tree. Five-fold cross-validation chooses m.
 """
 
 import matplotlib.pyplot as plt

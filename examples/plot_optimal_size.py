@@ -1,8 +1,8 @@
 """The best tree of every size
 
-Weakest-link pruning finds the corners of the convex hull: the trees that are best at some penalty. The best tree with
-exactly k leaves exists for every k, and dynamic programming finds it, also where it lies above the hull. (Trees with
-less than four leaves are beyond the picture.)
+Weakest-link pruning finds the corners of the convex hull: the trees that are optimal at some penalty. The best tree
+with exactly k leaves exists for every k, and dynamic programming finds it, also where it lies above the hull. (Trees
+with fewer than four leaves are outside the picture.)
 """
 
 import matplotlib.pyplot as plt

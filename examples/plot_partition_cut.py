@@ -1,7 +1,8 @@
-"""Partition cut: rows stay where they are
+"""Partition cut: rows stay in their partitions
 
-The rows are in parts, in files or in a cluster. Each part is cut exactly by itself, with profits moved between parts
-until they agree. With one part it is the minimum cut; the more parts, the more passes it takes to close the gap.
+The rows are partitioned, in files or in a cluster. Each partition is solved exactly by a minimum cut, and profits are
+moved between partitions until they agree. With one partition this is the minimum cut; more partitions need more passes
+to close the gap.
 """
 
 import matplotlib.pyplot as plt

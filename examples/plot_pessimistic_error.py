@@ -1,7 +1,7 @@
 """Pessimistic error: how many standard errors?
 
-Half an error more for every leaf, and a subtree stays only if it is better than a leaf by some standard errors of its
-own count. No other rows are needed. The number of standard errors is a free choice; one is usual.
+Half an error is added for every leaf, and a subtree is kept only if it is better than a leaf by some number of standard
+errors. No held-out rows are needed. The number of standard errors is a free parameter; one is usual.
 """
 
 import matplotlib.pyplot as plt

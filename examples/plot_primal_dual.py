@@ -1,7 +1,7 @@
-"""Primal-dual: prices move until the trees agree
+"""Primal-dual: adjust prices until the trees agree
 
-Each tree is pruned by itself at prices of its own; steps move the prices between trees. What the trees say together is
-a lower bound that rises step by step, and their prunings are answers. The exact minimum lies between.
+Each tree is pruned separately at its own prices, and subgradient steps move prices between trees. The optima of the
+trees sum to a lower bound that rises step by step, and their prunings are feasible. The exact minimum lies in between.
 """
 
 import matplotlib.pyplot as plt

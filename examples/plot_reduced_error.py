@@ -1,8 +1,8 @@
-"""Reduced error: what rows are for
+"""Reduced error: pruning on held-out rows
 
-A full-grown tree makes no error on its training rows and many elsewhere. Reduced-error pruning keeps the smallest of
-the most accurate prunings on other rows. On those the error falls by construction; the test rows say what is left of
-the gain where no row was used for anything.
+A fully grown tree makes no error on its training rows and many on other rows. Reduced-error pruning finds the smallest
+of the most accurate prunings on held-out rows. On those the error falls by construction; the test rows, which were not
+used before, show how much of the gain remains.
 """
 
 import matplotlib.pyplot as plt

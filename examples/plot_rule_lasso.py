@@ -1,8 +1,8 @@
 """Rule lasso: sparse is not small
 
-Every node is a rule with a weight, and the lasso sets most weights to 0. But a tree has to keep all that is above a
-rule with a weight, and siblings. In max-heap pruning a node without weight has nothing below it, so only siblings come
-along: as many weights need fewer nodes.
+Every node is a rule with a weight, and the lasso sets most weights to 0. However, a tree has to keep all ancestors of a
+rule with non-zero weight, and their siblings. In max-heap pruning a node of weight 0 has no weights below it, so only
+siblings are added: the same number of weights needs fewer nodes.
 """
 
 import matplotlib.pyplot as plt

@@ -1,8 +1,8 @@
-"""How sure is each node?
+"""How stable is each node?
 
-Stability selection prunes fifty random halves of the rows. The share of halves in which a node stays is its support;
-here it is how dark the node is drawn. Splits near the top stay again and again, some of those far down depend on
-which rows one happened to have.
+Stability selection prunes fifty random halves of the rows. The support of a node is the fraction of halves in which it
+is kept; darker nodes have more support. Splits near the root are kept almost always; some of those far down depend on
+the sample.
 """
 
 from sklearn.datasets import load_diabetes

@@ -1,8 +1,8 @@
 """The whole trade-off, and one point of it
 
-A random forest for handwritten digits is pruned by its training rows. The line is the loss on rows that were not used
-for that, with a band of one standard error; the dotted line is the loss on the rows pruned by, which looks better than
-it is. The star is the smallest pruning that loses at most ten per cent.
+A random forest for handwritten digits is pruned on its training rows. The solid line is the loss on validation rows,
+with a band of one standard error. The dotted line is the loss on the training rows, which is optimistic. The star is
+the smallest pruning whose loss is at most ten per cent higher.
 """
 
 from sklearn.datasets import load_digits

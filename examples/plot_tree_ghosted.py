@@ -1,8 +1,8 @@
-"""What was cut away
+"""The nodes that were removed
 
-A full-grown tree and its best pruning with at most five leaves in one picture: what stays has its questions and
-answers, what was cut is grey and dashed. Leaves show the class, how sure the tree is of it, and the share of the
-training rows that end there.
+A fully grown tree and its best pruning with at most five leaves in one picture. Kept nodes show their splits and
+predictions; removed nodes are grey and dashed. Leaves show the class, its probability, and the fraction of the training
+rows that end there.
 """
 
 from sklearn.datasets import load_breast_cancer

@@ -1,8 +1,8 @@
 """Tree lasso: one weight per tree
 
-Every tree gets a weight, and the lasso sets many to 0. At each number of trees its answer on unseen rows is compared
-with that of simply keeping as many of the trees that fit best. Weights of many trees are many numbers to learn from few
-rows: the line rises on the right, where the penalty is small, though on the rows pruned by it falls.
+Every tree gets a weight, and the lasso sets many weights to 0. At each number of trees, its loss on validation rows is
+compared with that of keeping as many of the best trees unweighted. Many weights are fitted to few rows: on the right,
+where the penalty is small, the validation loss rises although the loss on the pruning rows falls.
 """
 
 from sklearn.datasets import load_diabetes

@@ -1,7 +1,7 @@
-"""Weakest links: nested trees, one penalty after another
+"""Weakest links: nested trees along the penalty
 
-The penalty is the price of a leaf. As it rises, the split that saves the least per leaf goes next, so the trees are
-nested: what one penalty has cut, no larger one brings back. Three steps of the stairs are drawn as trees.
+The penalty is the price of a leaf. As it increases, the split that saves the least per leaf is cut next. The trees are
+nested: a split that is cut at one penalty is cut at all larger ones. Three points of the path are drawn as trees.
 """
 
 import matplotlib.pyplot as plt

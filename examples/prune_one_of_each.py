@@ -1,7 +1,7 @@
-"""Prune one of each kind of ensemble, then stack the pruned ones.
+"""Prune one ensemble of each kind, then stack the pruned ones.
 
-The models are grown on training rows, pruned by validation rows, and compared on test rows that had no part in
-either. The stack learns how to weigh its members from validation rows, because members look too good on their own.
+The models are trained on training rows, pruned with validation rows, and compared on separate test rows. The stack
+learns the weights of its members from validation rows, because on training rows the members look too accurate.
 """
 
 from sklearn.datasets import make_classification

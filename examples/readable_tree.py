@@ -1,4 +1,4 @@
-"""Cut a full-grown tree down to one that a colleague can read."""
+"""Prune a fully grown tree until it is readable."""
 
 from sklearn.datasets import load_breast_cancer
 from sklearn.model_selection import train_test_split

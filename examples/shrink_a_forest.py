@@ -1,7 +1,7 @@
-"""Shrink a random forest and look at the whole trade-off before choosing.
+"""Prune a random forest and inspect the whole trade-off before choosing a point.
 
-The path is made on the training rows, judged on validation rows, and the chosen model is checked on test rows that
-had no part in either.
+The path is computed on the training rows and evaluated on validation rows; the chosen model is tested on separate test
+rows.
 """
 
 from sklearn.datasets import load_diabetes

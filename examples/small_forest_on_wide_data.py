@@ -1,7 +1,7 @@
-"""Prune a forest of 500 trees on 100 features down to a few small trees on a few features, and read them.
+"""Prune a forest of 500 trees on 100 features to a few small trees on a few features, and print them.
 
-Only the first five features matter, which nobody tells the forest: it looks at all of them. This is the case study of
-the ForestPrune paper (Liu and Mazumder 2023, section 4.3) on made data. `--out trees.png` draws the small trees.
+Only the first five features are informative, but the forest uses all of them. This is the case study of the ForestPrune
+paper (Liu and Mazumder 2023, section 4.3) on synthetic data. `--out trees.png` draws the small trees.
 """
 
 import sys

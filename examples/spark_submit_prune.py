@@ -1,6 +1,6 @@
-"""Prune a Spark pipeline by rows in the cluster, as a job: spark-submit examples/spark_submit_prune.py OUT [PARQUET].
+"""Prune a Spark pipeline with rows in the cluster: spark-submit examples/spark_submit_prune.py OUT [PARQUET].
 
-Without a Parquet file (columns `features`, vectors or arrays, and `label`) it makes rows of its own.
+Without a Parquet file (columns `features`, vectors or arrays, and `label`), it generates rows.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""Grow a forest that buys features with care, choose how much care by a search, and prune it with the same prices."""
+"""Train a forest that takes feature prices into account; tune `alpha` by grid search, and prune with these prices."""
 
 from sklearn.datasets import load_breast_cancer
 from sklearn.ensemble import RandomForestClassifier

@@ -1,8 +1,10 @@
-"""The documentation shows real source, names, links and output, and its site builds without a warning."""
+"""The documentation matches source, names, links and output, and its site builds without a warning."""
 
 import contextlib
+import importlib.util
 import io
 import os
+import pkgutil
 import re
 import subprocess
 import sys
@@ -11,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import secateur as sc
+from secateur.libraries import LIBRARIES
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -23,10 +26,20 @@ SHOWN = [
 RUN = [
     page for page in [DOCS / "index.md", *sorted((DOCS / "cookbook").glob("*.md"))] if "```python\n" in page.read_text()
 ]
+TABLES = {"solvers": sc.solvers.SOLVERS, "losses": sc.losses.LOSSES, "costs": sc.costs.COSTS}
 
 
 def name_of(page):
     return page.relative_to(ROOT).as_posix()
+
+
+@pytest.fixture(scope="module")
+def generator():
+    """The script that generates tables, navigation and API pages."""
+    spec = importlib.util.spec_from_file_location("tables", DOCS / "site" / "tables.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 @pytest.mark.parametrize(("page", "source", "code"), SHOWN, ids=[f"{name_of(p)}:{s}" for p, s, _ in SHOWN])
@@ -34,7 +47,7 @@ def test_source_shown_in_the_docs_is_the_source(page, source, code):
     assert code in (ROOT / source).read_text()
 
 
-def test_links_between_pages_lead_somewhere():
+def test_links_between_pages_have_targets():
     for page in PAGES:
         for target in re.findall(r"\]\((?!http)([^)#\s]+)", page.read_text()):
             assert (page.parent / target).exists(), (page, target)
@@ -48,19 +61,62 @@ def test_the_layers_in_the_docs_are_the_ones_checked():
     assert shown.split("\n")[:-1] == [layer.replace("secateur.", "") for layer in contract["layers"]]
 
 
+def test_the_functions_on_the_way_of_a_row_exist():
+    walk = (DOCS / "architecture.md").read_text().partition("## The way of one row\n")[2].partition("\n## ")[0]
+    names = set(re.findall(r"`((?:libraries|forest|solvers|data|problem|losses|costs|kernels|path)\.[\w.]+)`", walk))
+    assert len(names) > 10
+    for name in names:
+        pkgutil.resolve_name(f"secateur.{name}")
+
+
+def test_generated_tables_are_up_to_date(generator):
+    for page in generator.PAGES:
+        text = page.read_text()
+        assert "<!-- generated: " in text
+        assert generator.updated(text) == text, f"run make tables: {name_of(page)} is out of date"
+
+
 @pytest.mark.parametrize(
-    ("table", "page"),
+    ("page", "kinds"),
     [
-        (sc.solvers.SOLVERS, "docs/methods/index.md"),
-        (sc.losses.LOSSES, "docs/methods/index.md"),
-        (sc.costs.COSTS, "docs/methods/index.md"),
-        (sc.solvers.SOLVERS, "README.md"),
+        ("README.md", sc.solvers.SOLVERS.values()),
+        ("docs/methods/index.md", [kind for table in TABLES.values() for kind in table.values()]),
     ],
 )
-def test_everything_in_a_table_is_documented(table, page):
-    text = (ROOT / page).read_text()
-    for name, kind in table.items():
-        assert f"`{name}`" in text or kind.__name__ in text, name
+def test_everything_in_a_table_has_its_row(page, kinds):
+    rows = [line for line in (ROOT / page).read_text().splitlines() if line.startswith("|")]
+    for kind in kinds:
+        cells = (f"| [{kind.__name__}](", f"| `{kind.name}` | {kind.__name__} |")
+        assert sum(row.startswith(cells) for row in rows) == 1, kind
+
+
+def test_every_library_has_its_row():
+    rows = [line for line in (ROOT / "README.md").read_text().splitlines() if line.startswith("|")]
+    for package in LIBRARIES:
+        assert sum(f"(`{package}`) |" in row for row in rows) == 1, package
+
+
+def test_every_solver_is_in_the_navigation_once(generator):
+    class Config:
+        nav = ({"Methods": "methods/index.md"}, {"Other": "other.md"})
+
+    methods, other = generator.on_config(Config()).nav
+    index, *groups = methods["Methods"]
+    entries = [entry for group in groups for pages in group.values() for entry in pages]
+    assert index == "methods/index.md"
+    assert other == {"Other": "other.md"}
+    assert {name: page for entry in entries for name, page in entry.items()} == {
+        kind.__name__: f"methods/{name}.md" for name, kind in sc.solvers.SOLVERS.items()
+    }
+    assert len(entries) == len(sc.solvers.SOLVERS)
+
+
+def test_a_page_without_its_summary_is_an_error(generator, tmp_path, monkeypatch):
+    monkeypatch.setattr(generator, "ROOT", tmp_path)
+    (tmp_path / "docs" / "methods").mkdir(parents=True)
+    (tmp_path / "docs" / "methods" / "weakest_link.md").write_text("# WeakestLink\n\nNo table.\n")
+    with pytest.raises(ValueError, match="also known as, finds, guarantee"):
+        generator.summary(sc.solvers.WeakestLink)
 
 
 def test_every_link_function_and_column_is_in_the_format_page():
@@ -78,11 +134,12 @@ def test_public_names_exist():
         _ = sc.nothing
 
 
-def test_public_names_are_in_the_api_pages():
-    shown = set(re.findall(r"^::: (\S+)$", "".join(p.read_text() for p in (DOCS / "api").glob("*.md")), flags=re.M))
+def test_public_names_are_in_the_api_pages(generator):
+    pages = "".join(generator.on_page_markdown(page.read_text()) for page in (DOCS / "api").glob("*.md"))
+    shown = set(re.findall(r"^::: (\S+)$", pages, flags=re.M))
     modules = {"costs", "losses", "serving", "solvers", "training"}
     wanted = {f"secateur.{name}" for name in set(sc.__all__) - modules}
-    for module, table in (("solvers", sc.solvers.SOLVERS), ("losses", sc.losses.LOSSES), ("costs", sc.costs.COSTS)):
+    for module, table in TABLES.items():
         wanted |= {f"secateur.{module}.{kind.__name__}" for kind in table.values()}
     wanted |= {f"secateur.serving.{name}" for name in sc.serving.__all__}
     wanted |= {f"secateur.training.{name}" for name in sc.training.__all__}
@@ -90,19 +147,25 @@ def test_public_names_are_in_the_api_pages():
 
 
 @pytest.mark.parametrize("solver", sc.solvers.SOLVERS)
-def test_every_solver_has_a_page_with_formula_picture_and_failures(solver):
+def test_every_solver_has_a_page_with_formula_and_failures(solver):
     text = (DOCS / "methods" / f"{solver}.md").read_text()
     assert text.startswith(f"# {sc.solvers.SOLVERS[solver].__name__}")
     assert re.search(r"```text\n.+?```", text, flags=re.S), "no formula"
-    assert f"(pictures/{solver}.png)" in text
-    assert re.search(r"^## When it fails\n\n\w", text, flags=re.M)
+    assert re.search(r"^## When it fails\n\n(\w|\[)", text, flags=re.M)
+
+
+@pytest.mark.parametrize("example", sorted((ROOT / "examples").glob("plot_*.py")), ids=lambda example: example.stem)
+def test_the_picture_of_a_solver_is_made_and_shown(example):
+    solver = example.stem.removeprefix("plot_")
+    if solver not in sc.solvers.SOLVERS:
+        pytest.skip("this example belongs to no solver")
+    assert f"(pictures/{solver}.png)" in (DOCS / "methods" / f"{solver}.md").read_text()
     assert 1000 < (DOCS / "methods" / "pictures" / f"{solver}.png").stat().st_size < 50_000
-    assert f"({solver}.md)" in (DOCS / "methods" / "index.md").read_text()
 
 
 @pytest.fixture(scope="module")
 def models():
-    """What the code on the pages of methods may use."""
+    """The names that the code on the pages of methods may use."""
     from sklearn.datasets import load_breast_cancer
     from sklearn.ensemble import RandomForestClassifier
     from sklearn.model_selection import train_test_split
@@ -157,12 +220,12 @@ def test_pages_print_what_they_show(page, tmp_path, monkeypatch):
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
-    """The site as `make docs` builds it, and what the build said."""
+    """The site as `make docs` builds it, and the finished process."""
     for package in ("mkdocs", "material", "mkdocstrings"):
         pytest.importorskip(package, reason="the site needs: pip install 'secateur[docs]'")
     folder = tmp_path_factory.mktemp("site")
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)]
-    quiet = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}  # the theme's word about its own future
+    quiet = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}  # silences a notice of the theme
     built = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, env=quiet)
     return folder, built
 

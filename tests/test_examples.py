@@ -1,4 +1,4 @@
-"""Every example runs and says something; every plot example leaves a picture."""
+"""Every example runs and prints something; every plot example draws a picture."""
 
 import runpy
 import sys
@@ -11,7 +11,7 @@ EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
 PLOTS = [example for example in EXAMPLES if example.stem.startswith("plot_")]
 OTHERS = [example for example in EXAMPLES if example not in PLOTS]
 NIGHTLY = {"prune_one_of_each", "grid_search_over_size", "small_forest_on_wide_data", "spark_submit_prune"}
-"""Examples of a size that takes seconds."""
+"""Examples that take seconds."""
 
 
 def params(examples):
@@ -35,12 +35,12 @@ def test_the_example_draws(example):
     from matplotlib import pyplot
 
     try:
-        told = runpy.run_path(str(example), run_name="__main__")
+        names = runpy.run_path(str(example), run_name="__main__")
         axes = [ax for number in pyplot.get_fignums() for ax in pyplot.figure(number).axes]
         assert axes
         assert all(ax.has_data() for ax in axes)
         assert any(ax.get_title() for ax in axes)
-        first_line, _, rest = told["__doc__"].partition("\n")
+        first_line, _, rest = names["__doc__"].partition("\n")
         assert first_line
         assert rest.strip()
     finally:

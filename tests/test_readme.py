@@ -1,4 +1,4 @@
-"""Every command and every output in the README is what really happens."""
+"""Every command in the README runs, and every output is the one it shows."""
 
 import contextlib
 import io

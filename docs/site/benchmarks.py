@@ -1,7 +1,7 @@
-"""The benchmark pages of the site, made from the committed result files, and the page of changes.
+"""Generate the benchmark pages of the site from the committed result files, and the page of changes.
 
-`benchmarks/results/<table>.md` and its pictures become pages of the same names; the index shows each table's title,
-what it says of itself first, its targets, and when and on what it was measured, from `<table>.json`.
+`benchmarks/results/<table>.md` and its pictures become pages of the same names. The index lists each table's title, the
+first sentence of its notes, the targets met and the date, from `<table>.json`.
 """
 
 import json
@@ -13,16 +13,18 @@ from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "benchmarks" / "results"
-FOUND_LATE = "---\nsearch:\n  boost: 0.2\n---\n\n"  # tables have many words, and would come first whatever is searched
+# Tables contain so many words that they would otherwise come first in every search.
+LOW_SEARCH_RANK = "---\nsearch:\n  boost: 0.2\n---\n\n"
 INTRODUCTION = """# Benchmarks
 
-Every table is made by `make bench` from a result file that is committed with it; losing rows stay in. Methods take
-turns and medians count, so *ratios within one table* mean something, and seconds of different tables do not compare.
+`make bench` generates every table from a result file that is committed with it, including unfavourable results. Methods
+alternate and medians are reported, so *ratios within one table* are meaningful; times of different tables are not
+comparable.
 """
 
 
 def on_config(config: Any) -> Any:
-    """Put all tables under the entry of the menu that names their index."""
+    """Add all tables to the navigation, below their index."""
     tables = [{_facts(table)["title"]: f"benchmarks/{table.name}"} for table in sorted(RESULTS.glob("*.md"))]
     pages = ["benchmarks/index.md", *tables]
     config.nav = [{"Benchmarks": pages} if "Benchmarks" in entry else entry for entry in config.nav]
@@ -30,11 +32,11 @@ def on_config(config: Any) -> Any:
 
 
 def on_files(files: Files, *, config: Any) -> Files:
-    """Add a page for each result, its pictures, the index, and the changes."""
+    """Add a page for each table, the pictures, the index and the page of changes."""
     tables = sorted(RESULTS.glob("*.md"))
     for table in tables:
         source, page = f"benchmarks/results/{table.name}", f"benchmarks/{table.name}"
-        text = FOUND_LATE + rehome(table.read_text(), source, page)
+        text = LOW_SEARCH_RANK + rehome(table.read_text(), source, page)
         files.append(File.generated(config, page, content=text))
     for picture in sorted(RESULTS.glob("*.png")):
         files.append(File.generated(config, f"benchmarks/{picture.name}", abs_src_path=str(picture)))
@@ -50,10 +52,11 @@ def index(tables: list[Path]) -> str:
     for table in tables:
         facts = _facts(table)
         met = [target["met"] for target in facts["targets"]]
-        kept = f"{sum(met)} of {len(met)}" if met else "none set"
+        targets = f"{sum(met)} of {len(met)}" if met else "none set"
         note = first_sentence(facts["notes"][0]) if facts["notes"] else ""
-        day = facts["machine"]["date"][:10].replace("-", "\u2011")  # hyphens that break no line
-        lines.append(f"| [{facts['title']}]({table.name}) | {note} | {kept} | {day} |")
+        # Non-breaking hyphens keep the date on one line.
+        day = facts["machine"]["date"][:10].replace("-", "\u2011")
+        lines.append(f"| [{facts['title']}]({table.name}) | {note} | {targets} | {day} |")
     return "\n".join(lines) + "\n"
 
 

@@ -1,6 +1,6 @@
-"""The gallery and the page of examples, made from examples/: their titles, what they say, their pictures, their code.
+"""Generate the gallery and the page of examples from the docstrings, pictures and code in examples/.
 
-`examples/plot_<name>.py` is in the gallery, with the committed pictures that `docs/site/pictures.py` made; all other
+`examples/plot_<name>.py` is in the gallery, with the committed pictures made by `docs/site/pictures.py`; all other
 examples are on one page, as code.
 """
 
@@ -14,11 +14,11 @@ ROOT = Path(__file__).parents[2]
 PICTURES = ROOT / "docs"
 GALLERY = """# Gallery
 
-Each picture is made by the example below it, which is run by the tests; copy one and put your own model in.
+Each picture is made by the example below it, which the tests run. Copy one and replace the model by yours.
 """
 EXAMPLES = """# Examples
 
-Whole scripts from the folder `examples/`; all are run by the tests.
+Complete scripts from the folder `examples/`; the tests run all of them.
 """
 
 
@@ -34,14 +34,14 @@ def on_files(files: Files, *, config: Any) -> Files:
 
 
 def section(script: Path) -> str:
-    """Return the title of an example, what it says of itself, its pictures and its code."""
-    title, _, words = (ast.get_docstring(ast.parse(script.read_text())) or script.stem).partition("\n")
+    """Return the section of an example: title, description, pictures and code."""
+    title, _, description = (ast.get_docstring(ast.parse(script.read_text())) or script.stem).partition("\n")
     code = script.read_text().split('"""', 2)[2].strip() + "\n"
     shown = "".join(f"![{title}](../{picture})\n\n" for picture in pictures(script.stem))
     fence = f'```python title="examples/{script.name}"\n{code}```\n'
     if script.stem.startswith("plot_"):
         fence = '??? example "The code"\n\n' + "".join(f"    {line}".rstrip() + "\n" for line in fence.splitlines())
-    return f"\n## {title.rstrip('.')} {{ #{script.stem} }}\n\n{words.strip()}\n\n{shown}{fence}"
+    return f"\n## {title.rstrip('.')} {{ #{script.stem} }}\n\n{description.strip()}\n\n{shown}{fence}"
 
 
 def pictures(stem: str) -> list[str]:

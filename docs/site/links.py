@@ -1,7 +1,7 @@
-"""Links that lead out of docs/ on a code host, mended for the site.
+"""Rewrite links that lead out of docs/ in the repository to the pages of the site.
 
 Pages are written to be read in the repository: a link to a benchmark table is `../benchmarks/results/budgets.md`. On
-the site that table is the page `benchmarks/budgets.md`; `place` knows where everything is.
+the site that table is the page `benchmarks/budgets.md`; `page_of` maps files to pages.
 """
 
 import posixpath
@@ -9,7 +9,7 @@ import re
 from typing import Any
 
 _LINK = re.compile(r"\]\((?![a-z]+:|#)([^)\s#]*)(#[^)\s]*)?\)")
-_PLACES = {
+_PAGES = {
     "README.md": "index.md",
     "CHANGELOG.md": "changelog.md",
     "benchmarks/README.md": "benchmarks/index.md",
@@ -18,10 +18,10 @@ _PLACES = {
 }
 
 
-def place(path: str) -> str | None:
-    """Return where on the site a file of the repository is; None if nowhere."""
-    if path in _PLACES:
-        return _PLACES[path]
+def page_of(path: str) -> str | None:
+    """Return the page of the site that shows a file of the repository, or None."""
+    if path in _PAGES:
+        return _PAGES[path]
     if path.startswith("docs/"):
         return path.removeprefix("docs/")
     if path.startswith("benchmarks/results/"):
@@ -33,21 +33,21 @@ def place(path: str) -> str | None:
 
 
 def rehome(markdown: str, source: str, page: str) -> str:
-    """Return the text of the file `source` of the repository with the links it needs as `page` of the site."""
+    """Return the text of the file `source` of the repository with its links rewritten for `page` of the site."""
 
-    def mended(link: re.Match[str]) -> str:
-        found = place(posixpath.normpath(posixpath.join(posixpath.dirname(source), link[1])))
+    def rewritten(link: re.Match[str]) -> str:
+        found = page_of(posixpath.normpath(posixpath.join(posixpath.dirname(source), link[1])))
         if found is None:
             return link[0]
         path, _, anchor = found.partition("#")
         target = posixpath.relpath(path, posixpath.dirname(page) or ".")
         return f"]({target}{link[2] or (anchor and '#' + anchor)})"
 
-    return _LINK.sub(mended, markdown)
+    return _LINK.sub(rewritten, markdown)
 
 
 def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
-    """Mend a page that is written in docs/; those made by other hooks are mended by them."""
+    """Rewrite the links of a page in docs/; other hooks rewrite those of the pages they generate."""
     if page.file.generated_by:
         return markdown
     return rehome(markdown, f"docs/{page.file.src_uri}", page.file.src_uri)

@@ -1,8 +1,8 @@
 """Make the committed pictures of the documentation: python docs/site/pictures.py [NAME ...], from the project root.
 
-Every `examples/plot_<name>.py` is run without a screen. Its first figure becomes `docs/methods/pictures/<name>.png`
-where a solver has that name; all others become `docs/gallery/<name>_<number>.png`. With names, only those examples
-are run.
+Every `examples/plot_<name>.py` is run without a display. Its first figure becomes `docs/methods/pictures/<name>.png`
+if a solver has that name; all others become `docs/gallery/<name>_<number>.png`. With names, only those examples are
+run.
 """
 
 import io
@@ -43,13 +43,13 @@ def main(names: list[str]) -> None:
 
 
 def files(name: str, n_figures: int) -> list[Path]:
-    """Return where the figures of an example go."""
+    """Return the file of each figure of an example."""
     numbered = [GALLERY / f"{name}_{number}.png" for number in range(1, n_figures + 1)]
     return [METHODS / f"{name}.png", *numbered[1:]] if name in SOLVERS else numbered
 
 
 def write(figure: Figure, file: Path) -> None:
-    """Write a figure as a small PNG: few colours, white behind it."""
+    """Write a figure as a small PNG with few colours and a white background."""
     buffer = io.BytesIO()
     figure.savefig(buffer, dpi=min(110, WIDEST / figure.get_figwidth()), facecolor="white")
     file.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Make the pictures of docs/report.md: a report in a browser, on a desk and on a phone, by day and night.
+"""Make the pictures of docs/report.md: a report in a desktop and a phone browser, in light and dark mode.
 
 Run by hand, with Chromium installed: python docs/site/screens.py [FOLDER]
 """
@@ -20,7 +20,7 @@ SIZES = {"desktop": (1000, 2080), "phone": (390, 1500)}
 
 
 def write_report(folder: Path) -> Path:
-    """Return a report of a forest whose features cost."""
+    """Write a report of a forest with feature costs and return its file."""
     data = load_breast_cancer(as_frame=True)
     X, y = data.data, data.target_names[data.target]
     model = RandomForestClassifier(60, random_state=0).fit(X[::3], y[::3])
@@ -31,7 +31,7 @@ def write_report(folder: Path) -> Path:
 
 
 def take(browser: Browser, report: Path, file: Path, size: tuple[int, int], scheme: str) -> None:
-    """Write what the browser shows of a report, in few colours."""
+    """Write a screenshot of a report with few colours."""
     context = browser.new_context(viewport={"width": size[0], "height": size[1]}, color_scheme=scheme)
     page = context.new_page()
     page.goto(report.as_uri())
@@ -43,8 +43,8 @@ def take(browser: Browser, report: Path, file: Path, size: tuple[int, int], sche
 def main(folder: Path) -> None:
     """Write all pictures."""
     folder.mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory() as place, sync_playwright() as playwright:
-        report = write_report(Path(place))
+    with tempfile.TemporaryDirectory() as scratch, sync_playwright() as playwright:
+        report = write_report(Path(scratch))
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         for name, size in SIZES.items():
             for scheme in ("light", "dark"):

@@ -1,4 +1,4 @@
-"""No kernel looks beyond the end of an array: the tests pass with kernels that look at every index first."""
+"""No kernel reads or writes beyond the end of an array: the tests pass with kernels that check every index."""
 
 import os
 import subprocess
@@ -25,9 +25,9 @@ except IndexError:
 """
 """A kernel that does look beyond, to see that this is noticed; it is of no file, so that it is not kept on disk."""
 _NOTES = [
-    "A kernel that looks beyond the end on purpose is tried first, and raises an IndexError. Kernels are compiled in a "
-    "cache of their own; commands, forks and Spark workers that tests start have such kernels, too.",
-    "index errors: tests that failed by one, whichever code raised it. skipped: as in every run of the tests.",
+    "First, a kernel that reads beyond the end on purpose is run; it raises an IndexError. The kernels with index "
+    "checks have their own cache; commands, forks and Spark workers that tests start use them, too.",
+    "*index errors*: tests that failed with an IndexError, from any code. *skipped*: the same tests as in every run.",
 ]
 
 

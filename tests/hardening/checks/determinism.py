@@ -1,5 +1,6 @@
-"""The same model, rows and settings give the same path bit for bit: in any process, with any number of threads,
-however the rows are held and in whatever parts they are read. In another order of rows the prunings are the same.
+"""The same model, rows and settings give the same path, bit for bit: in any process, with any number of threads, for
+any container of the rows and any batches in which they are read. With the rows in another order, the prunings are the
+same.
 """
 
 import json
@@ -25,6 +26,7 @@ from tests.hardening.checks import Figures
 from tests.hardening.fingerprints import fingerprints
 from tests.hardening.page import ROOT
 from tests.hardening.solving import all_solvers, difference, fingerprint, found_path, same_prunings, worse_by
+from tests.solvers.by_need import solvers_of_node_sums
 
 import secateur as sc
 from secateur.data.rows import in_parts, read_sample
@@ -33,7 +35,7 @@ from secateur.selection.validation import RowProvider
 LONG = 5
 """How many other processes, and orders of rows."""
 N_ROWS = 120
-EXACT_SUMS = {"reduced_error", "pessimistic_error", "minimum_error", "weakest_link", "optimal_size", "min_cut"}
+EXACT_SUMS = {"min_cut", *(solver.name for solver in solvers_of_node_sums() if not solver.changes)}
 """Solvers that look at nothing but sums over rows, which are whole numbers where rows of classes are counted."""
 SEVERAL_OPTIMA = {"rule_lasso", "linear_program"}
 """Solvers of problems with several best answers: of those the order of rows may choose."""
@@ -59,17 +61,17 @@ def run(scale: int) -> Figures:
 
 
 _NOTES = [
-    "Rows in another order, or in parts whose sums are added up, are added in another order. Where classes are counted "
-    "with equal weights the sums are whole numbers, and the path is the same bit for bit; real numbers differ in the "
-    "last digits.",
-    "RuleLasso and LinearProgram have several best answers where a node is the sum of its children or errors tie; the "
-    "order of rows may choose another of them, which is as good at every penalty.",
-    "MaxHeap(subsamples=…) and a share of rows held out (validation=0.25) draw rows by their place: for another order "
-    "of rows they draw others.",
-    "BLAS, which multiplies matrices, adds up in other orders with other numbers of threads. While a path is made or "
-    "judged it has one, in the whole process, and afterwards as many as before.",
-    "BestSubset stops when its time is up (ten seconds, unless told otherwise), so that a search that needs longer "
-    "depends on the computer's speed.",
+    "If rows come in another order, or in parts whose sums are added up, the order of additions changes. Where "
+    "classes are counted with equal weights the sums are integers, and the path is the same bit for bit; real numbers "
+    "differ in the last digits.",
+    "RuleLasso and LinearProgram have several optimal solutions where a node is the sum of its children or errors "
+    "tie; the order of rows may select another of them, which is equally good at every penalty.",
+    "MaxHeap(subsamples=…) and a random fraction of held-out rows (validation=0.25) draw rows by their position: in "
+    "another order of rows they draw other rows.",
+    "BLAS, which multiplies matrices, adds in an order that depends on the number of threads. While a path is "
+    "computed or evaluated, BLAS uses one thread in the whole process; afterwards its number of threads is restored.",
+    "BestSubset stops at its time limit (default ten seconds), so the result of a search that needs longer depends on "
+    "the speed of the computer.",
 ]
 
 
@@ -117,10 +119,13 @@ def _again(models: Models, scale: int) -> Iterator[tuple[str, dict[str, str]]]:
     side_by_side = [solver for solver in all_solvers(scale) if solver.name in ("primal_dual", "partition_cut")]
     for n in (1, 2, 5):
         cpus = patch("secateur.solvers.feature_cost._decomposition.cpu_count", lambda n=n: n)
-        with cpus, patch("secateur.solvers.feature_cost._decomposition._FEW", 0):
+        with cpus, patch("secateur.solvers.feature_cost._decomposition._MIN_NEEDS_FOR_THREADS", 0):
             yield f"trees pruned side by side by {n} of our own threads", fingerprints(models, side_by_side)
     some = [solver for solver in all_solvers(1) if scale > 1 or solver.name in _SOME]
-    with tempfile.TemporaryDirectory() as folder, patch("secateur.data.batches._PART", 5 * 7):  # seven rows of a file
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        patch("secateur.data.batches._VALUES_PER_BATCH", 5 * 7),
+    ):  # seven rows of a file
         for name, hold in {**_containers(Path(folder)), **_chunks(Path(folder))}.items():
             yield name, fingerprints({kind: (model, hold(X), y) for kind, (model, X, y) in models.items()}, some)
 

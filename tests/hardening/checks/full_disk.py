@@ -1,4 +1,4 @@
-"""Where a disk is full, writing says so and what to do; the old file is as it was, and nothing half-written stays."""
+"""On a full disk, writing raises an error that says what to do. The old file is unchanged; no partial file is left."""
 
 from tests.hardening.alone import alone, own_mounts
 from tests.hardening.checks import Figures
@@ -22,8 +22,8 @@ def run(scale: int) -> Figures:
 
 
 _NOTES = [
-    "The room grows in even steps from none to nearly enough; the last attempt has plenty. Every attempt writes a new "
-    "model over an old one. *refused*: an `OSError` that names the file, says that the old one is as it was, and what "
-    "to do; the bytes of the old one were compared, and the folder holds nothing else.",
-    "Also tried: `secateur prune` with its result on a full disk, which exits with 1 and says the same.",
+    "The free space grows in even steps from none to nearly enough; in the last attempt it is sufficient. Every "
+    "attempt writes a new model over an old one. *refused*: an `OSError` that names the file, says that the old one "
+    "is unchanged, and says what to do; the bytes of the old file were compared, and the folder contains nothing else.",
+    "`secateur prune` was also run with its result on a full disk: it exits with 1 and the same message.",
 ]

@@ -1,4 +1,4 @@
-"""Ctrl-C at any moment returns what was computed, or ends the call; files are whole, and the next call is as ever."""
+"""Ctrl-C at any time returns the partial result or ends the call. Files are complete; later calls are not affected."""
 
 from tests.hardening.alone import alone
 from tests.hardening.checks import Figures
@@ -18,11 +18,11 @@ def run(scale: int) -> Figures:
 
 
 _NOTES = [
-    "Moments are random over the time a call takes; those after its end are not counted. *partial*: the points found "
-    "until then, with an `InterruptedWarning`; every one of them is, number for number, a point of the whole path. "
-    "*whole*: nothing was left to do, and nothing was lost.",
-    "After every interruption the same call was made again in the same process, and gave what it gives alone.",
-    "*the first call of a process* fetches compiled code while it is interrupted.",
-    "Commands are interrupted while an old result is in place: they exit with 130, say whether they have written, and "
-    "the file is then the old one, or a new one that can be loaded; nothing else stays in the folder.",
+    "The times of the interruptions are random over the duration of a call; those after its end are not counted. "
+    "*partial*: the points found so far, with an `InterruptedWarning`; every one of them is, number for number, a "
+    "point of the complete path. *whole*: the call had finished, and nothing was lost.",
+    "After every interruption the same call was repeated in the same process, and gave the usual result.",
+    "*the first call of a process* is interrupted while it loads compiled code.",
+    "Commands are interrupted while an old result exists. They exit with 130 and say whether they have written; the "
+    "file is then the old one, or a new one that can be loaded, and nothing else is left in the folder.",
 ]

@@ -1,4 +1,4 @@
-"""A process killed while it writes leaves the old file or the new one, whole, and nothing that the next one minds."""
+"""A process killed while writing leaves a complete file, old or new, and nothing that disturbs the next writer."""
 
 from tests.hardening.alone import alone
 from tests.hardening.checks import Figures
@@ -17,10 +17,11 @@ def run(scale: int) -> Figures:
 
 
 _NOTES = [
-    "Half of the kills (SIGKILL) come at a random time from outside, while a process writes the old and the new one in "
-    "turn; half come from within, just before or after a call of a C function: any, or one that goes to the disk.",
-    "*while writing*: a temporary file or folder was left, `.name.….part`. Where the kill came before it was made, or "
+    "Half of the kills (SIGKILL) come from outside at a random time, while a process writes the old and the new file "
+    "in turn. The other half come from within, just before or after a call of a C function: of any, or of one that "
+    "accesses the disk.",
+    "*while writing*: a temporary file or folder was left, `.name.….part`. If the kill came before it was created, or "
     "after it had been renamed, there is none.",
-    "After every kill the file was loaded and compared, number for number, with the old and the new one; then it was "
-    "written once more, which must succeed and take away what the killed writer had left.",
+    "After every kill the file was loaded and compared, number for number, with the old and the new one. Then it was "
+    "written again, which must succeed and remove what the killed writer had left.",
 ]

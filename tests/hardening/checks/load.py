@@ -1,5 +1,5 @@
-"""Ten million rows in a file and ten million nodes in a model: within the memory the docs tell, in time that grows no
-faster than they do.
+"""Ten million rows in a file and ten million nodes in a model need no more memory than documented, and the time grows
+no faster than about in proportion to their number.
 """
 
 from typing import Any
@@ -40,14 +40,16 @@ def run(scale: int) -> Figures:
 
 
 _NOTES = [
-    f"Rows: numbers in {N_FEATURES} columns, read a part at a time, prune {TREES} trees of depth 6 by WeakestLink and "
-    "by BlockDescent with five penalties; model and compiled code are there before. The docs tell one byte a row and "
-    f"tree, {_PER_ROW} bytes a row besides, y included, and {_BESIDES / 1e6:.0f} MB for the part being read. Up to "
-    "100,000 rows the path was compared with that of the same rows in memory.",
-    f"Nodes: a saved model of {TREES} trees (of LightGBM as many of 2000 leaves as it takes) is read, pruned to a "
-    "tenth by WeakestLink with 2000 rows, and written; what was written is read again and asks and answers, number for "
-    "number, what was chosen.",
-    "growth: b of seconds (or bytes) = c · sizeᵇ over the sizes; more than 1.5 for seconds ends badly.",
+    f"Rows: a file with {N_FEATURES} numeric columns is read in batches to prune {TREES} trees of depth 6 by "
+    "WeakestLink and by BlockDescent with five penalties; the model and compiled code are loaded before. The "
+    f"documented limit is one byte per row and tree, {_PER_ROW} more bytes per row, y included, and "
+    f"{_BESIDES / 1e6:.0f} MB for the batch being read. Up to 100,000 rows the path was compared with that of the same "
+    "rows in memory.",
+    f"Nodes: a saved model of {TREES} trees (for LightGBM as many trees of 2000 leaves as needed) is read, pruned to a "
+    "tenth by WeakestLink with 2000 rows, and written. The written model is read again; its splits and values equal, "
+    "number for number, those that were chosen.",
+    "*growth*: the exponent b of seconds (or bytes) = c · sizeᵇ over the sizes; more than 1.5 for seconds is a "
+    "failure.",
 ]
 
 

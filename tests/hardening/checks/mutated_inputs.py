@@ -1,4 +1,5 @@
-"""Every kind of file secateur reads, damaged in thousands of ways, is refused in words within a second or read right.
+"""Damaged files, thousands of each format secateur reads, are refused with a clear error within a second or read
+correctly.
 
 Blindly (bits turned, cut off, bytes overwritten, doubled, exchanged) and by somebody who knows the format (children
 exchanged or in circles, features out of range, NaN thresholds, absurd counts, wrong types, deep nesting, huge numbers,
@@ -32,15 +33,15 @@ KINDS = (
     *(".skops", ".secateur", "path .npz", "prices .csv", "data .csv", "data .csv.gz", "data .parquet"),
 )
 _NOTES = [
-    "refused: an error that says what is wrong and what to do. same: read as the sound file. another: read otherwise, "
-    "and an independent reader says the same of that file: the model's own library for predictions, a walk through the "
-    "nodes in plain Python for Spark, .secateur and paths (all of which are also written and read again), csv, pandas "
-    "and pyarrow for tables. unusable: read, but scikit-learn itself raises an error when it is to predict.",
-    "Ends badly: another error, a difference, a process that dies or hangs, a refusal after more than a second of the "
-    "processor (one more for every 20 MB of a file that has become so large), growth by more than 512 MB, a file "
-    "written elsewhere, or code that runs.",
-    "Half of the mutations are blind, the other half keep the syntax. Slowest and largest: seconds of the processor "
-    "until a file was refused, and megabytes the process grew by while it read one, at most.",
+    "*refused*: an error that says what is wrong and what to do. *same*: read as the undamaged file. *another*: read "
+    "as different content, and an independent reader agrees: the model's own library for predictions, a traversal of "
+    "the nodes in plain Python for Spark, .secateur and paths (all of which are also written and read again), csv, "
+    "pandas and pyarrow for tables. *unusable*: read, but scikit-learn itself raises an error at prediction.",
+    "*bad*: another error, a difference, a process that dies or hangs, a refusal after more than a second of CPU time "
+    "(one more for every 20 MB of a file that has become so large), memory growth of more than 512 MB, a file written "
+    "elsewhere, or code that runs.",
+    "Half of the mutations are blind, the other half keep the syntax. *slowest*: CPU seconds until a file was "
+    "refused, at most. *largest*: megabytes the process grew by while it read a file, at most.",
 ]
 
 

@@ -1,4 +1,4 @@
-"""Features, classes and files may be called anything: no name becomes markup, code, or a command to a terminal.
+"""Features, classes and files may have any name: no name becomes markup, code, or a terminal command.
 
 Models with such names are pruned, drawn, reported, saved and explained on the command line, and every output is looked
 at; pickles under other names are never opened without trust.
@@ -34,9 +34,10 @@ LONG = 2
 """Above 1 all names are tried, else every fourth."""
 _NOT_SHOWN = {chr(k) for k in range(0x110000) if not chr(k).isprintable()} - set("\n\u200c\u200d\xa0")
 _NOTES = [
-    "Each name is that of all features (with a number behind), of a class, and of the files: model, data, prices, "
-    "path, report. outputs: texts and files looked at; a terminal must get none but printable characters and ends of "
-    "lines, HTML must have the elements it has with plain names, and JSON, ONNX and saved paths the names themselves.",
+    "Each name is used for all features (followed by a number), for a class, and for the files: model, data, prices, "
+    "path, report. *outputs*: texts and files that were checked. A terminal must receive only printable characters "
+    "and line ends, HTML must have the same elements as with plain names, and JSON, ONNX and saved paths must contain "
+    "the names themselves.",
     "A browser opens the same reports in tests/reporting/test_browser.py: no script runs.",
 ]
 

@@ -1,5 +1,5 @@
-"""Numbers that are huge, tiny or all alike, and models that are huge: a right answer or a refusal that says why, never
-a number that is none, an endless recursion or a silent overflow.
+"""Huge, tiny or constant numbers and huge models give a correct result or an error with the reason, never NaN,
+unlimited recursion or a silent overflow.
 """
 
 import time
@@ -84,14 +84,15 @@ def run(scale: int) -> Figures:
 
 
 _NOTES = [
-    "Targets, values, weights and prices from 1e-60 to 1e60 give the prunings of the same question in the usual unit; "
-    "beyond, squares of squares are no numbers any more, and the question is refused. PessimisticError and "
-    "MinimumError add half an error or a few rows by definition, so that units matter to them.",
-    "Huge models are pruned by every solver, by those with many penalties at two of them. A method that compares "
-    "all pairs of trees refuses more than 20,000 of them.",
-    "MinCut counts in whole numbers of 64 bits. Prices and weights for which that is too few are rounded down, and the "
-    "path says that it is not exact. Its bound stays below the truth, found by trying all prunings; within three "
-    "powers of ten its answer is within a thousandth of it, with prices from 1 to 1e50 it may be far above.",
+    "Targets, values, weights and prices from 1e-60 to 1e60 give the prunings of the same problem in the usual unit; "
+    "beyond, fourth powers overflow or underflow, and the problem is refused. PessimisticError and MinimumError add "
+    "half an error or a few rows by definition, so their results depend on the unit.",
+    "Huge models are pruned by every solver; solvers with many penalties use two of them. A method that compares all "
+    "pairs of trees refuses more than 20,000 trees.",
+    "MinCut uses 64-bit integers. Prices and weights that need more are rounded down, and the path records that it is "
+    "not exact. Its bound stays below the optimum, which was found by trying all prunings. If prices and weights span "
+    "at most three powers of ten, its result is within a thousandth of the optimum; with prices from 1 to 1e50 it may "
+    "be far above.",
 ]
 
 

@@ -1,6 +1,6 @@
-"""For random models of every library and every solver: the path starts with the model itself, cost and nodes fall,
-every number in it is that of the pruned model, which predicts what we say it does; no bound is better than the
-truth, and pruning twice changes nothing.
+"""For random models of every library and every solver: the path starts with the model itself, cost and nodes decrease,
+every number in it is that of the pruned model, whose predictions equal ours, no bound exceeds the optimum, and pruning
+twice changes nothing.
 """
 
 from collections import Counter
@@ -50,16 +50,17 @@ def run(scale: int) -> Figures:
 
 
 _NOTES = [
-    "A path counts under the library of its model, secateur being a Forest of random arrays. Refused are models a "
-    "solver says it cannot prune, in a sentence with the way out.",
-    "Points are prunings of which everything was computed again row by row; bounds are lower bounds compared with the "
-    "best of all prunings of a tiny forest.",
-    "Pruned twice with the same limit of nodes on the same rows: solvers that keep the values of nodes change nothing "
-    "the second time. Those that learn new values (their rows have `twice: smaller`) may find a still smaller model "
-    "then, never a larger one. MaxHeap learns what to keep by new values even where it puts the old ones back.",
-    "Probabilities of Spark's boosted trees agree with ours to one unit in the last place: Java's exponential is not "
-    "the C library's.",
-    "CostDescent orders its points by what their features cost, so that nodes may rise on the way.",
+    "A path is counted under the library of its model; *secateur* is a Forest of random arrays. *refused*: models "
+    "that a solver cannot prune; the error says what to do instead.",
+    "*points*: prunings of which everything was recomputed row by row. *bounds*: lower bounds compared with the best "
+    "of all prunings of a tiny forest.",
+    "*twice*: the model is pruned twice with the same limit of nodes on the same rows. Solvers that keep the values "
+    "of nodes change nothing the second time. Those that learn new values (their rows have `twice: smaller`) may then "
+    "find a smaller model, never a larger one. MaxHeap uses new values to learn what to keep, even where it restores "
+    "the old ones.",
+    "Probabilities of Spark's boosted trees agree with ours to one unit in the last place, because Java's exponential "
+    "differs from the C library's.",
+    "CostDescent orders its points by feature cost, so the number of nodes may increase along the path.",
 ]
 
 

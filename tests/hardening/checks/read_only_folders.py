@@ -1,4 +1,4 @@
-"""Folders that may not be written to are told before any work; where nothing may be written, pruning works as ever."""
+"""Read-only folders are reported before any computation; if nothing can be written, pruning still works."""
 
 import os
 
@@ -28,9 +28,9 @@ def run(scale: int) -> Figures:
 
 
 _NOTES = [
-    "*refused*: a `PermissionError` that names the folder and says what to do; the old file is as it was, and the "
-    "folder holds nothing else. Root is refused only by mounts.",
-    "*the whole machine*: every disk is mounted read-only, the folder of the package, the home and those for temporary "
-    "files included, so that no compiled code can be kept. The pruned models are those made elsewhere, number for "
-    "number; it only takes the seconds to compile.",
+    "*refused*: a `PermissionError` that names the folder and says what to do; the old file is unchanged, and the "
+    "folder contains nothing else. Root is refused only by read-only mounts.",
+    "*the whole machine*: every disk is mounted read-only, including the folders of the package, the home folder and "
+    "those for temporary files, so compiled code cannot be cached. The pruned models are the usual ones, number for "
+    "number; only compiling takes additional seconds.",
 ]

@@ -1,4 +1,4 @@
-"""Pruning in threads, in processes and after a fork gives the bits it gives alone; an error in a thread is raised."""
+"""Pruning in threads, in processes and after a fork gives the same bits as alone; errors in threads are raised."""
 
 from typing import Any
 
@@ -38,12 +38,15 @@ def _n_right(rows: list[tuple[str, Any]]) -> int:
 _NAMES = {"errors": "a thread of a solver, or a progress callback, that raises"}
 
 _NOTES = [
-    "Asked for are prunings of models of scikit-learn, XGBoost, LightGBM, CatBoost and Spark by weakest_link, of a "
-    "forest by block_descent and by cost_descent, and an evaluated path. Answers are compared bit for bit.",
-    "The eight threads ask from the first moment of their process on, so that they also fetch compiled code at once.",
-    "Forks come from a process that has pruned all of this itself, also in threads: by `os.fork` and by a pool of "
-    "`multiprocessing`. OpenMP has two threads, as libraries that use it may lock up in a fork.",
-    "Two commands write to one file at once: with `--force` both succeed, without it one does and the other exits with "
-    "1; the file is the one a command writes alone.",
-    "An error in a thread ends the call with that very error. In Spark workers: `tests/spark/test_inside_workers.py`.",
+    "*asked*: prunings of models of scikit-learn, XGBoost, LightGBM, CatBoost and Spark by weakest_link, of a forest "
+    "by block_descent and by cost_descent, and an evaluated path. *as alone*: results that are the same bit for bit "
+    "as those of a single process.",
+    "The eight threads start to prune as soon as their process starts, so they also load compiled code at the same "
+    "time.",
+    "Forks come from a process that has done all these prunings itself, also in threads: by `os.fork` and by a pool "
+    "of `multiprocessing`. OpenMP uses two threads, because libraries that use it may deadlock in a fork.",
+    "Two commands write to one file at the same time: with `--force` both succeed; without it one succeeds and the "
+    "other exits with 1. The file is the same as that of a single command.",
+    "An error in a thread ends the call with that same error. Spark workers are tested in "
+    "`tests/spark/test_inside_workers.py`.",
 ]
