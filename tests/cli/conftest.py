@@ -45,8 +45,8 @@ def paths(made):
     return made
 
 
-class Told(list):
-    """What a command told of its progress, and which blocks it announced."""
+class Progress(list):
+    """The progress updates of a command, and the names of its blocks."""
 
     def __init__(self):
         super().__init__()
@@ -55,29 +55,29 @@ class Told(list):
 
 @pytest.fixture
 def watched(monkeypatch):
-    """Return what makes commands tell a list how far they are, and the signal SIGINT come at chosen steps."""
+    """Return a function that records the progress of commands, and raises SIGINT at the given steps."""
 
     def watch(*interrupts):
-        told, left = Told(), list(interrupts)
+        progress, remaining = Progress(), list(interrupts)
 
         def step(entry):
-            if left and left[0] == entry:
-                left.pop(0)
+            if remaining and remaining[0] == entry:
+                remaining.pop(0)
                 signal.raise_signal(signal.SIGINT)
 
         def move(done, total, what):
-            told.append((done, total, what))
-            step((what, sum(1 for _, _, known in told if known == what)))
+            progress.append((done, total, what))
+            step((what, sum(1 for _, _, name in progress if name == what)))
 
         @contextlib.contextmanager
         def progress_bar(what):
-            told.blocks.append(what)
+            progress.blocks.append(what)
             step(what)
             yield move
 
         commands = ("path", "prune", "report", "select", "serve_cost", "inspect")
         for module in (*(f"commands.{name}" for name in commands), "_output", "_demo"):
             monkeypatch.setattr(f"secateur.cli.{module}.progress_bar", progress_bar)
-        return told
+        return progress
 
     return watch

@@ -31,7 +31,7 @@ def test_inspect_shows_what_the_features_of_rows_cost(priced):
     shown = call("inspect", model, rows, "--costs", prices).stdout
     assert f"{found['cost_per_row']:.6g} on average over 200 rows" in shown
     assert "cost per row" not in call("inspect", model, rows).stdout
-    assert "Name a DATA file" in call("inspect", model, "--costs", prices, code=1).stderr
+    assert "Pass a DATA file" in call("inspect", model, "--costs", prices, code=1).stderr
 
 
 def test_a_budget_for_features_is_kept(priced):

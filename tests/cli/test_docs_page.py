@@ -68,7 +68,7 @@ def test_every_command_has_a_line_and_a_row():
 
 
 def test_the_exit_codes_are_all_there():
-    codes = [running.FAILED, running.DEFECT, running.INTERRUPTED, running.BROKEN_PIPE, running.TERMINATED]
+    codes = [running.FAILED, running.BUG, running.INTERRUPTED, running.BROKEN_PIPE, running.TERMINATED]
     assert sorted([0, 2, *codes]) == [int(code) for code in re.findall(r"^\| (\d+) \|", PAGE, flags=re.M)]
 
 

@@ -1,4 +1,4 @@
-"""What the commands say when they cannot: what was found, what is needed, what to do; and the exit codes."""
+"""Error messages of the commands say what was found, what is needed and what to do; exit codes are set."""
 
 import os
 from pathlib import Path
@@ -12,7 +12,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.preprocessing import OneHotEncoder
 from tests.cli.runner import call
 
-from secateur.cli._errors_and_interrupts import EXIT_CODES, runs
+from secateur.cli._errors_and_interrupts import EXIT_CODES, reports_errors
 from secateur.files.models import load_model, save_model
 
 COLUMNS = ["sepal_length", "sepal_width", "petal_length", "petal_width"]
@@ -58,42 +58,60 @@ CASES = {
     "inspect gone.skops": ["no file gone.skops", "a model file is needed", "Check the name"],
     "inspect rows.csv": ["the suffix .csv", "a model file ends in", "Use one of these"],
     "inspect cut.skops": ["cannot be read", "damaged", "Save the model again"],
-    "inspect m.txt": ["m.txt", "is needed", "save the model again"],
-    "inspect m.json": ["m.json is no model", "XGBoost or CatBoost", "Save the model again"],
+    "inspect m.txt": ["m.txt", "needs a complete model", "Save the model again"],
+    "inspect m.json": ["m.json is neither an XGBoost nor a CatBoost model", "Save the model again"],
     "inspect encoder.skops": ["OneHotEncoder", "not a tree model", "Pass"],
-    "inspect folder": ["folder holds 0 tree models", "is needed", "Pass the folder of one"],
+    "inspect folder": ["folder contains 0 tree models", "exactly one is needed", "Pass the folder of one"],
     "inspect file/m.skops": ["no file file/m.skops", "is needed", "Check the name"],
     "prune m.skops gone.csv --target species --out s.skops": ["no file gone.csv", "data file is needed", "Check"],
-    "prune m.skops rows.tsv --target species --out s.skops": ["no known suffix", "a data file ends in", "Use one"],
+    "prune m.skops rows.tsv --target species --out s.skops": ["an unknown suffix", "a data file ends in", "Use one"],
     "prune m.skops cut.parquet --target species --out s.skops": [
         "cannot be read as parquet",
         "corrupted",
         "Save the data again",
     ],
-    "prune m.skops ragged.csv --target species --out s.skops": ["Line 2", "has 1 fields", "2 columns", "Mend"],
-    "prune m.skops empty.csv --target species --out s.skops": ["is empty", "are needed", "Check the file"],
-    "prune m.skops none.csv --target species --out s.skops": ["has no rows", "are needed", "Check the file"],
+    "prune m.skops ragged.csv --target species --out s.skops": [
+        "Line 2",
+        "has 1 fields",
+        "2 columns",
+        "Correct that line",
+    ],
+    "prune m.skops empty.csv --target species --out s.skops": ["is empty", "needs a line of", "Check the file"],
+    "prune m.skops none.csv --target species --out s.skops": [
+        "has no rows",
+        "needs a line of column names",
+        "Check the file",
+    ],
     # columns
     "prune m.skops renamed.csv --target species --out s.skops": ["no column 'sepal_width'", "'sepal_widht'", "Check"],
     "prune m.skops rows.csv --target specis --out s.skops": ["no column 'specis'", "it has 'species'", "Check"],
-    "prune m.skops rows.csv --out s.skops": ["--target is missing", "predicts a column", "Name it", "species"],
+    "prune m.skops rows.csv --out s.skops": [
+        "--target is missing",
+        "needs a target column",
+        "Use a column of",
+        "species",
+    ],
     f"{PRUNE} --weights wieght": ["no column 'wieght'", "it has", "Check"],
     "prune m.skops text.csv --target species --out s.skops": [
-        "'petal_width' of text.csv holds text, 'wide' in row 5",
+        "'petal_width' of text.csv contains text, 'wide' in row 5",
         "needs numbers",
         "encode the column",
     ],
     "inspect m.skops text.csv": ["'petal_width'", "needs numbers", "encode the column"],
     "serve-cost m.skops text.csv": ["'petal_width'", "needs numbers", "encode the column"],
     "prune m.skops unlabelled.csv --target species --out s.skops": ["missing values", "needs a label", "Drop"],
-    "prune m.skops strange.csv --target species --out s.skops": ["'rose'", "it knows [0, 1, 2]", "Drop those rows"],
+    "prune m.skops strange.csv --target species --out s.skops": ["'rose'", "labels are [0, 1, 2]", "Drop those rows"],
     # names
-    f"{PRUNE} --solver weakest_lnk": ["--solver weakest_lnk is unknown", "known are", "Did you mean weakest_link?"],
-    f"{PRUNE} --loss logloss": ["--loss logloss is unknown", "known are", "Did you mean log_loss?"],
-    f"{PRUNE} --cost leafs": ["--cost leafs is unknown", "known are", "Did you mean leaves?"],
-    f"{PRUNE} --loss xyz": ["--loss xyz is unknown", "known are", "Use one of these."],
-    f"{PRUNE} --loss quantile:half": ["quantile:half", "known are", "Use one of these."],
-    f"{PRUNE} --loss squared_error": ["for regression", "the model does classification", "Use one of"],
+    f"{PRUNE} --solver weakest_lnk": [
+        "--solver weakest_lnk is unknown",
+        "known names are",
+        "Did you mean weakest_link?",
+    ],
+    f"{PRUNE} --loss logloss": ["--loss logloss is unknown", "known names are", "Did you mean log_loss?"],
+    f"{PRUNE} --cost leafs": ["--cost leafs is unknown", "known names are", "Did you mean leaves?"],
+    f"{PRUNE} --loss xyz": ["--loss xyz is unknown", "known names are", "Use one of these."],
+    f"{PRUNE} --loss quantile:half": ["quantile:half", "known names are", "Use one of these."],
+    f"{PRUNE} --loss squared_error": ["for regression", "this is a classification model", "Use one of"],
     f"{PRUNE} --validation oops": ["--validation oops", "nor a data file", "Use one of these"],
     f"{PRUNE} --validation gone.csv": ["no file gone.csv", "is needed", "Check the name"],
     f"{PRUNE} --validation 2": ["--validation 2", "between 0 and 1", "Try 0.25"],
@@ -101,12 +119,12 @@ CASES = {
     # limits
     f"{PRUNE} --solver weakest_link --max-nodes 3": ["max_nodes=3", "The nearest, point", "Raise the limit"],
     "select p.npz --out s.skops --max-loss-increase 0.1": ["not been evaluated", "not known", "--validation"],
-    "select p.npz --out s.skops --point 999": ["--point 999", "has points 0 to", "Name one"],
-    "select p.npz --out s.skops --point -1": ["--point -1", "has points 0 to", "Name one"],
+    "select p.npz --out s.skops --point 999": ["--point 999", "has points 0 to", "Use one"],
+    "select p.npz --out s.skops --point -1": ["--point -1", "has points 0 to", "Use one"],
     "select p.npz --out s.skops --point 1 --max-nodes 9": ["--point", "--max-nodes", "Leave out one"],
     # prices
-    "inspect m.skops --costs rows.csv": ["--costs", "needs rows", "Name a DATA file"],
-    f"{PRUNE} --costs gone.csv": ["no file gone.csv", "needs a list of prices", "Check the name"],
+    "inspect m.skops --costs rows.csv": ["--costs", "without rows", "Pass a DATA file"],
+    f"{PRUNE} --costs gone.csv": ["no file gone.csv", "needs a file of feature prices", "Check the name"],
     f"{PRUNE} --regrow": ["regrow", "cost of features", "leave regrow out"],
     # results
     "prune m.skops rows.csv --target species --out m.skops": ["m.skops exists", "overwritten", "--force"],
@@ -115,12 +133,12 @@ CASES = {
     "prune m.skops rows.csv --target species --out s.cbm": ["models of catboost", "RandomForestClassifier", "Use one"],
     "path m.skops rows.csv --target species --out p.json": ["p.json", "must end in .npz", "Use p.npz"],
     "path m.skops rows.csv --target species --out p.npz": ["p.npz exists", "overwritten", "--force"],
-    "demo --out file": ["file is a file", "into a folder", "Use another --out"],
-    "demo --out file/d": ["file is a file", "into a folder", "Use another --out"],
+    "demo --out file": ["file is a file", "needs a folder", "Use another --out"],
+    "demo --out file/d": ["file is a file", "needs a folder", "Use another --out"],
     # paths
     "select gone.npz --out s.skops": ["no file gone.npz", "a secateur path is needed", "Make one"],
     "select cut.npz --out s.skops": ["cannot be read", "damaged", "Make one"],
-    "select foreign.npz --out s.skops": ["cannot be read", "something else", "Make one"],
+    "select foreign.npz --out s.skops": ["cannot be read", "has another format", "Make one"],
     "select p.npz --out s.skops --model other.skops": ["another model", "its trees differ", "Pass the model"],
     "select p.npz --out s.skops --model gone.skops": ["no file gone.skops", "is needed", "Check the name"],
 }
@@ -141,7 +159,7 @@ def test_errors_say_what_was_found_what_is_needed_and_what_to_do(line, everythin
     assert sorted(os.listdir()) == before
 
 
-def test_a_file_that_may_not_be_read_is_told(everything, monkeypatch):
+def test_a_file_without_read_permission_is_reported(everything, monkeypatch):
     def refused(*args, **kwargs):
         raise PermissionError(13, "Permission denied", str(everything / "m.skops"))
 
@@ -149,22 +167,22 @@ def test_a_file_that_may_not_be_read_is_told(everything, monkeypatch):
     told = call("inspect", everything / "m.skops", code=1).stderr
     assert (
         told
-        == f"Error: {everything / 'm.skops'} cannot be used: permission denied. Check the name and the permissions.\n"
+        == f"Error: Cannot access {everything / 'm.skops'}: permission denied. Check the name and the permissions.\n"
     )
 
 
-def test_too_little_memory_is_told(everything, monkeypatch):
+def test_too_little_memory_is_reported(everything, monkeypatch):
     def full(*args, **kwargs):
         raise MemoryError("Unable to allocate 3 TiB")
 
     monkeypatch.setattr("secateur.files.models.load_model", full)
     told = call("inspect", everything / "m.skops", code=1).stderr
-    assert "The memory does not suffice (Unable to allocate 3 TiB)" in told
+    assert "Not enough memory (Unable to allocate 3 TiB)" in told
 
 
 @pytest.fixture
 def broken(monkeypatch):
-    """Put a defect into reading models."""
+    """Make loading a model raise an unexpected exception."""
 
     def load(*args, **kwargs):
         raise KeyError("left")
@@ -172,31 +190,31 @@ def broken(monkeypatch):
     monkeypatch.setattr("secateur.files.models.load_model", load)
 
 
-def test_a_defect_is_called_one(everything, broken):
+def test_an_unexpected_exception_is_reported_as_a_bug(everything, broken):
     done = call("inspect", everything / "m.skops", code=70)
     assert done.output == (
-        "Error: KeyError: 'left': this is a defect of secateur. Run again with --debug and report what it shows.\n"
+        "Error: KeyError: 'left'. This is a bug in secateur. Run again with --debug and report the output.\n"
     )
 
 
-def test_debug_shows_where_a_defect_is(everything, broken):
+def test_debug_shows_the_traceback_of_a_bug(everything, broken):
     done = call("inspect", everything / "m.skops", "--debug", code=70)
     assert done.stderr.startswith("Traceback (most recent call last)")
     assert 'raise KeyError("left")' in done.stderr
 
 
 @pytest.mark.parametrize("limit", ["--max-nodes", "--max-leaves", "--max-bytes"])
-def test_limits_nothing_can_obey_are_wrong_usage(limit):
+def test_limits_that_no_model_satisfies_are_wrong_usage(limit):
     assert "Invalid value" in call("prune", "m.skops", "r.csv", "--out", "s.skops", limit, "0", code=2).stderr
 
 
 @pytest.mark.parametrize("args", [(), ("prune",), ("demo",)])
-def test_help_tells_the_exit_codes(args):
+def test_help_lists_the_exit_codes(args):
     assert EXIT_CODES in " ".join(call(*args, "--help").stdout.split())
 
 
-def test_an_error_that_is_its_own_cause_is_told(capsys):
-    @runs
+def test_an_error_that_is_its_own_cause_is_reported(capsys):
+    @reports_errors
     def fail(quiet, debug):
         error = ValueError("a circle")
         raise error from error

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: what was computed is kept, and nothing half-written stays."""
+"""Ctrl-C and SIGTERM: partial results are kept, and no partially written file remains."""
 
 import json
 import os
@@ -13,7 +13,7 @@ from tests.cli.runner import call
 from tests.cli.shell import on_a_terminal
 
 import secateur as sc
-from secateur.cli._errors_and_interrupts import end_when_told
+from secateur.cli._errors_and_interrupts import install_sigterm_handler
 from secateur.files import atomic as replace
 from secateur.files.models import load_model, save_model
 
@@ -45,8 +45,8 @@ def test_a_path_has_the_points_found_until_the_interruption(here, args, watched)
     assert set(found["table"]["risk"][1:]) < set(whole["table"]["risk"])
     first, last = done.stderr.splitlines()
     assert first.startswith("Warning: Interrupted: the path has the ")
-    assert first.endswith("press Ctrl-C again to stop at once.")
-    assert last == f"Interrupted; {here / 'p.npz'} is made from what was computed until then. Run again for the whole."
+    assert first.endswith("press Ctrl-C again to stop immediately.")
+    assert last == f"Interrupted; {here / 'p.npz'} is partial. Run again to get the complete result."
     assert not whole["interrupted"]
 
 
@@ -72,7 +72,7 @@ def test_with_nothing_to_keep_nothing_is_written(step, here, args, watched):
     assert names(here) == before
 
 
-def test_the_second_interruption_ends_all(here, args, watched):
+def test_the_second_interruption_stops_the_command(here, args, watched):
     watched(("pruning", 40), "writing p.npz")
     before = names(here)
     done = call(*args("path"), code=130)
@@ -80,7 +80,7 @@ def test_the_second_interruption_ends_all(here, args, watched):
     assert names(here) == before
 
 
-def test_a_second_interrupted_pruning_ends_all(here, args, watched):
+def test_a_second_interrupted_pruning_stops_the_command(here, args, watched):
     """The pruning of the model is interrupted, then that of a clone, which alone would let the next clone follow."""
     names_of = (here / "rows.csv").read_text().splitlines()[0].split(",")[:-1]
     (here / "prices.csv").write_text(
@@ -95,12 +95,12 @@ def test_a_second_interrupted_pruning_ends_all(here, args, watched):
     assert names(here) == before
 
 
-def test_too_few_points_for_a_choice_are_told(here, args, watched):
+def test_too_few_points_for_a_choice_are_reported(here, args, watched):
     others = ("--solver", "weakest_link", "--validation", here / "others.csv", "--max-loss-increase", -0.99)
     watched(("evaluating", 3))
     before = names(here)
     last = call(*args("prune", *others), code=130).stderr.splitlines()[-1]
-    start = "Interrupted; what was computed until then does not suffice, and nothing was written. No point"
+    start = "Interrupted; the partial result is not sufficient, and nothing was written. No point"
     assert last.startswith(start)
     assert names(here) == before
 
@@ -109,7 +109,7 @@ def test_too_few_points_for_a_choice_are_told(here, args, watched):
 @pytest.mark.parametrize("command", ["prune", "path"])
 def test_a_signal_while_writing_leaves_no_file(number, code, word, command, here, args, monkeypatch):
     handler = signal.getsignal(signal.SIGTERM)
-    end_when_told()
+    install_sigterm_handler()
     monkeypatch.setattr("secateur.files.atomic.os.fsync", lambda _: signal.raise_signal(getattr(signal, number)))
     before = names(here)
     try:
@@ -120,26 +120,26 @@ def test_a_signal_while_writing_leaves_no_file(number, code, word, command, here
     assert names(here) == before
 
 
-def test_a_signal_after_writing_does_not_deny_the_file(here, args, monkeypatch):
+def test_a_signal_after_writing_reports_the_file(here, args, monkeypatch):
     monkeypatch.setattr("secateur.cli._tables_and_json.print_summary", lambda _: signal.raise_signal(signal.SIGINT))
     done = call(*args("prune", "--solver", "weakest_link"), code=130)
     assert done.stderr == f"Interrupted; {here / 's.skops'} was written.\n"
     assert (here / "s.skops").exists()
 
 
-def test_a_signal_just_after_the_file_has_its_name_does_not_deny_it(here, args, monkeypatch):
-    give_name = replace._give_name
+def test_a_signal_just_after_renaming_reports_the_file(here, args, monkeypatch):
+    give_name = replace._rename_to
 
     def give_name_and_interrupt(*names, **options):
         give_name(*names, **options)
         signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr(replace, "_give_name", give_name_and_interrupt)
+    monkeypatch.setattr(replace, "_rename_to", give_name_and_interrupt)
     done = call(*args("prune", "--solver", "weakest_link"), code=130)
     assert done.stderr == f"Interrupted; {here / 's.skops'} was written.\n"
 
 
-def test_an_error_that_comes_of_ctrl_c_is_ctrl_c(here, args, monkeypatch):
+def test_an_error_caused_by_ctrl_c_is_reported_as_an_interruption(here, args, monkeypatch):
     def swallow(*_, **__):
         try:
             raise KeyboardInterrupt
@@ -151,7 +151,7 @@ def test_an_error_that_comes_of_ctrl_c_is_ctrl_c(here, args, monkeypatch):
     assert done.stderr == "Interrupted; nothing was written.\n"
 
 
-def test_ctrl_c_before_a_command_runs_ends_the_program_at_once():
+def test_ctrl_c_before_a_command_runs_exits_immediately():
     code = (
         "import secateur.cli, signal, sys\n"
         "program = sys.modules['secateur.cli.app']\n"
@@ -186,7 +186,7 @@ def test_control_c_at_a_terminal_keeps_the_points_found(long_work):
     code, written = on_a_terminal(*args, until=r"pruning \S+ +[1-9]\d*%", sends=signal.SIGINT, NO_COLOR="1")
     assert code == 130, written
     assert "left" in written
-    assert "is made from what was computed until then" in written
+    assert "p.npz is partial. Run again" in written
     assert sc.Path.load(long_work / "p.npz").facts["interrupted"]
     assert names(long_work) == ["m.skops", "p.npz", "rows.csv"]
     (long_work / "p.npz").unlink()

@@ -57,23 +57,24 @@ def test_select_by_loss_needs_an_evaluated_path(paths, tmp_path):
     assert "the validation rows" in output
 
 
-def test_limit_nothing_satisfies_names_the_nearest(paths, tmp_path):
+def test_the_error_of_a_limit_no_point_satisfies_names_the_nearest_point(paths, tmp_path):
     result = call("select", paths / "plain.npz", "--max-cost", 0.5, "-o", tmp_path / "s.skops", code=1)
     assert "The nearest, point" in result.stderr
     assert not list(tmp_path.iterdir())
 
 
-def test_select_says_when_the_model_is_gone_and_takes_it_from_elsewhere(here):
+def test_select_reports_a_missing_model_and_accepts_another_location(here):
     call("path", here / "forest.skops", here / "rows.csv", "--target", "y", "--out", here / "p.npz")
     (here / "forest.skops").rename(here / "moved.skops")
     args = ("select", here / "p.npz", "--max-nodes", 80, "--out", here / "s.skops")
     result = call(*args, code=1)
-    assert "is gone" in result.stderr
+    assert "forest.skops, from which" in result.stderr
+    assert "does not exist" in result.stderr
     assert "--model" in result.stderr
     call(*args, "--model", here / "moved.skops")
 
 
-def test_select_says_when_the_model_has_changed(here):
+def test_select_refuses_a_changed_model(here):
     call("path", here / "forest.skops", here / "rows.csv", "--target", "y", "--out", here / "p.npz")
     rows = pd.read_csv(here / "train.csv")
     other = RandomForestClassifier(15, random_state=1).fit(rows.iloc[:, :8], rows.y)
@@ -95,11 +96,11 @@ def test_select_from_a_path_without_a_model_asks_for_it(here):
     rows = pd.read_csv(here / "rows.csv")
     sc.prune_path(FOREST, rows[list(FOREST.feature_names_in_)], rows.y).save(here / "p.npz")
     args = ("select", here / "p.npz", "--max-nodes", 80, "--out", here / "s.skops")
-    assert "does not say which model" in call(*args, code=1).stderr
+    assert "does not record its model file" in call(*args, code=1).stderr
     call(*args, "--model", here / "forest.skops")
 
 
-def test_select_takes_the_very_point_named(paths, tmp_path):
+def test_select_takes_the_point_with_the_given_number(paths, tmp_path):
     whole = sc.Path.load(paths / "judged.npz")
     for point in (0, 3, len(whole) - 1):
         args = ("select", paths / "judged.npz", "--point", point, "-o", tmp_path / "s.skops", "--force", "--json")
@@ -109,7 +110,7 @@ def test_select_takes_the_very_point_named(paths, tmp_path):
         assert sc.as_forest(load_model(tmp_path / "s.skops")).n_nodes == whole.table["n_nodes"][point]
 
 
-def test_the_seed_draws_the_rows_to_choose_by(here):
+def test_the_seed_draws_the_validation_rows(here):
     args = ("path", here / "forest.skops", here / "rows.csv", "--target", "y", "--solver", "weakest_link")
     args = (*args, "--validation", 0.3, "--out", here / "p.npz", "--force", "--json")
     usual, same, other = (

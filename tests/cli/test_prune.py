@@ -140,7 +140,7 @@ def test_warnings_are_one_plain_line_each(here):
     assert len(set(lines)) == len(lines)
 
 
-def test_what_is_left_of_little_is_not_nothing(capsys):
+def test_small_fractions_are_not_shown_as_zero(capsys):
     before, after = {"nodes": 451_156, "trees": 200, "depth": 0}, {"nodes": 1_131, "trees": 61, "depth": 0}
     stdout().print(before_after({"before": before, "after": after, "saved_as": None}))
     shown = [line.split()[-1] for line in capsys.readouterr().out.splitlines() if line.split()[:1] != []]
@@ -159,7 +159,7 @@ def test_existing_output_is_not_overwritten(command, here):
     assert out.read_text() == "precious"
 
 
-def test_output_in_a_missing_folder_is_told_first(here):
+def test_a_missing_output_folder_is_reported_first(here):
     args = ("prune", here / "missing.skops", here / "rows.csv", "--target", "y")
     assert "does not exist" in call(*args, "--out", here / "nowhere" / "s.skops", code=1).stderr
 

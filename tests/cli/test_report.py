@@ -70,12 +70,12 @@ def test_baselines_are_named_after_their_files(paths, tmp_path):
     assert list(json.loads(call(*args).stdout)["baselines"]) == ["judged"]
 
 
-def test_a_report_can_do_without_the_model(paths, tmp_path):
+def test_a_report_does_not_need_the_model(paths, tmp_path):
     whole = sc.Path.load(paths / "judged.npz")
     replace(whole, facts={**whole.facts, "model_file": str(tmp_path / "gone.skops")}).save(tmp_path / "alone.npz")
     result = call("report", tmp_path / "alone.npz", "--out", tmp_path / "r.html", "--json")
     assert "gone.skops" in result.stderr
-    assert "The report is made without the model" in result.stderr
+    assert "The report is written without the model" in result.stderr
     assert dict_in(tmp_path / "r.html")["table"]["n_nodes"] == whole.table["n_nodes"].tolist()
 
 
@@ -98,13 +98,13 @@ def test_prune_writes_report_and_path_of_the_choice(here):
     ("more", "message"),
     [
         (("--out", "r.txt"), "must end in .html"),
-        (("--out", "r.html", "--costs", "prices.csv"), "--costs needs rows"),
+        (("--out", "r.html", "--costs", "prices.csv"), "--costs was given without rows"),
         (("--out", "r.html", "--point", "3", "--max-nodes", "5"), "Leave out one of them"),
-        (("--out", "r.html", "--point", "9999"), "is not on the path"),
+        (("--out", "r.html", "--point", "9999"), "--point 9999 does not exist"),
     ],
     ids=lambda given: " ".join(given) if isinstance(given, tuple) else None,
 )
-def test_what_cannot_be_done_is_told_before_anything_is_written(paths, tmp_path, monkeypatch, more, message):
+def test_errors_are_raised_before_anything_is_written(paths, tmp_path, monkeypatch, more, message):
     monkeypatch.chdir(tmp_path)
     result = call("report", paths / "judged.npz", *more, code=1)
     assert message in result.stderr

@@ -11,8 +11,8 @@ import pytest
 from tests.cli.runner import call
 from tests.cli.shell import PROGRAM, environment, in_a_pipe, on_a_terminal
 
-from secateur.cli._errors_and_interrupts import runs
-from secateur.cli.progress import Bar, Pace, in_words
+from secateur.cli._errors_and_interrupts import reports_errors
+from secateur.cli.progress import Bar, StepProgress, format_duration
 
 ESCAPE = "\x1b"
 
@@ -46,7 +46,7 @@ def test_help_in_a_pipe(environment, coloured):
     assert done.stderr == ""
 
 
-def test_errors_and_progress_on_a_terminal_are_coloured_unless_told_not_to(tmp_path):
+def test_errors_on_a_terminal_are_coloured_unless_no_color_is_set(tmp_path):
     code, written = on_a_terminal("inspect", tmp_path / "gone.skops")
     assert code == 1
     assert "reading gone.skops" in written
@@ -57,7 +57,7 @@ def test_errors_and_progress_on_a_terminal_are_coloured_unless_told_not_to(tmp_p
     assert ESCAPE not in written
 
 
-def test_a_forced_colour_does_not_bring_progress_into_a_pipe(tmp_path):
+def test_force_color_does_not_show_progress_in_a_pipe(tmp_path):
     done = in_a_pipe("inspect", tmp_path / "gone.skops", FORCE_COLOR="1")
     assert done.stderr.startswith(f"{ESCAPE}[31mError: There is no file")
     assert "reading" not in done.stderr
@@ -75,7 +75,7 @@ def test_wrong_usage_has_no_escape_codes_with_no_color():
     assert ESCAPE not in written
 
 
-def test_a_pipe_nobody_reads_ends_the_program_quietly():
+def test_a_broken_pipe_ends_the_program_silently():
     program = subprocess.Popen(
         [*PROGRAM, "--version"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment()
     )
@@ -84,7 +84,7 @@ def test_a_pipe_nobody_reads_ends_the_program_quietly():
     assert program.wait(timeout=60) == 141
 
 
-def test_a_pipe_nobody_reads_ends_a_command_quietly(made, monkeypatch):
+def test_a_broken_pipe_ends_a_command_silently(made, monkeypatch):
     def closed(self, *args, **kwargs):
         raise BrokenPipeError
 
@@ -122,7 +122,7 @@ def test_quiet_keeps_warnings(here):
 
 
 class Clock:
-    """A clock that goes when it is told to."""
+    """A clock that a test sets."""
 
     def __init__(self):
         self.now = 0.0
@@ -131,29 +131,29 @@ class Clock:
         return self.now
 
 
-def test_what_is_left_is_told_by_the_pace_so_far():
+def test_remaining_time_is_extrapolated_from_the_completed_parts():
     clock = Clock()
-    pace = Pace("pruning", clock)
-    assert (pace.share, pace.left) == (None, None)
+    step = StepProgress("pruning", clock)
+    assert (step.fraction, step.remaining) == (None, None)
     clock.now = 4.0
-    pace.move(2, 10)
-    assert (pace.share, pace.elapsed, pace.left) == (0.2, 4.0, 16.0)
+    step.update(2, 10)
+    assert (step.fraction, step.elapsed, step.remaining) == (0.2, 4.0, 16.0)
     clock.now = 5.0
-    assert pace.left == 15.0
-    clock.now = 14.0  # after four seconds news were due, and six more have gone
-    assert pace.left == (4.0 + 6.0) * 8 / 2 - 4.0
-    pace.move(10, 10)
-    assert (pace.share, pace.left) == (1.0, None)
+    assert step.remaining == 15.0
+    clock.now = 14.0  # the next update was due after four seconds, six seconds ago
+    assert step.remaining == (4.0 + 6.0) * 8 / 2 - 4.0
+    step.update(10, 10)
+    assert (step.fraction, step.remaining) == (1.0, None)
 
 
-def test_many_parts_at_once_do_not_make_the_rest_seem_long():
+def test_updates_of_many_parts_at_once_do_not_inflate_the_remaining_time():
     clock = Clock()
-    pace = Pace("pruning", clock)
+    step = StepProgress("pruning", clock)
     for k in range(1, 5):
         clock.now = float(k)
-        pace.move(100 * k, 1000)
+        step.update(100 * k, 1000)
     clock.now = 4.9
-    assert pace.left == pytest.approx(6.0 - 0.9)
+    assert step.remaining == pytest.approx(6.0 - 0.9)
 
 
 def test_the_line_names_the_step_and_fits_the_terminal():
@@ -162,35 +162,35 @@ def test_the_line_names_the_step_and_fits_the_terminal():
     clock.now = 3.0
     assert bar.text(79).startswith("reading rows.csv ╌")
     assert bar.text(79).endswith("3 s")
-    bar.move(0, 4, "pruning")
+    bar.update(0, 4, "pruning")
     clock.now = 5.0
-    bar.move(1, 4, "pruning")
+    bar.update(1, 4, "pruning")
     assert bar.text(79) == f"pruning {'━' * 7}{'╌' * 23} 25%, 2 s, about 6 s left"
     for width in range(1, 100):
         assert len(bar.text(width)) <= width
     assert "━" not in bar.text(35)
 
 
-def test_prunings_that_follow_each_other_are_counted():
+def test_repeated_steps_are_numbered():
     bar = Bar(io.StringIO(), "pruning", Clock())
-    for step in [(2, 9, "pruning"), (9, 9, "pruning"), (1, 9, "pruning")]:
-        bar.move(*step)
+    for update in [(2, 9, "pruning"), (9, 9, "pruning"), (1, 9, "pruning")]:
+        bar.update(*update)
     assert bar.text(100).startswith("pruning, run 2 ")
-    bar.move(1, 5, "trying on other rows")
-    bar.move(1, 9, "pruning")
-    assert bar.text(100).startswith("pruning, run 3 (1 of 5 rounds done) ")
+    bar.update(1, 5, "trying on other rows")
+    bar.update(1, 9, "pruning")
+    assert bar.text(100).startswith("pruning, run 3 (1 of 5 folds done) ")
 
 
 def test_a_bar_without_unicode_is_drawn_in_ascii():
     bar = Bar(io.TextIOWrapper(io.BytesIO(), encoding="ascii"), "pruning", Clock())
-    bar.move(1, 2, "pruning")
+    bar.update(1, 2, "pruning")
     assert bar.text(60).isascii()
 
 
-def test_messages_are_printed_above_the_line_and_nothing_of_it_stays():
+def test_messages_are_printed_above_the_line_which_is_erased():
     stream = io.StringIO()
     bar = Bar(stream, "pruning", Clock())
-    with bar.shown(), bar.away():
+    with bar.shown(), bar.hidden():
         stream.write("a message\n")
     shown = []
     for line in stream.getvalue().split("\n"):
@@ -205,8 +205,8 @@ def test_messages_are_printed_above_the_line_and_nothing_of_it_stays():
     ("seconds", "words"),
     [(0.2, "0 s"), (59.4, "59 s"), (59.6, "1 min 0 s"), (200, "3 min 20 s"), (7500, "2 h 5 min"), (-1, "0 s")],
 )
-def test_times_in_words(seconds, words):
-    assert in_words(seconds) == words
+def test_durations_are_formatted(seconds, words):
+    assert format_duration(seconds) == words
 
 
 @pytest.mark.parametrize(
@@ -218,7 +218,7 @@ def test_times_in_words(seconds, words):
     ],
     ids=str,
 )
-def test_long_steps_tell_how_far_they_are(args, steps, here, watched):
+def test_long_steps_report_progress(args, steps, here, watched):
     told = watched()
     out = here / ("p.npz" if args[0] == "path" else "s.skops")
     call(args[0], here / "forest.skops", here / "rows.csv", "--target", "y", *args[1:], "--out", out)
@@ -227,8 +227,8 @@ def test_long_steps_tell_how_far_they_are(args, steps, here, watched):
     assert {"reading forest.skops", "reading rows.csv", "pruning"} <= set(told.blocks)
 
 
-def test_a_warning_is_said_once_for_a_command(capsys):
-    @runs
+def test_a_warning_is_printed_once_per_command(capsys):
+    @reports_errors
     def warn_twice(quiet, debug):
         for _ in range(2):
             warnings.warn("the same", UserWarning, stacklevel=1)
@@ -239,19 +239,19 @@ def test_a_warning_is_said_once_for_a_command(capsys):
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a device that is always full is Linux")
-def test_results_that_cannot_be_printed_are_told_with_what_was_written(here):
+def test_a_full_stdout_is_reported_with_the_file_written(here):
     args = ("prune", here / "forest.skops", here / "rows.csv", "--target", "y", "--out", here / "s.skops")
     words = [*PROGRAM, *map(str, args), "--solver", "weakest_link"]
     with open("/dev/full", "w") as full:
         done = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, text=True, env=environment())
-        told = f"Error: Results cannot be printed: no space left on device; {here / 's.skops'} was written. Print"
+        told = f"Error: Cannot print the results: no space left on device; {here / 's.skops'} was written. Redirect"
         assert (done.returncode, done.stderr.startswith(told)) == (1, True), done.stderr
         done = subprocess.run([*PROGRAM, "--help"], stdout=full, stderr=subprocess.PIPE, text=True, env=environment())
         assert done.returncode == 1
-        assert done.stderr == "Error: This cannot be printed: No space left on device. Print it elsewhere.\n"
+        assert done.stderr == "Error: Cannot print to stdout: No space left on device. Redirect the output.\n"
 
 
-def test_a_program_without_stdout_and_stderr_does_its_work(here):
+def test_the_program_works_without_stdout_and_stderr(here):
     args = ("prune", here / "forest.skops", here / "rows.csv", "--target", "y", "--out", here / "s.skops")
     words = " ".join(shlex.quote(str(word)) for word in (*PROGRAM, *args, "--solver", "weakest_link"))
     done = subprocess.run(["sh", "-c", f"{words} >&- 2>&-"], env=environment())

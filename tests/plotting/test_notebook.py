@@ -15,7 +15,7 @@ EVIL = "<script>alert('x')</script>\"&"
 
 
 class Page(HTMLParser):
-    """What a browser would make of it: tags in order, cells of tables by row, and all text."""
+    """Parsed HTML: tags in order, cells of tables by row, and all text."""
 
     def __init__(self, html):
         super().__init__()
@@ -70,7 +70,7 @@ def test_a_path_shows_ten_points_of_its_table(path):
         assert int(row[1]) == facts["n_nodes"]
         assert row[5] == f"{facts['loss']:.4g} ± {facts['loss_se']:.2g}"
         assert row[6] == f"{facts['changed']:.1%}"
-    assert f"WeakestLink(), pruned by {len(X[::2])} rows" in page.text
+    assert f"WeakestLink(), pruned with {len(X[::2])} rows" in page.text
     assert "the rows passed to evaluate" in page.text
 
 
@@ -125,7 +125,7 @@ def test_a_pruned_shows_before_and_after(path):
     assert f"Point {chosen.point} by WeakestLink()" in page.text
 
 
-def test_names_that_are_tags_come_out_inert(path):
+def test_names_that_are_tags_are_escaped(path):
     evil = replace(path, solver=EVIL, facts={**path.facts, "loss": EVIL, "evaluated_on": EVIL, "cost": EVIL})
     model = type(EVIL, (), {})()
     evil = replace(evil, source=replace_model(path.source, model))
@@ -175,7 +175,7 @@ def test_reprs_are_one_line(path):
     )
 
 
-def test_reprs_say_nothing_of_losses_that_are_not_known(path):
+def test_reprs_omit_losses_that_were_not_measured(path):
     tree = path.source.model.estimators_[0]
     bare = sc.prune_path(tree, X, y)
     assert repr(bare) == f"Path({len(bare)} points, {bare.forest.n_nodes} to 1 nodes, solver=WeakestLink())"

@@ -84,11 +84,11 @@ def test_any_column_can_be_the_axis_and_bytes_are_measured(of_tree):
     ax = of_tree.plot(x="bytes")
     assert np.array_equal(line_of(ax)[0], np.unique(of_tree.with_bytes().table["bytes"]))
     assert "bytes" in ax.get_xlabel()
-    with pytest.raises(ValueError, match=r"no column 'weight'.*n_nodes"):
+    with pytest.raises(ValueError, match=r"no numeric column 'weight'.*n_nodes"):
         of_tree.plot(x="weight")
 
 
-def test_the_axis_is_what_the_path_is_for(of_features, of_tree):
+def test_the_default_axis_is_the_cost_of_the_path(of_features, of_tree):
     assert "price" in of_features.plot().get_xlabel()
     by_leaves = sc.prune_path(of_tree.source.model, *OLD, cost="leaves").plot()
     assert by_leaves.get_xlabel().startswith("leaves")
@@ -135,10 +135,10 @@ def test_without_evaluation_the_risk_is_the_line(of_tree):
     assert ax.get_ylabel() == "Brier score"
 
 
-def test_the_mean_loss_of_single_trees_is_called_so(forest):
+def test_the_mean_loss_of_single_trees_is_labelled(forest):
     path = sc.prune_path(forest, *OLD, solver="min_cut")
-    assert path.plot().get_ylabel() == "share of wrong labels, mean of single trees"
-    assert path.evaluate(*NEW).plot().get_ylabel() == "share of wrong labels"
+    assert path.plot().get_ylabel() == "misclassification rate, mean of single trees"
+    assert path.evaluate(*NEW).plot().get_ylabel() == "misclassification rate"
 
 
 def test_wide_steps_of_the_cost_are_shaded(of_features):
@@ -151,7 +151,7 @@ def test_wide_steps_of_the_cost_are_shaded(of_features):
     assert not named(of_features.plot(x="n_nodes"), "gap")
 
 
-def test_of_several_series_the_line_takes_those_none_beats(forest):
+def test_the_line_of_several_series_connects_pareto_optimal_points(forest):
     path = sc.prune_path(forest, *OLD, solver=sc.solvers.BlockDescent(ridge=(5.0, 100.0), penalties=8)).evaluate(*NEW)
     ax = path.plot()
     x, loss = line_of(ax)
@@ -186,11 +186,11 @@ def test_baselines_are_further_lines(forest, of_forest):
         of_forest.plot(baselines={"b": sc.prune_path(forest, *OLD, solver="fewer_trees")})
     with pytest.raises(ValueError, match="zero_one"):
         of_forest.plot(baselines={"b": other.evaluate(*NEW, loss=sc.losses.ZeroOne())})
-    with pytest.raises(ValueError, match="Draw fewer"):
+    with pytest.raises(ValueError, match="Plot fewer"):
         of_forest.plot(baselines={str(k): other for k in range(9)})
 
 
-def test_it_draws_where_it_is_told_and_nowhere_else(of_tree):
+def test_plots_are_drawn_on_the_given_axes_only(of_tree):
     _, (*given, last) = pyplot.subplots(1, 4)
     for kind, ax in zip(("tradeoff", "tree", "features"), given, strict=True):
         assert of_tree.plot(kind, ax=ax) is ax
@@ -207,7 +207,7 @@ def test_an_unknown_kind_is_refused_before_a_figure_is_made(of_tree):
     assert not pyplot.get_fignums()
 
 
-def test_without_matplotlib_it_says_what_to_install(of_tree, monkeypatch):
+def test_without_matplotlib_the_error_names_the_package_to_install(of_tree, monkeypatch):
     real = builtins.__import__
 
     def refuse(name, *rest):
@@ -238,7 +238,7 @@ def test_kept_leaves_have_labels_and_cut_nodes_are_ghosts(of_tree):
         assert len(named(ax, "edge")) + len(named(ax, "ghost edge")) == of_tree.forest.n_nodes - 1
 
 
-def test_questions_and_answers_are_those_of_scikit_learn(of_tree):
+def test_conditions_and_leaf_labels_are_those_of_scikit_learn(of_tree):
     small = of_tree.select(max_leaves=4)
     model, ax = small.to_model(), of_tree.plot("tree", point=small)
     asked = [text.get_text().replace("\n", " ").replace("\xa0", " ") for text in named(ax, "kept split")]
@@ -282,7 +282,7 @@ def test_a_large_tree_is_collapsed_and_no_node_is_lost():
     assert (shown, shown + hidden) == (7, path.forest.n_nodes)
 
 
-def test_what_stays_is_drawn_before_ghosts():
+def test_kept_nodes_are_drawn_before_pruned_ones():
     data = load_diabetes()
     tree = DecisionTreeRegressor(random_state=0).fit(data.data, data.target)
     path = sc.prune_path(tree, data.data, data.target)
@@ -305,7 +305,7 @@ def test_a_dropped_tree_is_all_ghosts(forest):
         path.plot("tree", tree=15)
 
 
-def test_a_boosted_tree_says_what_it_adds():
+def test_leaves_of_a_boosted_tree_show_their_contribution():
     data = load_diabetes()
     booster = GradientBoostingRegressor(n_estimators=3, max_depth=1, random_state=0).fit(data.data, data.target)
     path = sc.prune_path(booster, data.data, data.target, solver="weakest_link")
@@ -321,7 +321,7 @@ def test_raised_subtrees_are_drawn_in_their_old_places():
     assert len(named(ax, "kept leaf")) == path.table["n_leaves"][-1]
 
 
-def test_support_is_how_dark_a_node_is(of_tree):
+def test_opacity_increases_with_support(of_tree):
     path = sc.prune_path(of_tree.source.model, *OLD, solver=sc.solvers.MaxHeap(subsamples=10, penalties=8))
     texts = [*named(path.plot("tree", point=0), "kept split")]
     darkness = sorted(text.get_alpha() for text in texts)
@@ -329,7 +329,7 @@ def test_support_is_how_dark_a_node_is(of_tree):
     assert darkness[0] < darkness[-1]
 
 
-def test_names_are_no_formulas_and_need_not_be_short(of_tree):
+def test_long_names_and_dollar_signs_are_shown_as_text(of_tree):
     names = tuple(f"$x_{k}^$ {'long' * 20}" for k in range(30))
     source = of_tree.source.__class__(of_tree.source.model)
     source.forest = replace(of_tree.forest, feature_names=names)

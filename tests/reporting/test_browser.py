@@ -39,17 +39,17 @@ def browser():
 
 @pytest.fixture
 def open_page(browser, tmp_path):
-    """Return a function that writes a report, opens it from its file, and notes what the browser says and asks for."""
+    """Return a function that writes a report, opens it from its file, and records its messages and requests."""
     opened = []
 
     def show(path, *rows, width=1100, height=900, scheme="light", **options):
         file = sc.report(path, tmp_path / f"report{len(opened)}.html", *rows, **options)
         context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
         page = context.new_page()
-        page.said, page.asked = [], []
-        page.on("console", lambda message: page.said.append(message.text))
-        page.on("pageerror", lambda error: page.said.append(str(error)))
-        page.on("request", lambda request: page.asked.append(request.url))
+        page.messages, page.requests = [], []
+        page.on("console", lambda message: page.messages.append(message.text))
+        page.on("pageerror", lambda error: page.messages.append(str(error)))
+        page.on("request", lambda request: page.requests.append(request.url))
         page.goto(file.as_uri())
         opened.append(context)
         return page
@@ -74,16 +74,16 @@ def as_number(text):
 
 
 @pytest.mark.parametrize("which", ["single", "ensemble", "priced"])
-def test_it_loads_in_silence_and_asks_for_nothing(which, request, open_page):
+def test_it_logs_nothing_and_requests_nothing(which, request, open_page):
     made = request.getfixturevalue(which)
     page = open_page(made.path, *made.choose, cost=getattr(made, "cost", None))
     for point in range(len(made.path)):
         move_to(page, point)
     page.locator("#theme").click()
-    page.locator("#across").select_option("n_leaves")
-    assert page.said == []
-    assert len(page.asked) == 1
-    assert page.asked[0].startswith("file://")
+    page.locator("#x-axis").select_option("n_leaves")
+    assert page.messages == []
+    assert len(page.requests) == 1
+    assert page.requests[0].startswith("file://")
 
 
 @pytest.mark.parametrize("which", ["single", "ensemble", "priced"])
@@ -97,7 +97,7 @@ def test_the_slider_moves_table_curve_and_trees_to_the_numbers_of_the_point(whic
         for label, column in columns.items():
             assert as_number(cell(page, label, "after")) == path.table[column][point]
             assert as_number(cell(page, label, "before")) == path.table[column][0]
-        loss = as_number(cell(page, "loss on rows to choose by", "after"))
+        loss = as_number(cell(page, "loss on validation rows", "after"))
         assert loss == pytest.approx(path.table["loss"][point], rel=1e-3)
         if which == "priced":
             assert as_number(cell(page, "feature cost", "after")) == pytest.approx(path.table["cost"][point], rel=1e-3)
@@ -116,7 +116,7 @@ def test_the_slider_moves_table_curve_and_trees_to_the_numbers_of_the_point(whic
 
 def assert_tree_is_that_of(page, told, path, point):
     """Compare the nodes drawn, kept and ghosted, with the mask of the point; the tree is small enough to be whole."""
-    shown = told["trees"][int(page.locator("#which").input_value())]
+    shown = told["trees"][int(page.locator("#tree-select").input_value())]
     start = path.forest.tree_start[shown["tree"]]
     keep = path.masks.keep(point)
     drawn = page.locator("#tree [data-node]")
@@ -153,7 +153,7 @@ def test_everything_is_reached_by_keyboard(ensemble, open_page):
             page.keyboard.press("End")
             assert page.locator("#readout").inner_text().startswith(f"point {len(ensemble.path) - 1} ")
             move_to(page, 3)
-    wanted = {"theme", "slider", "back", "forth", "across", "log", "which", "ghosts", "tree", "button"}
+    wanted = {"theme", "slider", "previous", "next", "x-axis", "log", "tree-select", "ghosts", "tree", "button"}
     assert wanted <= set(reached)
 
 
@@ -176,7 +176,7 @@ def test_ghosts_can_be_hidden(single, open_page):
     assert page.locator('#tree [data-kept="true"]').count() == single.path.table["n_nodes"][1]
 
 
-def test_names_that_are_code_do_nothing(single, open_page):
+def test_names_that_are_code_are_not_run(single, open_page):
     X, y = single.prune
     attack = "<img src=x onerror=window.hacked=1><script>window.hacked=1</script>"
     X = X.rename(columns={name: f"{attack}{k}" for k, name in enumerate(X.columns)})
@@ -189,13 +189,13 @@ def test_names_that_are_code_do_nothing(single, open_page):
     page.locator("#chart").hover()
     assert page.evaluate("window.hacked") is None
     assert page.locator("img").count() == 0
-    assert page.said == []
+    assert page.messages == []
     assert attack in page.locator("#bars").inner_text()
     assert attack in page.locator("#legend").inner_text()
 
 
 @pytest.mark.parametrize("kind", NAMES)
-def test_no_name_runs_breaks_the_page_or_turns_its_words(kind, single, open_page):
+def test_no_name_runs_code_breaks_the_page_or_reverses_its_text(kind, single, open_page):
     X, y = single.prune
     X = X.rename(columns={name: f"{NAMES[kind]}{k}" for k, name in enumerate(X.columns)})
     y = np.where(y == "setosa", NAMES[kind], "other")
@@ -207,8 +207,8 @@ def test_no_name_runs_breaks_the_page_or_turns_its_words(kind, single, open_page
     for bar in page.locator("#bars .name").all():
         bar.hover()
     assert page.evaluate("window.hacked") is None
-    assert page.said == []
-    assert len(page.asked) == 1
+    assert page.messages == []
+    assert len(page.requests) == 1
     assert page.locator("img, body script ~ script").count() <= 1
     assert page.evaluate("document.documentElement.scrollWidth") <= 1100
     shown = page.evaluate("document.body.innerText")
@@ -218,7 +218,7 @@ def test_no_name_runs_breaks_the_page_or_turns_its_words(kind, single, open_page
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [360, 1280])
-def test_it_fits_phones_and_desks_by_day_and_night(priced, open_page, width, scheme):
+def test_it_fits_small_and_large_screens_in_light_and_dark_mode(priced, open_page, width, scheme):
     page = open_page(priced.path, *priced.choose, cost=priced.cost, width=width, scheme=scheme)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     paper = page.evaluate("getComputedStyle(document.body).backgroundColor")
@@ -228,7 +228,7 @@ def test_it_fits_phones_and_desks_by_day_and_night(priced, open_page, width, sch
     assert min(height for height in heights if height) >= 30  # fingers
 
 
-def test_paper_has_no_controls(single, open_page):
+def test_printed_pages_have_no_controls(single, open_page):
     page = open_page(single.path, scheme="dark")
     page.emulate_media(media="print")
     assert not page.locator("#slider").is_visible()
@@ -240,12 +240,12 @@ def test_a_path_that_was_not_evaluated_says_so(single, open_page):
     path = sc.prune_path(single.model, *single.prune)
     page = open_page(path)
     assert "has not been evaluated" in page.locator("#curve-note").inner_text()
-    assert page.said == []
+    assert page.messages == []
 
 
-def test_an_ensemble_of_nothing_but_roots_is_shown(open_page):
+def test_a_model_of_a_single_root_is_shown(open_page):
     X, y = [[0.0], [1.0]], [0, 1]
     path = sc.prune_path(DecisionTreeClassifier(max_depth=1).fit([[0.0], [0.0]], y), X, y)
     page = open_page(path)
-    assert page.said == []
+    assert page.messages == []
     assert cell(page, "nodes", "after") == "1"

@@ -62,7 +62,7 @@ def test_the_gap_of_every_point_is_the_certified_one(priced):
         assert gap == certificate(priced.path.table, point, None)["gap"]
 
 
-def test_calibration_is_the_gap_between_told_and_true(ensemble):
+def test_calibration_is_the_difference_of_accuracy_and_probability(ensemble):
     X, y = ensemble.choose
     weight = np.random.default_rng(0).uniform(0.5, 2, len(y))
     told = describe(ensemble.path, X, y, sample_weight=weight)["measured"]
@@ -92,13 +92,13 @@ def test_the_chosen_the_first_and_the_last_point_are_always_measured(ensemble, m
         assert len(points) <= 4
 
 
-def test_a_model_whose_library_wants_other_rows_is_timed_by_secateur(single):
+def test_a_model_that_does_not_accept_the_rows_is_timed_by_secateur(single):
     path = sc.prune_path(sc.as_forest(single.model), single.prune[0].to_numpy(), _codes(single.prune[1]))
     told = describe(path, single.choose[0].to_numpy(), _codes(single.choose[1]))
     assert told["measured"]["engine"] == ["secateur"]
 
 
-def test_rows_without_targets_are_timed_and_billed_but_not_judged(priced):
+def test_rows_without_targets_give_times_and_prices_but_no_calibration(priced):
     X, y = priced.choose
     told = describe(priced.path, X, cost=priced.cost)["measured"]
     whole = describe(priced.path, X, y, cost=priced.cost)["measured"]
@@ -107,7 +107,7 @@ def test_rows_without_targets_are_timed_and_billed_but_not_judged(priced):
     assert "loss" not in describe(sc.prune_path(priced.model, *priced.prune), X)["table"]
 
 
-def test_risk_is_called_a_loss_only_where_it_is_one(single, ensemble, priced):
+def test_risk_is_marked_as_loss_only_if_it_is_the_same_quantity(single, ensemble, priced):
     assert describe(single.path)["risk_is_loss"]  # one tree: its own loss is the model's
     assert describe(ensemble.path)["risk_is_loss"]
     assert not describe(priced.path)["risk_is_loss"]  # the mean of the trees' losses
@@ -117,14 +117,14 @@ def test_risk_is_called_a_loss_only_where_it_is_one(single, ensemble, priced):
 
 def test_baselines_must_be_evaluated(ensemble):
     other = sc.prune_path(ensemble.model, *ensemble.prune, solver="fewer_trees")
-    with pytest.raises(ValueError, match="baseline 'fewer' has not been evaluated"):
+    with pytest.raises(ValueError, match="Baseline 'fewer' has not been evaluated"):
         describe(ensemble.path, baselines={"fewer": other})
     other = other.evaluate(*ensemble.choose)
     told = describe(ensemble.path, baselines={"fewer": other})["baselines"]["fewer"]
     assert told["loss"] == other.table["loss"].tolist()
 
 
-def test_prunings_of_clones_are_told_but_not_drawn():
+def test_prunings_of_clones_are_described_without_trees():
     from sklearn.datasets import load_iris
     from sklearn.ensemble import RandomForestClassifier
 
@@ -143,7 +143,7 @@ def _codes(names):
     return np.unique(names, return_inverse=True)[1]
 
 
-def test_what_a_library_says_of_the_form_of_rows_is_not_passed_on(single, recwarn):
+def test_warnings_of_a_library_about_feature_names_are_suppressed(single, recwarn):
     X, y = single.choose  # the model knows the names of columns, and is timed on rows without
     describe(single.path, X.to_numpy(), y)
     assert not [str(one.message) for one in recwarn if "feature names" in str(one.message)]

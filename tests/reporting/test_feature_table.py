@@ -24,7 +24,7 @@ def test_features_beyond_the_list_are_counted(ensemble, monkeypatch):
     assert told["not_shown"] == len(ensemble.path.forest.features_used) - 7
 
 
-def test_rows_pay_for_the_features_on_their_ways(priced):
+def test_rows_pay_for_the_features_on_their_paths(priced):
     X, y = priced.prune
     told = describe(priced.path, X, y, cost=priced.cost)
     bills, numbers = told["measured"]["bills"], told["features"]["number"]

@@ -45,7 +45,7 @@ def test_the_dict_is_in_the_page(single, tmp_path):
     assert json.loads(facts) == describe(single.path)
 
 
-def test_nothing_is_loaded_from_anywhere(single):
+def test_no_resource_is_loaded(single):
     page = write_page(describe(single.path))
     for tag, attributes in seen(page).elements:
         for name in ("src", "href", "action", "data", "poster", "srcset"):
@@ -84,7 +84,7 @@ def test_names_cannot_become_markup(single, name):
     assert all(feature.startswith(printable(name)) for feature in told["features"]["names"])
 
 
-def test_the_file_is_not_overwritten_unasked(single, tmp_path):
+def test_the_file_is_not_overwritten_without_force(single, tmp_path):
     file = tmp_path / "report.html"
     file.write_text("mine")
     with pytest.raises(FileExistsError, match="would be overwritten"):

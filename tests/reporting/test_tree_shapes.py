@@ -57,13 +57,13 @@ def test_nodes_come_and_go_as_the_path_says(told_and_path):
             assert tree["sizes"][point] == keep[start:stop].sum()
 
 
-def test_every_node_of_a_tree_is_told_or_counted(told_and_path):
+def test_every_node_of_a_tree_is_described_or_counted(told_and_path):
     told, _ = told_and_path
     for tree in told:
         assert len(tree["left"]) + sum(tree["hidden"]) == tree["sizes"][0]
 
 
-def test_questions_are_those_of_the_splits(told_and_path):
+def test_conditions_are_those_of_the_splits(told_and_path):
     told, path = told_and_path
     for tree in told:
         for node, question in zip(nodes_of(tree, path), tree["question"], strict=True):
@@ -72,7 +72,7 @@ def test_questions_are_those_of_the_splits(told_and_path):
                 assert question.endswith(f"≤ {path.forest.threshold[node]:.4g}")
 
 
-def test_leaves_say_what_the_pruned_forest_says(ensemble):
+def test_leaf_values_are_those_of_the_pruned_forest(ensemble):
     path = ensemble.path
     told = describe(path)["trees"]
     assert len(told) == 24 < path.forest.n_trees
@@ -87,7 +87,7 @@ def test_leaves_say_what_the_pruned_forest_says(ensemble):
             assert learned["value"] == pytest.approx(pruned.max(axis=1).tolist(), rel=1e-3, abs=1e-12)
 
 
-def test_too_many_values_are_told_at_fewer_points(ensemble, monkeypatch):
+def test_too_many_values_are_given_at_fewer_points(ensemble, monkeypatch):
     def count():
         return sum(len(entry["value"]) for tree in describe(ensemble.path)["trees"] for entry in tree["new"].values())
 
@@ -96,7 +96,7 @@ def test_too_many_values_are_told_at_fewer_points(ensemble, monkeypatch):
     assert 0 < count() <= all_of_them // 2
 
 
-def test_support_goes_along(single):
+def test_support_is_described(single):
     path = sc.prune_path(single.model, *single.prune, solver=sc.solvers.MaxHeap(subsamples=5))
     (tree,) = describe(path)["trees"]
     assert tree["support"] == pytest.approx(path.support[nodes_of(tree, path)].tolist(), rel=1e-3)

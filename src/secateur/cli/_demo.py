@@ -8,7 +8,7 @@ from typing import Any
 
 from secateur.cli._output import write_report
 from secateur.cli._tables_and_json import before_after, print_written
-from secateur.cli._terminal import current, stdout
+from secateur.cli._terminal import current_run, stdout
 from secateur.cli.progress import progress_bar
 
 MAX_NODES = 500
@@ -20,7 +20,7 @@ small.predict(X_test)"""
 
 
 @dataclass(frozen=True)
-class _Parts:
+class _Split:
     """Training, pruning and test sets."""
 
     X_train: Any
@@ -40,29 +40,32 @@ def run_demo(folder: Path, *, force: bool) -> dict[str, Any]:
 
         file = folder / ("small.skops" if find_spec("skops") else "small.joblib")
         page = folder / "report.html"
-        blocked = next((place for place in (folder, *folder.parents) if place.is_file()), None)
-        if blocked is not None:
-            raise NotADirectoryError(f"{blocked} is a file; the demo writes into a folder. Use another --out.")
+        blocking = next((parent for parent in (folder, *folder.parents) if parent.is_file()), None)
+        if blocking is not None:
+            raise NotADirectoryError(
+                f"{blocking} is a file. The demo needs a folder for its output. Use another --out."
+            )
         if folder.exists():
             check_free(file, force=force)
             check_free(page, force=force)
-        parts = _load()
-        model = _train(parts)
+        split = _load()
+        model = _train(split)
         options: dict[str, Any] = {"max_nodes": MAX_NODES, "saved_as": file.suffix, "progress": progress}
-        path = evaluated_path(model, parts.X_prune, parts.y_prune, **options)
+        path = evaluated_path(model, split.X_prune, split.y_prune, **options)
         chosen = choose_point(path, max_nodes=MAX_NODES)
-        fewer = evaluated_path(model, parts.X_prune, parts.y_prune, solver="fewer_trees")
+        fewer_trees = evaluated_path(model, split.X_prune, split.y_prune, solver="fewer_trees")
     folder.mkdir(parents=True, exist_ok=True)
-    current().writes(file)
+    current_run().start_writing(file)
     chosen.save(file, force=force)
-    again = {"chosen": _SNIPPET}
-    rows = {"X": parts.X_test, "y": parts.y_test}
-    write_report(path, page, force, again, point=chosen.point, baselines={"fewer trees": fewer}, **rows)
-    test = _test(parts, model, chosen.to_model())
+    rows = {"X": split.X_test, "y": split.y_test}
+    write_report(
+        path, page, force, {"chosen": _SNIPPET}, point=chosen.point, baselines={"fewer trees": fewer_trees}, **rows
+    )
+    test = _test(split, model, chosen.to_model())
     return {**chosen.summary(), "test": test, "file": str(file), "report": str(page)}
 
 
-def _load() -> _Parts:
+def _load() -> _Split:
     from sklearn.datasets import load_breast_cancer
     from sklearn.model_selection import train_test_split
 
@@ -70,23 +73,23 @@ def _load() -> _Parts:
     X, y = data.data, data.target_names[data.target]
     X, X_test, y, y_test = train_test_split(X, y, test_size=0.3, stratify=y, random_state=0)
     X_train, X_prune, y_train, y_prune = train_test_split(X, y, test_size=0.4, stratify=y, random_state=0)
-    return _Parts(X_train, X_prune, X_test, y_train, y_prune, y_test)
+    return _Split(X_train, X_prune, X_test, y_train, y_prune, y_test)
 
 
-def _train(parts: _Parts) -> Any:
+def _train(split: _Split) -> Any:
     from sklearn.ensemble import RandomForestClassifier
 
-    return RandomForestClassifier(random_state=0).fit(parts.X_train, parts.y_train)
+    return RandomForestClassifier(random_state=0).fit(split.X_train, split.y_train)
 
 
-def _test(parts: _Parts, model: Any, small: Any) -> dict[str, Any]:
-    """Return the test accuracy of both models, and the share of predictions that differ."""
-    said = [m.predict(parts.X_test) for m in (model, small)]
-    before, after = (float((answers == parts.y_test).mean()) for answers in said)
+def _test(split: _Split, model: Any, small: Any) -> dict[str, Any]:
+    """Return the test accuracy of both models, and the fraction of predictions that differ."""
+    predictions = [m.predict(split.X_test) for m in (model, small)]
+    before, after = (float((predicted == split.y_test).mean()) for predicted in predictions)
     return {
         "accuracy": {"before": before, "after": after},
-        "changed": float((said[0] != said[1]).mean()),
-        "rows": {"trained_on": len(parts.X_train), "pruned_by": len(parts.X_prune), "tested_on": len(parts.X_test)},
+        "changed": float((predictions[0] != predictions[1]).mean()),
+        "rows": {"trained_on": len(split.X_train), "pruned_by": len(split.X_prune), "tested_on": len(split.X_test)},
     }
 
 
@@ -94,15 +97,15 @@ def print_demo(facts: Mapping[str, Any]) -> None:
     """Print the results of `run_demo`: sizes before and after pruning, and the test accuracy."""
     test, rows = facts["test"], facts["test"]["rows"]
     table = before_after(facts)
-    table.add_row("test accuracy", *(f"{share:.1%}" for share in test["accuracy"].values()))
+    table.add_row("test accuracy", *(f"{accuracy:.1%}" for accuracy in test["accuracy"].values()))
     table.add_row("predictions changed", "", f"{test['changed']:.1%}")
     console = stdout()
-    console.print("A random forest for the breast cancer data of scikit-learn", style="bold")
+    console.print("Random forest, breast cancer data of scikit-learn", style="bold")
     console.print(table)
     console.print(
-        f"A forest of {facts['before']['trees']} trees was trained on {rows['trained_on']} rows. secateur was allowed "
-        f"{MAX_NODES} nodes and pruned and chose by {rows['pruned_by']} other rows. Accuracy and changed "
-        f"predictions were then measured on {rows['tested_on']} rows that neither step has seen."
+        f"A forest of {facts['before']['trees']} trees was trained on {rows['trained_on']} rows. secateur pruned it to "
+        f"at most {MAX_NODES} nodes with {rows['pruned_by']} other rows. Accuracy and changed predictions were "
+        f"measured on {rows['tested_on']} test rows that neither step used."
     )
     for line in ("", "The same in Python:", ""):
         console.print(line)
@@ -111,4 +114,4 @@ def print_demo(facts: Mapping[str, Any]) -> None:
     console.print()
     print_written(Path(facts["file"]))
     print_written(Path(facts["report"]))
-    console.print("Open the report in a browser: all prunings to choose from, the curve, and the trees.")
+    console.print("Open the report in a browser to see all prunings, the trade-off curve and the trees.")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from secateur._util.text import quoted
 from secateur.cli.completion import VALIDATIONS, names_in
 from secateur.data.tables import Table, read_table
+from secateur.errors import InvalidInputError
 from secateur.libraries import adapt
 
 if TYPE_CHECKING:
@@ -38,9 +39,9 @@ class ModelColumns:
     def rows(self, table: Table) -> tuple[Any, Any, Any]:
         """Return (X, y, sample_weight) from the columns of a table."""
         if self.target is None and adapt(self.model).supervised:
-            raise ValueError(
-                f"--target is missing; this {type(self.model).__name__} predicts a column. Name it: {table.name} has "
-                f"{quoted(list(table.columns)[-10:])}."
+            raise InvalidInputError(
+                f"--target is missing. A {type(self.model).__name__} needs a target column. Use a column of "
+                f"{table.name}, such as {quoted(list(table.columns)[-10:])}."
             )
         X, y = table.split(
             self.target,
@@ -64,12 +65,12 @@ def feature_names(model: Any, table: Table) -> list[str] | None:
         names = getattr(model, "feature_names_", None) or adapter.forest.feature_names
     if names is None:
         return None
-    made_up = adapter.library != "sklearn" and not any(name in table.columns for name in names)
-    return None if made_up else [str(name) for name in names]
+    generated = adapter.library != "sklearn" and not any(name in table.columns for name in names)
+    return None if generated else [str(name) for name in names]
 
 
 def check_numbers(model: Any, X: Any, table: Table) -> None:
-    """Raise ValueError if a column holds text and the model accepts only numbers.
+    """Raise InvalidInputError if a column contains text and the model accepts only numbers.
 
     Pipelines encode text, and boosting libraries may know its categories, so these are not checked here.
     """
@@ -80,11 +81,10 @@ def check_numbers(model: Any, X: Any, table: Table) -> None:
         return
     for name in X.columns:
         if X[name].dtype.kind == "O":
-            place, text = next((i, value) for i, value in enumerate(X[name]) if not _is_number(value))
-            raise ValueError(
-                f"The column {name!r} of {table.name} holds text, {text!r} in row {place + 1}; this "
-                f"{type(model).__name__} needs numbers. Mend the rows, encode the column as it was for training, or "
-                "pass the whole pipeline."
+            row, text = next((i, value) for i, value in enumerate(X[name]) if not _is_number(value))
+            raise InvalidInputError(
+                f"Column {name!r} of {table.name} contains text, {text!r} in row {row + 1}. A {type(model).__name__} "
+                "needs numbers. Fix the rows, encode the column as for training, or pass a pipeline that encodes it."
             )
 
 
@@ -103,23 +103,23 @@ def load_columns(model: Path, target: str | None, weights: str | None, trust: bo
     return ModelColumns(load_model(model, trust=trust), target, weights)
 
 
-def check_words(solver: str, loss: str | None, cost: str | None) -> None:
-    """Raise ValueError unless the names of solver, loss and cost are known; no file has to be read for this."""
-    _check_word("--solver", solver, ("auto", *names_in("solvers")))
-    _check_word("--loss", None if loss is None else loss.partition(":")[0], names_in("losses"))
-    _check_word("--cost", cost, names_in("costs"))
+def check_names(solver: str, loss: str | None, cost: str | None) -> None:
+    """Raise InvalidInputError unless the names of solver, loss and cost are known; no file is read."""
+    _check_name("--solver", solver, ("auto", *names_in("solvers")))
+    _check_name("--loss", None if loss is None else loss.partition(":")[0], names_in("losses"))
+    _check_name("--cost", cost, names_in("costs"))
 
 
-def _check_word(option: str, word: str | None, known: Sequence[str]) -> None:
-    if word is None or word in known or len(known) < 2:
+def _check_name(option: str, name: str | None, known: Sequence[str]) -> None:
+    if name is None or name in known or len(known) < 2:
         return
-    near = get_close_matches(word, known, 1)
-    remedy = f"Did you mean {near[0]}?" if near else "Use one of these."
-    raise ValueError(f"{option} {word} is unknown; known are {', '.join(known)}. {remedy}")
+    similar = get_close_matches(name, known, 1)
+    remedy = f"Did you mean {similar[0]}?" if similar else "Use one of these."
+    raise InvalidInputError(f"{option} {name} is unknown. The known names are {', '.join(known)}. {remedy}")
 
 
 def read_validation(text: str | None, columns: ModelColumns) -> Any:
-    """Convert --validation, which is a share, a keyword or a data file, to the `validation` argument of the API."""
+    """Convert --validation, which is a fraction, a keyword or a data file, to the `validation` argument of the API."""
     if text in (None, "auto"):
         return "auto"
     if text == "none":
@@ -127,19 +127,21 @@ def read_validation(text: str | None, columns: ModelColumns) -> Any:
     if text in VALIDATIONS:
         return text
     try:
-        share = float(text)
+        fraction = float(text)
     except ValueError:
-        share = None
-    if share is None:
+        fraction = None
+    if fraction is None:
         if "." not in text and not Path(text).exists():
-            raise ValueError(
-                f"--validation {text} is neither a share such as 0.25, nor a data file, nor one of "
+            raise InvalidInputError(
+                f"--validation {text} is neither a fraction such as 0.25, nor a data file, nor one of "
                 f"{', '.join(VALIDATIONS)}. Use one of these."
             )
         return columns.rows(read_table(text))
-    if not 0.0 < share < 1.0:
-        raise ValueError(f"--validation {text} is no share of the rows; it must be between 0 and 1. Try 0.25.")
-    return share
+    if not 0.0 < fraction < 1.0:
+        raise InvalidInputError(
+            f"--validation {text} is not a fraction of the rows: use a number between 0 and 1. Try 0.25."
+        )
+    return fraction
 
 
 def read_costs(name: str | None, prices: Path | None) -> Any:
@@ -147,11 +149,13 @@ def read_costs(name: str | None, prices: Path | None) -> Any:
     if prices is None:
         return name
     if name not in (None, "features"):
-        raise ValueError(f"--costs gives prices of features, but --cost is {name}. Leave out one of them.")
+        raise InvalidInputError(
+            f"--costs and --cost {name} were both given. --costs implies the cost features. Leave out one of them."
+        )
     from secateur.costs import FeatureCost
 
     if not prices.is_file():
-        raise FileNotFoundError(f"There is no file {prices}; --costs needs a list of prices. Check the name.")
+        raise FileNotFoundError(f"There is no file {prices}. --costs needs a file of feature prices. Check the name.")
     return FeatureCost(prices)
 
 
@@ -171,22 +175,23 @@ def model_of(path: "PruningPath", file: Path, other: Path | None) -> Path:
     ------
     FileNotFoundError
         If the recorded file does not exist.
-    ValueError
+    InvalidInputError
         If the recorded file has changed, or none was recorded.
     """
     if other is not None:
         return other
     if "model_file" not in path.facts:
-        raise ValueError(f"{file} does not say which model it was made from. Name the model with --model.")
+        raise InvalidInputError(f"{file} does not record its model file, which is needed. Pass it with --model.")
     model = Path(path.facts["model_file"])
     if not model.exists():
         raise FileNotFoundError(
-            f"The model {file} was made from, {model}, is gone. If it has moved, name it with --model."
+            f"The model file {model}, from which {file} was computed, does not exist. If it was moved, pass it with "
+            "--model."
         )
     if digest(model) != path.facts.get("model_sha256"):
-        raise ValueError(
-            f"{model} has changed since {file} was made from it. Make the path again, or name an unchanged copy of "
-            "the model with --model."
+        raise InvalidInputError(
+            f"{model} has changed since {file} was computed from it. Compute the path again, or pass an unchanged copy "
+            "of the model with --model."
         )
     return model
 
@@ -196,7 +201,7 @@ def named_point(path: "PruningPath", point: int | None, limits: Mapping[str, flo
 
     Raises
     ------
-    ValueError
+    InvalidInputError
         If both a point and limits are given, or the point does not exist.
     """
     check_choice(path, point, limits)
@@ -204,15 +209,17 @@ def named_point(path: "PruningPath", point: int | None, limits: Mapping[str, flo
 
 
 def check_choice(path: "PruningPath", point: int | None, limits: Mapping[str, float | None]) -> None:
-    """Raise ValueError if both a point and limits are given, or the point does not exist."""
+    """Raise InvalidInputError if both a point and limits are given, or the point does not exist."""
     if point is None:
         return
     given = [f"--{name.replace('_', '-')}" for name, limit in limits.items() if limit is not None]
     if given:
-        raise ValueError(f"--point names a pruning, and {' and '.join(given)} would choose one. Leave out one of them.")
+        raise InvalidInputError(
+            f"--point and {' and '.join(given)} were both given, and each chooses a point. Leave out one of them."
+        )
     if not 0 <= point < len(path):
-        raise ValueError(
-            f"--point {point} is not on the path, which has points 0 to {len(path) - 1}. Name one of these."
+        raise InvalidInputError(
+            f"--point {point} does not exist. The path has points 0 to {len(path) - 1}. Use one of these."
         )
 
 
@@ -231,7 +238,8 @@ def report_path(file: Path, model: Path | None, trust: bool) -> "PruningPath":
     except (OSError, ValueError) as error:
         if model is not None:
             raise
-        warnings.warn(f"{error} The report is made without the model: its bytes are not the library's.", stacklevel=2)
+        message = "The report is written without the model, so sizes in bytes are those of secateur's own format."
+        warnings.warn(f"{error} {message}", stacklevel=2)
     return path
 
 
@@ -240,7 +248,9 @@ def report_rows(
 ) -> dict[str, Any]:
     """Return the keyword arguments of the API's `report` that concern rows and prices."""
     if costs is not None and data is None:
-        raise ValueError("--costs needs rows: what features cost depends on which a row needs. Name some with --data.")
+        raise InvalidInputError(
+            "--costs was given without rows. The cost depends on the features each row needs. Pass rows with --data."
+        )
     if data is None:
         return {}
     columns = ModelColumns(path.source.model, target, weights)

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from secateur._util.text import printable
-from secateur.cli._terminal import current
+from secateur.cli._terminal import current_run
 from secateur.cli.progress import progress_bar
+from secateur.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from secateur.path import Path as PruningPath
@@ -29,7 +30,7 @@ def check_out(out: Path, force: bool, model: Any = None, *, suffix: str | None =
     if suffix is None:
         check_model_name(out, model)
     elif out.suffix != suffix:
-        raise ValueError(f"--out {out} must end in {suffix}. Use {out.with_suffix(suffix)}.")
+        raise InvalidInputError(f"The output file {out} must end in {suffix}. Use {out.with_suffix(suffix)}.")
     check_free(out, force=force)
 
 
@@ -37,9 +38,9 @@ def finish_model(chosen: "Pruned", out: Path, force: bool, json: bool) -> None:
     """Write the chosen model and print sizes and losses before and after pruning."""
     from secateur.cli._tables_and_json import print_json, print_summary, print_written
 
-    run = current()
+    run = current_run()
     with progress_bar(f"writing {out.name}"):
-        run.writes(out)
+        run.start_writing(out)
         chosen.save(out, force=force)
         summary = chosen.summary()
     if json:
@@ -76,10 +77,10 @@ def also_report(
     """
     from secateur.cli._tables_and_json import print_written
 
-    again = {"chosen": command_line("report", "save_path", "json", "quiet", "debug", "force")}
+    code = {"chosen": command_line("report", "save_path", "json", "quiet", "debug", "force")}
     if save_path is not None:
-        again["shell"] = select_line(save_path)
-    write_report(path, out, force, again, **options)
+        code["shell"] = select_line(save_path)
+    write_report(path, out, force, code, **options)
     if not json:
         print_written(out)
 
@@ -93,9 +94,9 @@ def finish_path(path: "PruningPath", out: Path, force: bool, json: bool) -> None
     """Save a path and print its points."""
     from secateur.cli._tables_and_json import describe_path, print_json, print_path, print_written
 
-    run = current()
+    run = current_run()
     with progress_bar(f"writing {out.name}"):
-        run.writes(out)
+        run.start_writing(out)
         path.save(out, force=force)
     if json:
         print_json({**describe_path(path, out), "interrupted": run.interrupted})
@@ -105,16 +106,16 @@ def finish_path(path: "PruningPath", out: Path, force: bool, json: bool) -> None
 
 
 def finish_report(
-    path: "PruningPath", out: Path, force: bool, json: bool, again: Mapping[str, str], **options: Any
+    path: "PruningPath", out: Path, force: bool, json: bool, code: Mapping[str, str], **options: Any
 ) -> None:
     """Write a report and print the summary of its chosen point.
 
-    `again` holds the commands or code, shown in the report, that reproduce a point.
+    `code` holds the commands or code, shown in the report, that reproduce a point.
     """
     from secateur.cli._tables_and_json import print_json, print_summary, print_written
 
-    current().writes(out)
-    facts = write_report(path, out, force, again, **options)
+    current_run().start_writing(out)
+    facts = write_report(path, out, force, code, **options)
     if json:
         print_json({**facts, "file": str(out)})
     else:
@@ -123,7 +124,7 @@ def finish_report(
 
 
 def write_report(
-    path: "PruningPath", out: Path, force: bool, again: Mapping[str, str], **options: Any
+    path: "PruningPath", out: Path, force: bool, code: Mapping[str, str], **options: Any
 ) -> dict[str, Any]:
     """Write a report and return its contents as a dict."""
     with progress_bar(f"writing {out.name}"):
@@ -131,26 +132,26 @@ def write_report(
 
         facts = describe(path, **options)
         # Users copy these lines, so they must not contain invisible characters.
-        facts["code"] |= {name: printable(line) for name, line in again.items()}
+        facts["code"] |= {name: printable(line) for name, line in code.items()}
         write_facts(facts, out, force=force)
     return facts
 
 
-def command_line(*left_out: str) -> str:
+def command_line(*omitted: str) -> str:
     """Return the running command as it could be typed again: the options that differ from the defaults.
 
-    The options `left_out` are omitted.
+    The options `omitted` are left out.
     """
-    run = current()
-    words = ["secateur", run.verb.__name__.replace("_", "-")]
-    for name, parameter in inspect.signature(run.verb).parameters.items():
-        value = run.given.get(name)
-        if name in left_out or value is None or value == parameter.default:
+    run = current_run()
+    words = ["secateur", run.command.__name__.replace("_", "-")]
+    for name, parameter in inspect.signature(run.command).parameters.items():
+        value = run.arguments.get(name)
+        if name in omitted or value is None or value == parameter.default:
             continue
-        (described,) = parameter.annotation.__metadata__
-        if isinstance(described, typer.models.OptionInfo):
+        (option,) = parameter.annotation.__metadata__
+        if isinstance(option, typer.models.OptionInfo):
             # typer stores the first name of an option as its default.
-            names = (described.default, *(described.param_decls or ()))
+            names = (option.default, *(option.param_decls or ()))
             words.append(next((n for n in map(str, names) if n.startswith("--")), f"--{name.replace('_', '-')}"))
         words += [] if value is True else [str(value)]
     return shlex.join(words)

@@ -10,12 +10,13 @@ from numpy.typing import NDArray
 from secateur.cli._inputs import check_numbers, feature_names, read_costs
 from secateur.cli._terminal import stdout
 from secateur.data.tables import Table, read_table
+from secateur.errors import InvalidInputError
 from secateur.files.models import load_model
 from secateur.serving import Answers, LazyPredictor
 from secateur.serving.plan import Same
 
 _QUANTILES = {"median": 0.5, "90%": 0.9, "99%": 0.99, "max": 1.0}
-_WAYS: dict[Same, str] = {"leaves": "as the paths need", "value": "same value", "label": "same label"}
+_PRICE_NAMES: dict[Same, str] = {"leaves": "as the paths need", "value": "same value", "label": "same label"}
 
 
 def serving_prices(
@@ -40,16 +41,16 @@ def _prices_of(model: Any, table: Table, target: str | None, costs: Path | None)
     X, _ = table.split(target, feature_names(model, table))
     check_numbers(model, X, table)
     predictor = LazyPredictor(model, read_costs(None, costs), example=X.iloc[:1] if hasattr(X, "iloc") else None)
-    answers = {same: predictor.predict(X, same=same) for same in _WAYS}
+    answers = {same: predictor.predict(X, same=same) for same in _PRICE_NAMES}
     full = answers["leaves"]
     if full.failed.any():
         row, reason = next(iter(full.reasons.items()))
-        raise ValueError(
-            f"{int(full.failed.sum())} rows of {table.name} cannot be predicted; the first is row {row + 1}: {reason}. "
-            "Prepare the columns as they were for training."
+        raise InvalidInputError(
+            f"{int(full.failed.sum())} rows of {table.name} cannot be predicted. The first is row {row + 1}: {reason}. "
+            "Prepare the columns as for training."
         )
     prices = {"all features": _spread(predictor.full_price(len(table)))}
-    prices |= {_WAYS[same]: _spread(found.price) for same, found in answers.items()}
+    prices |= {_PRICE_NAMES[same]: _spread(found.price) for same, found in answers.items()}
     facts = {
         "features": len(predictor.features_used),
         "prices": prices,
@@ -70,21 +71,24 @@ def print_serving(facts: Mapping[str, Any]) -> None:
     from rich.table import Table as RichTable
 
     console = stdout()
-    for name, found in facts["models"].items():
-        console.print(f"{name}: {found['file']}, {found['features']} features", style="bold", soft_wrap=True)
+    for model, found in facts["models"].items():
+        console.print(f"{model}: {found['file']}, {found['features']} features", style="bold", soft_wrap=True)
         shown = RichTable(box=SIMPLE, pad_edge=False)
         shown.add_column("price of a row")
         for column in ("mean", *_QUANTILES):
             shown.add_column(column, justify="right")
-        for way, prices in found["prices"].items():
-            shown.add_row(way, *(f"{round(price, 6) + 0.0:,.6g}" for price in prices.values()))
+        for name, prices in found["prices"].items():
+            shown.add_row(name, *(f"{round(price, 6) + 0.0:,.6g}" for price in prices.values()))
         console.print(shown)
         if found["why_not_label"] is None:
             console.print(
-                f"For {found['stopped_early']:.1%} of the rows the label was settled before the last feature."
+                f"For {found['stopped_early']:.1%} of the rows the label was certain before all features were bought."
             )
         else:
-            console.print(f"No stop at a settled label: {found['why_not_label']}.")
+            console.print(f"Prediction cannot stop at a certain label: {found['why_not_label']}.")
     if "changed" in facts:
-        console.print(f"{facts['changed']:.1%} of the predictions differ between the two.")
-    console.print(f"{facts['rows']:,} rows. As the paths need: every tree goes to its leaf.")
+        console.print(f"{facts['changed']:.1%} of the predictions differ between the two models.")
+    console.print(
+        f"{facts['rows']:,} rows. As the paths need: a row buys the features on its paths to the leaves of all trees. "
+        "Same value, same label: it stops once the prediction cannot change."
+    )

@@ -68,7 +68,7 @@ def print_model(facts: Mapping[str, Any]) -> None:
     table = _grid("", "", header=False)
     classes = f" into {' and '.join(map(str, facts['classes']))} classes" if facts["classes"] else ""
     if facts["inside"]:
-        table.add_row("inside", " > ".join(facts["inside"]))
+        table.add_row("contains", " > ".join(facts["inside"]))
     table.add_row("library", facts["library"])
     table.add_row("task", facts["task"] + classes)
     for name in ("trees", "nodes", "leaves", "depth"):
@@ -78,7 +78,7 @@ def print_model(facts: Mapping[str, Any]) -> None:
         if name in facts:
             table.add_row(label, f"{_number(facts[name])} on average over {_number(facts['rows'])} rows")
     table.add_row("link", facts["link"])
-    table.add_row("bytes of the file", _number(facts["bytes"]))
+    table.add_row("file size in bytes", _number(facts["bytes"]))
     console = stdout()
     console.print(facts["type"], style="bold")
     console.print(table)
@@ -91,7 +91,10 @@ def print_summary(summary: Mapping[str, Any]) -> None:
     console.print(before_after(summary))
     loss, rows = summary["loss"], summary["rows"]
     if loss["after"] is None:
-        console.print(f"The path was not evaluated; its own risk here is {summary['risk']:.4g} ({loss['name']}).")
+        console.print(
+            f"The path was not evaluated on validation rows. The risk on the pruning rows is {summary['risk']:.4g} "
+            f"({loss['name']})."
+        )
     else:
         console.print(
             f"Loss ({loss['name']}): {loss['before']:.4g} before, {loss['after']:.4g} ± {loss['standard_error']:.2g} "
@@ -104,27 +107,27 @@ def print_summary(summary: Mapping[str, Any]) -> None:
     if proof is not None:
         console.print(
             f"No pruning that costs at most {_number(proof['max_cost'])} has a risk below {proof['least_risk']:.4g}; "
-            f"this one's is {proof['risk']:.4g}."
+            f"the risk of this one is {proof['risk']:.4g}."
         )
     if summary["clone"]:
-        console.print("This is a clone of the model, trained on fewer features of the rows passed, and pruned.")
+        console.print("The result is a pruned clone of the model, trained on the given rows with fewer features.")
     console.print(f"Pruned by {summary['solver']} on {_number(rows['made_on'])} rows.")
 
 
 def before_after(facts: Mapping[str, Any]) -> "Table":
-    """Return a table of the sizes in a summary: before, after, and the remaining share."""
+    """Return a table of the sizes in a summary: before, after, and the remaining fraction."""
     before, after, saved_as = facts["before"], facts["after"], facts["saved_as"]
     table = _grid("", "before", "after", "left")
     for name in before:
-        left = _share(after[name] / before[name]) if before[name] else ""
+        left = _percent(after[name] / before[name]) if before[name] else ""
         label = f"bytes ({saved_as or 'saved'})" if name == "bytes" else name
         table.add_row(label, _number(before[name]), _number(after[name]), left)
     return table
 
 
-def _share(left: float) -> str:
-    """Format a share in per cent, with enough digits to distinguish a small share from zero."""
-    return f"{left:.0%}" if left >= 0.01 or left == 0 else f"{100 * left:.2g}%"
+def _percent(fraction: float) -> str:
+    """Format a fraction in per cent, with enough digits to distinguish a small one from zero."""
+    return f"{fraction:.0%}" if fraction >= 0.01 or fraction == 0 else f"{100 * fraction:.2g}%"
 
 
 def print_path(path: "PruningPath", file: Path) -> None:
@@ -132,14 +135,12 @@ def print_path(path: "PruningPath", file: Path) -> None:
     import numpy as np
 
     shown = np.unique(np.linspace(0, len(path) - 1, _SHOWN_POINTS).round().astype(int)).tolist()
-    less = (
-        {"cost"}
-        if path.facts["cost"] == "nodes"
-        else {"n_leaves", "depth"}
-        if {"jump", "origin"} & set(path.table)
-        else set()
-    )
-    names = [name for name in _COLUMNS if name in path.table and name not in less]
+    omitted: set[str] = set()
+    if path.facts["cost"] == "nodes":
+        omitted = {"cost"}
+    elif {"jump", "origin"} & set(path.table):
+        omitted = {"n_leaves", "depth"}
+    names = [name for name in _COLUMNS if name in path.table and name not in omitted]
     table = _grid("point", *(_COLUMNS[name] for name in names))
     for point in shown:
         table.add_row(str(point), *(_cell(name, path.table[name][point].item()) for name in names))
@@ -169,14 +170,14 @@ def _grid(first: str, *others: str, header: bool = True) -> "Table":
 
 def _legend(path: "PruningPath") -> str:
     facts = path.facts
-    whose = "whole model" if facts.get("judges") == "ensemble" else "trees one by one"
-    risk = f"Risk: {facts['loss']} of the {whose}, on the {_number(facts['made_on_rows'])} rows pruned by."
+    scope = "whole model" if facts.get("judges") == "ensemble" else "single trees"
+    risk = f"Risk: {facts['loss']} of the {scope} on the {_number(facts['made_on_rows'])} pruning rows."
     if "jump" in path.table:
-        risk = f"Jump: what share of the unpruned cost the step from the point above saves. {risk}"
+        risk = f"Jump: cost saved by the step to the point, as a fraction of the unpruned cost. {risk}"
     if "loss" not in path.table:
         return f"{risk} Use --validation to measure the loss of the whole model."
     rows = f"{_number(facts['evaluated_rows'])} rows, {facts['evaluated_on']}"
-    return f"{risk} Loss: {facts['loss']} of the whole model on {rows}, ± one standard error; changed: predictions."
+    return f"{risk} Loss: {facts['loss']} of the whole model on {rows}, ± one standard error. Changed: predictions."
 
 
 def _cell(name: str, value: Any) -> str:

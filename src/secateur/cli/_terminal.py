@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 _PIPED_WIDTH = 120
 
 
-class Line(Protocol):
+class StatusLine(Protocol):
     """Protocol of a status line at the bottom of the terminal that is redrawn repeatedly."""
 
-    def away(self) -> AbstractContextManager[None]:
+    def hidden(self) -> AbstractContextManager[None]:
         """Erase the line while other text is printed."""
 
 
@@ -34,34 +34,33 @@ class Run:
 
     Attributes
     ----------
-    verb : callable
-        The command.
-    given : dict
-        Its arguments.
+    command : callable
+    arguments : dict
+        The arguments of the command.
     quiet : bool
         Whether to suppress results and progress.
     interrupted : bool
         Whether Ctrl-C stopped the computation early; the result is then partial.
     out : Path or None
         The output file, once writing starts.
-    line : Line or None
-        The status line currently shown.
+    status_line : StatusLine or None
+        The progress bar currently shown.
     warned : set of str
         The warnings already printed; a library may repeat the same warning at every call.
     before : tuple of int, or None
         The identity of the output file before writing, None if it did not exist.
     """
 
-    verb: Callable[..., None]
-    given: Mapping[str, Any] = field(default_factory=dict)
+    command: Callable[..., None]
+    arguments: Mapping[str, Any] = field(default_factory=dict)
     quiet: bool = False
     interrupted: bool = False
     out: Path | None = None
-    line: Line | None = None
+    status_line: StatusLine | None = None
     warned: set[str] = field(default_factory=set)
     before: tuple[int, int] | None = None
 
-    def writes(self, out: Path) -> None:
+    def start_writing(self, out: Path) -> None:
         """Record that the result is about to be written to `out`."""
         self.before, self.out = _identity(out), out
 
@@ -77,22 +76,22 @@ class Run:
 def _identity(file: Path) -> tuple[int, int] | None:
     """Return the inode and modification time of a file, which change when it is replaced; None if it does not exist."""
     try:
-        found = file.stat()
+        status = file.stat()
     except OSError:
         return None
-    return found.st_ino, found.st_mtime_ns
+    return status.st_ino, status.st_mtime_ns
 
 
 _runs = [Run(lambda: None)]
 
 
-def current() -> Run:
+def current_run() -> Run:
     """Return the state of the running command."""
     return _runs[-1]
 
 
 @contextmanager
-def begun(run: Run) -> Iterator[Run]:
+def as_current(run: Run) -> Iterator[Run]:
     """Make `run` the current command until the block ends."""
     _runs.append(run)
     try:
@@ -104,7 +103,7 @@ def begun(run: Run) -> Iterator[Run]:
 def stdout(*, even_if_quiet: bool = False) -> "Console":
     """Return the console for results; in a pipe it is 120 columns wide instead of 80."""
     piped = not sys.stdout.isatty() and "COLUMNS" not in os.environ
-    quiet = current().quiet and not even_if_quiet
+    quiet = current_run().quiet and not even_if_quiet
     return _console(width=_PIPED_WIDTH if piped else None, quiet=quiet)
 
 
@@ -113,10 +112,10 @@ def stderr() -> "Console":
     return _console(stderr=True)
 
 
-def say(text: str, colour: str) -> None:
+def print_message(text: str, colour: str) -> None:
     """Print one line to stderr, above the status line."""
-    line = current().line
-    with line.away() if line is not None else nullcontext():
+    status_line = current_run().status_line
+    with status_line.hidden() if status_line is not None else nullcontext():
         stderr().print(" ".join(text.split()), style=colour, soft_wrap=True)
 
 
@@ -142,7 +141,8 @@ def _console(**settings: Any) -> "Console":
             return super().render_str(printable(text), **{**options, "markup": False, "emoji": False})
 
     stream = sys.stderr if settings.get("stderr") else sys.stdout
-    if not (wanted := colours_wanted(terminal=stream.isatty())):
+    coloured = colours_wanted(terminal=stream.isatty())
+    if not coloured:
         settings["color_system"] = None
     # Set no_color explicitly: rich 13 treats an empty NO_COLOR as set.
-    return _Console(highlight=False, no_color=not wanted, **settings)
+    return _Console(highlight=False, no_color=not coloured, **settings)

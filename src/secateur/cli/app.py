@@ -14,28 +14,28 @@ from secateur.cli._errors_and_interrupts import (
     EXIT_CODES,
     FAILED,
     Command,
-    end_when_told,
-    forget_stdout,
-    leave_when_interrupted,
-    runs,
+    discard_stdout,
+    exit_on_interrupt,
+    install_sigterm_handler,
+    reports_errors,
 )
-from secateur.cli._terminal import colours_wanted, say, stdout
+from secateur.cli._terminal import colours_wanted, print_message, stdout
 
 
 class _Group(TyperGroup):
     """Command group that makes typer's messages about unknown arguments printable."""
 
     def make_context(self, *args: Any, **kwargs: Any) -> Any:
-        with _legible():
+        with _printable_messages():
             return super().make_context(*args, **kwargs)
 
     def invoke(self, ctx: Any) -> Any:
-        with _legible():
+        with _printable_messages():
             return super().invoke(ctx)
 
 
 @contextmanager
-def _legible() -> Iterator[None]:
+def _printable_messages() -> Iterator[None]:
     try:
         yield
     except Exception as error:
@@ -56,8 +56,8 @@ app = typer.Typer(
 
 def main() -> None:
     """Run the command line."""
-    end_when_told()
-    leave_when_interrupted()
+    install_sigterm_handler()
+    exit_on_interrupt()
     for name in ("stdout", "stderr"):
         # The parent process may have closed the stream.
         if getattr(sys, name) is None:
@@ -68,21 +68,21 @@ def main() -> None:
     try:
         app(prog_name="secateur")
     except BrokenPipeError:
-        sys.exit(forget_stdout())
+        sys.exit(discard_stdout())
     # Raised by --help and --version; commands report their own errors.
     except OSError as error:
-        say(f"Error: This cannot be printed: {error.strerror}. Print it elsewhere.", "red")
+        print_message(f"Error: Cannot print to stdout: {error.strerror}. Redirect the output.", "red")
         sys.exit(FAILED)
 
 
-def verb(command: Command) -> Command:
+def register_command(command: Command) -> Command:
     """Register a function as a command; it must have the options `quiet` and `debug`."""
-    enrol: Callable[[Command], Command] = app.command(epilog=EXIT_CODES)
-    return enrol(runs(command))
+    register: Callable[[Command], Command] = app.command(epilog=EXIT_CODES)
+    return register(reports_errors(command))
 
 
-def _print_version(asked: bool) -> None:
-    if asked:
+def _print_version(requested: bool) -> None:
+    if requested:
         from secateur import __version__
 
         stdout().print(f"secateur {__version__}")
@@ -92,7 +92,7 @@ def _print_version(asked: bool) -> None:
 @app.callback()
 def secateur(
     version: Annotated[
-        bool, typer.Option("--version", help="Show the version.", callback=_print_version, is_eager=True)
+        bool, typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True)
     ] = False,
 ) -> None:
-    """Prune trained decision trees and tree ensembles: the same kind of model back, smaller."""
+    """Prune trained decision trees and tree ensembles into smaller models of the same type."""

@@ -11,58 +11,65 @@ from secateur.cli import completion
 _LIMITS = "Limits"
 
 
-def limits(given: Mapping[str, Any]) -> dict[str, Any]:
+def limits(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments of a command that are limits, which start with `max_`."""
-    return {name: value for name, value in given.items() if name.startswith("max_")}
+    return {name: value for name, value in arguments.items() if name.startswith("max_")}
 
 
 def _file(name: str, text: str) -> typer.models.ArgumentInfo:
     return typer.Argument(metavar=name, help=text, show_default=False)
 
 
-def _limit(text: str, least: float | None = None) -> typer.models.OptionInfo:
-    return typer.Option(help=text, show_default=False, rich_help_panel=_LIMITS, min=least)
+def _limit(text: str, minimum: float | None = None) -> typer.models.OptionInfo:
+    return typer.Option(help=text, show_default=False, rich_help_panel=_LIMITS, min=minimum)
 
 
 Model = Annotated[
     Path,
     _file(
         "MODEL",
-        "A trained model: .skops, .json, .ubj, .txt, .cbm, .secateur or a folder saved by Spark; "
-        ".joblib, .pkl with --trust.",
+        "Trained model: .skops, .json, .ubj, .txt, .cbm, .secateur, or a folder saved by Spark. "
+        ".joblib and .pkl files need --trust.",
     ),
 ]
-Data = Annotated[Path, _file("DATA", "Rows to judge by, best not those of the training: .csv, .csv.gz or .parquet.")]
-SomeData = Annotated[Path | None, _file("[DATA]", "Rows, to show which features they need: .csv or .parquet.")]
-PathFile = Annotated[Path, _file("PATH", "A path made by `secateur path`.")]
+Data = Annotated[Path, _file("DATA", "Rows to prune with, ideally not the training rows: .csv, .csv.gz or .parquet.")]
+OptionalData = Annotated[
+    Path | None, _file("[DATA]", "Rows for which to count the features needed: .csv, .csv.gz or .parquet.")
+]
+PathFile = Annotated[Path, _file("PATH", "A path saved by `secateur path` or by `secateur prune --save-path`.")]
 
 Target = Annotated[
     str | None,
     typer.Option(
-        metavar="COLUMN", help="The column to predict.", show_default=False, autocompletion=completion.columns
+        metavar="COLUMN", help="Name of the target column.", show_default=False, autocompletion=completion.columns
     ),
 ]
 Regrow = Annotated[
     bool,
-    typer.Option("--regrow", help="With --costs: also train clones of the model on fewer features, and prune those."),
+    typer.Option("--regrow", help="With --costs: also train clones of the model on fewer features, and prune them."),
 ]
 Weights = Annotated[
     str | None,
     typer.Option(
-        metavar="COLUMN", help="A column of row weights.", show_default=False, autocompletion=completion.columns
+        metavar="COLUMN",
+        help="Name of the column of sample weights.",
+        show_default=False,
+        autocompletion=completion.columns,
     ),
 ]
 Solver = Annotated[
     str,
     typer.Option(
-        metavar="NAME", help="How prunings are searched, such as weakest_link.", autocompletion=completion.solvers
+        metavar="NAME",
+        help="Pruning method, such as weakest_link. With auto, it is chosen from the model and the cost.",
+        autocompletion=completion.solvers,
     ),
 ]
 Loss = Annotated[
     str | None,
     typer.Option(
         metavar="NAME",
-        help="How errors count, such as log_loss; default: as usual for the model.",
+        help="Loss function, such as log_loss. Default: chosen from the type of the model.",
         show_default=False,
         autocompletion=completion.losses,
     ),
@@ -71,7 +78,7 @@ Cost = Annotated[
     str | None,
     typer.Option(
         metavar="NAME",
-        help="What is paid for, such as leaves; default: nodes.",
+        help="Cost to reduce, such as leaves. Default: nodes.",
         show_default=False,
         autocompletion=completion.costs,
     ),
@@ -80,82 +87,89 @@ Costs = Annotated[
     Path | None,
     typer.Option(
         metavar="FILE",
-        help="Prices of features: a .csv or .parquet file with columns feature and cost, and perhaps group and "
-        "discount_cost. What is paid for is then the features a row needs, each once.",
+        help="Feature prices: a .csv or .parquet file with the columns feature and cost, and optionally group and "
+        "discount_cost. The cost is then the mean price per row; a row pays once for each feature it needs.",
         show_default=False,
     ),
 ]
-ChooseBy = Annotated[
+ValidationForChoice = Annotated[
     str | None,
     typer.Option(
         "--validation",
-        metavar="SHARE|FILE|oob|refit|cv",
-        help="Rows to choose by: a share of DATA, another data file, out-of-bag rows, a quarter held out from a "
-        "refitted clone, refitted folds, or 'none' for DATA itself; default: 0.25, or cv or refit (for some solvers "
-        "oob) if DATA is what the model was trained on.",
+        metavar="FRACTION|FILE|oob|refit|cv",
+        help="Validation rows, used to choose the pruning: a fraction of DATA, another data file, oob (out-of-bag "
+        "rows), refit (a quarter of DATA, with a clone refitted on the rest), cv (cross-validation with refitted "
+        "clones), or none (DATA itself). Default: 0.25; cv or refit (oob with some solvers) if DATA are the training "
+        "rows.",
         show_default=False,
         autocompletion=completion.validations,
     ),
 ]
-EvaluateOn = Annotated[
+ValidationForLoss = Annotated[
     str | None,
     typer.Option(
         "--validation",
-        metavar="SHARE|FILE|oob|refit|cv",
-        help="Rows to measure the loss on: a share of DATA, another data file, out-of-bag rows, a quarter held out "
-        "from a refitted clone, refitted folds, or 'none' for DATA itself; default: not measured.",
+        metavar="FRACTION|FILE|oob|refit|cv",
+        help="Validation rows, used to measure the loss: a fraction of DATA, another data file, oob (out-of-bag "
+        "rows), refit (a quarter of DATA, with a clone refitted on the rest), cv (cross-validation with refitted "
+        "clones), or none (DATA itself). Default: the loss is not measured.",
         show_default=False,
         autocompletion=completion.validations,
     ),
 ]
 
-MaxNodes = Annotated[int | None, _limit("Nodes, leaves included.", 1)]
-MaxLeaves = Annotated[int | None, _limit("Leaves.", 1)]
-MaxTrees = Annotated[int | None, _limit("Trees.", 0)]
-MaxDepth = Annotated[int | None, _limit("Splits on the longest way down.", 0)]
-MaxFeatures = Annotated[int | None, _limit("Features some split looks at.", 0)]
-MaxCost = Annotated[float | None, _limit("Cost, in the unit of --cost or --costs.")]
-MaxBytes = Annotated[int | None, _limit("Bytes of the saved model.", 1)]
+MaxNodes = Annotated[int | None, _limit("Maximum number of nodes, including leaves.", 1)]
+MaxLeaves = Annotated[int | None, _limit("Maximum number of leaves.", 1)]
+MaxTrees = Annotated[int | None, _limit("Maximum number of trees.", 0)]
+MaxDepth = Annotated[int | None, _limit("Maximum number of splits between a root and a leaf.", 0)]
+MaxFeatures = Annotated[int | None, _limit("Maximum number of features used by splits.", 0)]
+MaxCost = Annotated[float | None, _limit("Maximum cost, in the unit of --cost or --costs.")]
+MaxBytes = Annotated[int | None, _limit("Maximum size of the saved model in bytes.", 1)]
 MaxLossIncrease = Annotated[
-    float | None, _limit("Take the cheapest pruning whose loss grows by at most this share, such as 0.01.")
+    float | None, _limit("Choose the cheapest pruning whose loss increases by at most this fraction, such as 0.01.")
 ]
 Point = Annotated[
     int | None,
-    typer.Option(metavar="N", help="Take this very point of the path, whatever its loss.", show_default=False),
+    typer.Option(metavar="N", help="Number of the point to choose. It excludes limits.", show_default=False),
 ]
-Seed = Annotated[int, typer.Option(metavar="N", min=0, help="Draws the rows to choose by, where they are drawn.")]
+Seed = Annotated[int, typer.Option(metavar="N", min=0, help="Random seed for drawing validation rows.")]
 
 Report = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="Also write a page (.html) of all prunings to choose from.", show_default=False),
+    typer.Option(metavar="FILE", help="Also write an HTML report of all points of the path.", show_default=False),
 ]
 SavePath = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="Also save the path (.npz), to select other points from.", show_default=False),
+    typer.Option(metavar="FILE", help="Also save the path (.npz), to select other points later.", show_default=False),
 ]
 ReportRows = Annotated[
     Path | None,
     typer.Option(
         "--data",
         metavar="DATA",
-        help="Rows, best unseen ones: shows calibration, time per prediction and, with --costs, what rows cost.",
+        help="Rows, ideally not used before: adds calibration, prediction time and, with --costs, the cost of rows.",
         show_default=False,
     ),
 ]
 Baselines = Annotated[
     list[Path] | None,
-    typer.Option("--baseline", metavar="PATH", help="Another path to draw beside it; may be given again."),
+    typer.Option("--baseline", metavar="PATH", help="Another path to plot for comparison. Can be repeated."),
 ]
-Out = Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="Where the result goes.", show_default=False)]
-OutFolder = Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="The folder the pruned model goes to.")]
+Out = Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="Output file.", show_default=False)]
+OutFolder = Annotated[
+    Path, typer.Option("--out", "-o", metavar="DIR", help="Folder for the pruned model and the report.")
+]
 OtherModel = Annotated[
     Path | None,
-    typer.Option("--model", metavar="MODEL", help="The model of the path, if its file moved.", show_default=False),
+    typer.Option("--model", metavar="MODEL", help="Model file of the path, if it was moved.", show_default=False),
 ]
-Force = Annotated[bool, typer.Option("--force", help="Overwrite the result of an earlier call.")]
-Trust = Annotated[bool, typer.Option("--trust", help="Load MODEL even if that can run code; only for files you know.")]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite existing output files.")]
+Trust = Annotated[
+    bool, typer.Option("--trust", help="Load MODEL even if its format can run code. Only for files you trust.")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")]
 Quiet = Annotated[
-    bool, typer.Option("--quiet", "-q", help="Print no results but those of --json, and no progress; warnings stay.")
+    bool,
+    typer.Option("--quiet", "-q", help="Print only warnings, errors and the output of --json."),
 ]
-Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
+Debug = Annotated[bool, typer.Option("--debug", help="Print the traceback of an error.")]

@@ -12,58 +12,57 @@ from contextlib import contextmanager
 from typing import TextIO
 
 from secateur._util.text import printable
-from secateur.cli._terminal import current
+from secateur.cli._terminal import current_run
 
-# Seconds between redraws.
-_EVERY = 0.1
-_BAR, _SHORTEST_BAR = 30, 5
+_REDRAW_SECONDS = 0.1
+_MAX_WIDTH, _MIN_WIDTH = 30, 5
 # The step name that cross-validation reports between folds.
-_ROUNDS = "trying on other rows"
+_FOLD_STEP = "trying on other rows"
 
 Clock = Callable[[], float]
 
 
 @contextmanager
-def progress_bar(what: str) -> Iterator[Callable[[int, int, str], None] | None]:
+def progress_bar(step: str) -> Iterator[Callable[[int, int, str], None] | None]:
     """Show a bar while the block runs, if stderr is a terminal; yield the callback that updates it, or None."""
-    run = current()
+    run = current_run()
     if run.quiet or not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
         yield None
         return
-    with Bar(sys.stderr, what).shown() as bar:
-        run.line = bar
+    with Bar(sys.stderr, step).shown() as bar:
+        run.status_line = bar
         try:
-            yield bar.move
+            yield bar.update
         finally:
-            run.line = None
+            run.status_line = None
 
 
-class Pace:
+class StepProgress:
     """Progress of one step, and an estimate of its remaining time by extrapolation."""
 
-    def __init__(self, what: str, clock: Clock = time.monotonic) -> None:
-        self.what, self.clock = what, clock
-        self.done, self.total, self.moves = 0, 0, 0
-        self.began = self.moved = clock()
+    def __init__(self, name: str, clock: Clock = time.monotonic) -> None:
+        self.name, self.clock = name, clock
+        self.done, self.total, self.n_updates = 0, 0, 0
+        self.started = self.updated = clock()
 
-    def move(self, done: int, total: int) -> None:
+    def update(self, done: int, total: int) -> None:
         """Record that `done` of `total` parts are done."""
         if done != self.done:
-            self.moved, self.moves = self.clock(), self.moves + 1
+            self.updated, self.n_updates = self.clock(), self.n_updates + 1
         self.done, self.total = done, total
 
     @property
-    def share(self) -> float | None:
-        """The completed share, None if the total is not known."""
+    def fraction(self) -> float | None:
+        """The completed fraction, None if the total is not known."""
         return min(self.done / self.total, 1.0) if self.total > 0 else None
 
     @property
     def elapsed(self) -> float:
         """Seconds since the step began."""
-        return self.clock() - self.began
+        return self.clock() - self.started
 
     @property
-    def left(self) -> float | None:
+    def remaining(self) -> float | None:
         """Estimated seconds until the step ends, None if no estimate is possible yet.
 
         The remaining parts are assumed to take the mean time of the completed parts. If the last update is longer ago
@@ -71,18 +70,18 @@ class Pace:
         """
         if not 0 < self.done < self.total:
             return None
-        taken, since = self.moved - self.began, self.clock() - self.moved
-        late = max(since - taken / self.moves, 0.0)
+        taken, since = self.updated - self.started, self.clock() - self.updated
+        late = max(since - taken / self.n_updates, 0.0)
         return max((taken + late) * (self.total - self.done) / self.done - (since - late), 0.0)
 
 
 class Bar:
     """Status line that a background thread redraws while it is shown."""
 
-    def __init__(self, stream: TextIO, what: str, clock: Clock = time.monotonic) -> None:
+    def __init__(self, stream: TextIO, step: str, clock: Clock = time.monotonic) -> None:
         self.stream, self.clock = stream, clock
-        self.pace = Pace(what, clock)
-        self.runs, self.rounds = {what: 1}, ""
+        self.step = StepProgress(step, clock)
+        self.runs, self.folds = {step: 1}, ""
         self.drawn, self.drawn_at = 0, -1.0
         self.lock, self.over = threading.RLock(), threading.Event()
 
@@ -99,17 +98,17 @@ class Bar:
             thread.join()
             self.erase()
 
-    def move(self, done: int, total: int, what: str) -> None:
+    def update(self, done: int, total: int, step: str) -> None:
         """Record the progress of a step; a new or restarted step restarts the clock."""
         with self.lock:
-            if what == _ROUNDS and total > 1:
-                self.rounds = f" ({done} of {total} rounds done)"
-            news = what != self.pace.what
-            if news or done < self.pace.done:
-                self.runs[what] = self.runs.get(what, 0) + 1
-                self.pace = Pace(what, self.clock)
-            self.pace.move(done, total)
-            if news or self.clock() - self.drawn_at > _EVERY:
+            if step == _FOLD_STEP and total > 1:
+                self.folds = f" ({done} of {total} folds done)"
+            is_new = step != self.step.name
+            if is_new or done < self.step.done:
+                self.runs[step] = self.runs.get(step, 0) + 1
+                self.step = StepProgress(step, self.clock)
+            self.step.update(done, total)
+            if is_new or self.clock() - self.drawn_at > _REDRAW_SECONDS:
                 self.draw()
 
     def draw(self) -> None:
@@ -126,7 +125,7 @@ class Bar:
             self.drawn = 0
 
     @contextmanager
-    def away(self) -> Iterator[None]:
+    def hidden(self) -> Iterator[None]:
         """Erase the line while other text is printed."""
         with self.lock:
             self.erase()
@@ -134,21 +133,23 @@ class Bar:
 
     def text(self, width: int) -> str:
         """Return the text of the line, at most `width` characters."""
-        pace = self.pace
-        again = self.runs[pace.what] > 1 and pace.what != _ROUNDS
-        run = f", run {self.runs[pace.what]}" if again else ""
-        name, share, left = printable(pace.what) + run + self.rounds, pace.share, pace.left
-        facts = [in_words(pace.elapsed)]
-        if share is not None:
-            facts.insert(0, f"{int(100 * share)}%")
-        if left is not None:
-            facts.append(f"about {in_words(left)} left")
-        told = ", ".join(facts)
-        room = min(_BAR, width - len(name) - len(told) - 2)
-        parts = [name, _bar(share, pace.elapsed, room, self._full()), told] if room >= _SHORTEST_BAR else [name, told]
+        step = self.step
+        repeated = self.runs[step.name] > 1 and step.name != _FOLD_STEP
+        run = f", run {self.runs[step.name]}" if repeated else ""
+        name, fraction, remaining = printable(step.name) + run + self.folds, step.fraction, step.remaining
+        times = [format_duration(step.elapsed)]
+        if fraction is not None:
+            times.insert(0, f"{int(100 * fraction)}%")
+        if remaining is not None:
+            times.append(f"about {format_duration(remaining)} left")
+        status = ", ".join(times)
+        bar_width = min(_MAX_WIDTH, width - len(name) - len(status) - 2)
+        parts = [name, status]
+        if bar_width >= _MIN_WIDTH:
+            parts.insert(1, _bar(fraction, step.elapsed, bar_width, self._characters()))
         return " ".join(parts)[: max(width, 0)]
 
-    def _full(self) -> tuple[str, str]:
+    def _characters(self) -> tuple[str, str]:
         try:
             "━╌".encode(self.stream.encoding or "ascii")
         except (UnicodeEncodeError, LookupError):
@@ -156,7 +157,7 @@ class Bar:
         return "━", "╌"
 
     def _keep_drawing(self) -> None:
-        while not self.over.wait(_EVERY):
+        while not self.over.wait(_REDRAW_SECONDS):
             self.draw()
 
     def _write(self, text: str) -> None:
@@ -168,27 +169,27 @@ class Bar:
             self.over.set()
 
 
-def in_words(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """Format a duration: 8 s, 3 min 20 s, 2 h 5 min."""
-    whole = max(round(seconds), 0)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60} s"
-    return f"{whole // 3600} h {whole % 3600 // 60} min"
+    total = max(round(seconds), 0)
+    if total < 60:
+        return f"{total} s"
+    if total < 3600:
+        return f"{total // 60} min {total % 60} s"
+    return f"{total // 3600} h {total % 3600 // 60} min"
 
 
-def _bar(share: float | None, elapsed: float, width: int, characters: tuple[str, str]) -> str:
-    """Return a bar filled to `share`, or one with a segment that moves back and forth if the share is unknown."""
+def _bar(fraction: float | None, elapsed: float, width: int, characters: tuple[str, str]) -> str:
+    """Return a bar filled to `fraction`, or one with a segment that moves back and forth if the fraction is unknown."""
     full, empty = characters
-    if share is not None:
-        filled = int(share * width)
+    if fraction is not None:
+        filled = int(fraction * width)
         return full * filled + empty * (width - filled)
-    part = max(width // 5, 1)
-    around = 2 * (width - part)
-    place = int(elapsed * 10) % around if around else 0
-    place = min(place, around - place)
-    return empty * place + full * part + empty * (width - part - place)
+    segment = max(width // 5, 1)
+    period = 2 * (width - segment)
+    position = int(elapsed * 10) % period if period else 0
+    position = min(position, period - position)
+    return empty * position + full * segment + empty * (width - segment - position)
 
 
 def _columns(stream: TextIO) -> int:

@@ -27,6 +27,6 @@ def new_axes(width: float = 7.0, height: float = 4.3) -> "Axes":
         from matplotlib import pyplot
     except ImportError as error:
         raise ImportError(
-            "plot needs matplotlib, which is not installed. Run: pip install 'secateur[plot]'."
+            "Plotting needs matplotlib, which is not installed. Run: pip install 'secateur[plot]'."
         ) from error
     return pyplot.subplots(figsize=(width, height), layout="constrained")[1]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from secateur.path.pruned import Pruned
 
-_MOST_BARS, _LETTERS = 25, 40
+_MAX_BARS, _MAX_NAME_LENGTH = 25, 40
 
 
 def draw_features(pruned: "Pruned", ax: "Axes | None" = None, *, prices: Any = None) -> "Axes":
@@ -25,26 +25,26 @@ def draw_features(pruned: "Pruned", ax: "Axes | None" = None, *, prices: Any = N
 
     With `prices`, each bar is annotated with the price of its feature, or the price saved.
     """
-    whole, forest = pruned.original.forest, pruned.forest
-    before, after = _splits(whole), _splits(forest)
-    price = None if prices is None else feature_prices(whole, prices)
+    unpruned, forest = pruned.original.forest, pruned.forest
+    before, after = _splits(unpruned), _splits(forest)
+    price = None if prices is None else feature_prices(unpruned, prices)
     used = np.flatnonzero(before | after)
-    order = used[np.lexsort((used, -before[used], -after[used]))][:_MOST_BARS]
-    place = np.arange(len(order))
+    order = used[np.lexsort((used, -before[used], -after[used]))][:_MAX_BARS]
+    y = np.arange(len(order))
     ax = ax or new_axes(7.0, 1.1 + 0.27 * max(len(order), 4))
-    ax.barh(place, before[order], color=GREY, alpha=0.35, label="before", gid="before")
-    ax.barh(place, after[order], color=LINES[0], label="after pruning", gid="after")
-    ax.set_yticks(place, [shortened(feature_name(whole, int(k)), _LETTERS) for k in order], parse_math=False)
+    ax.barh(y, before[order], color=GREY, alpha=0.35, label="before", gid="before")
+    ax.barh(y, after[order], color=LINES[0], label="after pruning", gid="after")
+    ax.set_yticks(y, [shortened(feature_name(unpruned, int(k)), _MAX_NAME_LENGTH) for k in order], parse_math=False)
     ax.invert_yaxis()
-    left_out = len(used) - len(order)
-    ax.set_xlabel("splits" + (f" ({left_out} more features not shown)" if left_out else ""))
-    words = f"{np.count_nonzero(after)} of {np.count_nonzero(before)} features still used"
+    n_omitted = len(used) - len(order)
+    ax.set_xlabel("splits" + (f" ({n_omitted} more features not shown)" if n_omitted else ""))
+    title = f"{np.count_nonzero(after)} of {np.count_nonzero(before)} features still used"
     if price is not None:
-        words += f", price {price[after > 0].sum():.4g} of {price[before > 0].sum():.4g}"
-        for y, k in zip(place, order, strict=True):
-            _write_price(ax, float(y), float(before[k]), float(price[k]), still_used=bool(after[k]))
+        title += f", price {price[after > 0].sum():.4g} of {price[before > 0].sum():.4g}"
+        for bar, k in zip(y, order, strict=True):
+            _write_price(ax, float(bar), float(before[k]), float(price[k]), still_used=bool(after[k]))
         ax.margins(x=0.12)
-    ax.set_title(words, fontsize="medium")
+    ax.set_title(title, fontsize="medium")
     ax.legend(frameon=False, fontsize="small", loc="lower right")
     ax.spines[["top", "right"]].set_visible(False)
     return ax
@@ -55,8 +55,8 @@ def feature_prices(forest: Forest, prices: Any) -> NDArray[np.float64]:
     cost = prices if isinstance(prices, FeatureCost) else FeatureCost(prices)
     if cost.row_prices is not None:
         return np.asarray(cost.row_prices, np.float64).mean(axis=0)
-    nobody = LocalRows(np.empty((forest.n_trees, 0), np.uint8), np.empty((0, 1)), np.empty(0))
-    price_table = cost.price_table(forest, nobody)
+    no_rows = LocalRows(np.empty((forest.n_trees, 0), np.uint8), np.empty((0, 1)), np.empty(0))
+    price_table = cost.price_table(forest, no_rows)
     return np.append(price_table.prices[0], 0.0)[price_table.resources].sum(axis=1)
 
 

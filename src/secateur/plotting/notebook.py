@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _SHOWN_POINTS = 10
 _COLUMNS = {"n_nodes": "nodes", "n_trees": "trees", "n_leaves": "leaves", "cost": "cost", "risk": "risk"}
-_WIDTH, _HEIGHT, _EDGE = 260.0, 120.0, 8.0
+_WIDTH, _HEIGHT, _MARGIN = 260.0, 120.0, 8.0
 _TABLE = "border-collapse:collapse;font-size:90%;color:inherit;background:none"
 _CELL = "text-align:right;padding:1px 8px;border:none"
 
@@ -33,51 +33,51 @@ def path_html(path: "Path") -> str:
         head += [f"loss ({facts['loss']})", "changed"]
         for row, point in zip(rows, shown, strict=True):
             row += [f"{table['loss'][point]:.4g} ± {table['loss_se'][point]:.2g}", f"{table['changed'][point]:.1%}"]
-    lines = [f"{path.solver}, pruned by {facts['made_on_rows']:,} rows"]
+    lines = [f"{path.solver}, pruned with {facts['made_on_rows']:,} rows"]
     if "evaluated_on" in facts:
         lines.append(f"loss measured on {facts['evaluated_rows']:,} rows: {facts['evaluated_on']}")
     more = f", {len(shown)} of them shown" if len(shown) < len(path) else ""
-    title = f"{_model(path.source.model)}: {len(path)} prunings{more}"
+    title = f"{_model_name(path.source.model)}: {len(path)} prunings{more}"
     return _page(title, _table(head, rows) + _sketch(path), "; ".join(lines))
 
 
 def pruned_html(pruned: "Pruned") -> str:
     """Return HTML with a table of sizes and losses before and after pruning, and how the point was chosen."""
-    row, facts, whole = pruned.row, pruned.facts, pruned.original.forest
+    row, facts, unpruned = pruned.row, pruned.facts, pruned.original.forest
     sizes = [
-        ("nodes", whole.n_nodes, row["n_nodes"]),
-        ("leaves", whole.n_leaves, row["n_leaves"]),
-        ("trees", whole.n_trees, row["n_trees"]),
-        ("depth", whole.max_depth, row["depth"]),
-        ("features", len(whole.features_used), row["n_features"]),
+        ("nodes", unpruned.n_nodes, row["n_nodes"]),
+        ("leaves", unpruned.n_leaves, row["n_leaves"]),
+        ("trees", unpruned.n_trees, row["n_trees"]),
+        ("depth", unpruned.max_depth, row["depth"]),
+        ("features", len(unpruned.features_used), row["n_features"]),
     ]
-    rows = [[name, f"{was:,}", f"{now:,}", f"{now / was:.1%}" if was else ""] for name, was, now in sizes]
+    rows = [[name, f"{n:,}", f"{left:,}", f"{left / n:.1%}" if n else ""] for name, n, left in sizes]
     if facts["cost"] not in ("nodes", "leaves") and "unpruned_cost" in facts:
-        was = facts["unpruned_cost"]
-        left = f"{row['cost'] / was:.1%}" if was else ""
-        rows.append([f"cost ({facts['cost']})", _number(was), _number(row["cost"]), left])
+        before = facts["unpruned_cost"]
+        left = f"{row['cost'] / before:.1%}" if before else ""
+        rows.append([f"cost ({facts['cost']})", _number(before), _number(row["cost"]), left])
     if "loss" in row:
-        was = facts["unpruned_loss"]
-        change = f"{row['loss'] / was - 1:+.1%}" if was > 0 and np.isfinite(row["loss"]) else ""
-        rows.append([f"loss ({facts['loss']})", f"{was:.4g}", f"{row['loss']:.4g} ± {row['loss_se']:.2g}", change])
+        before = facts["unpruned_loss"]
+        change = f"{row['loss'] / before - 1:+.1%}" if before > 0 and np.isfinite(row["loss"]) else ""
+        rows.append([f"loss ({facts['loss']})", f"{before:.4g}", f"{row['loss']:.4g} ± {row['loss_se']:.2g}", change])
         rows.append(["predictions changed", "", f"{row['changed']:.1%}", ""])
-    where = facts.get("evaluated_on", "the rows the path was made on")
+    evaluated_on = facts.get("evaluated_on", "the pruning rows")
     n_rows = facts.get("evaluated_rows", facts["made_on_rows"])
     clone = " of a clone trained on fewer features" if pruned.given is not None else ""
-    how = f"Point {pruned.point}{clone} by {pruned.solver}, chosen by {n_rows:,} rows: {where}"
-    return _page(f"{_model(pruned.original.model)}, pruned", _table(["", "before", "after", "left"], rows), how)
+    how = f"Point {pruned.point}{clone} by {pruned.solver}, chosen on {n_rows:,} rows: {evaluated_on}"
+    return _page(f"{_model_name(pruned.original.model)}, pruned", _table(["", "before", "after", "left"], rows), how)
 
 
-def _model(model: object) -> str:
+def _model_name(model: object) -> str:
     return str(getattr(model, "kind_name", type(model).__name__))
 
 
-def _page(title: str, body: str, line: str) -> str:
+def _page(title: str, body: str, footer: str) -> str:
     """Return HTML with a title, a body that is already HTML, and a footer line."""
     return (
         f'<div style="color:inherit"><div><b>{escape(title)}</b></div>'
         f'<div style="display:flex;flex-wrap:wrap;gap:16px;align-items:flex-start">{body}</div>'
-        f'<div style="font-size:85%;opacity:.75">{escape(line)}</div></div>'
+        f'<div style="font-size:85%;opacity:.75">{escape(footer)}</div></div>'
     )
 
 
@@ -96,21 +96,21 @@ def _sketch(path: "Path") -> str:
     line = points_of_line(path, x, y)
     if len(line) < 2:
         return ""
-    across, up = path.table[x].astype(np.float64), path.table[y].astype(np.float64)
-    across = across if x == "cost" else np.log(np.maximum(across, 1))
-    drawn = np.union1d(line, [0]) if np.isfinite(up[0]) else line
-    left = _scaled(across, across[drawn]) * (_WIDTH - 2 * _EDGE) + _EDGE
-    top = (1 - _scaled(up, up[drawn])) * (_HEIGHT - 2 * _EDGE) + _EDGE
+    size, loss = path.table[x].astype(np.float64), path.table[y].astype(np.float64)
+    size = size if x == "cost" else np.log(np.maximum(size, 1))
+    drawn = np.union1d(line, [0]) if np.isfinite(loss[0]) else line
+    left = _scaled(size, size[drawn]) * (_WIDTH - 2 * _MARGIN) + _MARGIN
+    top = (1 - _scaled(loss, loss[drawn])) * (_HEIGHT - 2 * _MARGIN) + _MARGIN
     points = " ".join(f"{left[k]:.1f},{top[k]:.1f}" for k in line)
-    words = f"cost ({path.facts['cost']})" if x == "cost" else f"{path.facts['cost']} (log)"
+    label = f"cost ({path.facts['cost']})" if x == "cost" else f"{path.facts['cost']} (log)"
     start = f'<circle cx="{left[0]:.1f}" cy="{top[0]:.1f}" r="3.5" fill="{CHOSEN}"><title>unpruned</title></circle>'
     return (
         f'<svg width="{_WIDTH:.0f}" height="{_HEIGHT + 18:.0f}" role="img" fill="currentColor" font-size="11">'
-        f"<title>{escape(y)} by {escape(words)}</title>"
-        f'<path d="M{_EDGE / 2},{_EDGE / 2}V{_HEIGHT}H{_WIDTH}" fill="none" stroke="{GREY}"/>'
+        f"<title>{escape(y)} by {escape(label)}</title>"
+        f'<path d="M{_MARGIN / 2},{_MARGIN / 2}V{_HEIGHT}H{_WIDTH}" fill="none" stroke="{GREY}"/>'
         f'<polyline points="{points}" fill="none" stroke="{LINES[0]}" stroke-width="1.8"/>'
-        f"{start if np.isfinite(up[0]) else ''}"
-        f'<text x="{_WIDTH / 2}" y="{_HEIGHT + 13}" text-anchor="middle">{escape(y)} by {escape(words)}</text></svg>'
+        f"{start if np.isfinite(loss[0]) else ''}"
+        f'<text x="{_WIDTH / 2}" y="{_HEIGHT + 13}" text-anchor="middle">{escape(y)} by {escape(label)}</text></svg>'
     )
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secateur._util.text import printable, shortened
+from secateur.errors import InvalidInputError
 from secateur.plotting._palette import CHOSEN, GREY, LINES, new_axes
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
     from secateur.path import Path, Pruned
 
-_WORDS = {
+_AXIS_LABELS = {
     "n_nodes": "nodes",
     "n_leaves": "leaves",
     "n_trees": "trees",
@@ -24,20 +25,20 @@ _WORDS = {
     "bytes": "bytes of the saved model",
     "penalty": "penalty",
 }
-_COSTS = {
+_COST_LABELS = {
     "nodes": "nodes",
     "leaves": "leaves",
-    "depth": "splits passed by a row, on average",
-    "features": "price of the features of a row, on average",
+    "depth": "mean number of splits per row",
+    "features": "mean price of features per row",
 }
-_LOSSES = {
+_LOSS_LABELS = {
     "brier": "Brier score",
-    "zero_one": "share of wrong labels",
+    "zero_one": "misclassification rate",
     "log_loss": "log loss (nats)",
     "squared_error": "squared error",
 }
-_LETTERS = 60
-# Steps of the cost wider than this share of the unpruned cost are shaded as gaps.
+_MAX_NAME_LENGTH = 60
+# Steps of the cost wider than this fraction of the unpruned cost are shaded as gaps.
 _WIDE_STEP = 0.1
 
 Floats = NDArray[np.float64]
@@ -50,7 +51,7 @@ def draw(path: "Path", kind: str, ax: "Axes | None", options: dict[str, Any]) ->
     ------
     ImportError
         If matplotlib is not installed.
-    ValueError
+    InvalidInputError
         If the kind is unknown.
     """
     if kind == "tradeoff":
@@ -64,7 +65,7 @@ def draw(path: "Path", kind: str, ax: "Axes | None", options: dict[str, Any]) ->
         from secateur.plotting.feature_bars import draw_features
 
         return draw_features(_chosen(path, options), ax, **options)
-    raise ValueError(f"There is no plot of kind {kind!r}. Use 'tradeoff', 'tree' or 'features'.")
+    raise InvalidInputError(f"Unknown kind of plot: {kind!r}. Use 'tradeoff', 'tree' or 'features'.")
 
 
 def _chosen(path: "Path", options: dict[str, Any]) -> "Pruned":
@@ -95,12 +96,14 @@ def draw_tradeoff(
     ax = ax or new_axes()
     if x == "cost":
         _shade_gaps(ax, path)
-    _draw_line(ax, path, x, y, _name(label) or (f"{y} of {_solver(path)}" if others else _what(path, y)), LINES[0])
+    name = _legend_name(label) or (f"{y} of {_solver_name(path)}" if others else _legend_label(path, y))
+    _draw_line(ax, path, x, y, name, LINES[0])
     if y == "loss" and _risk_is_comparable(path):
         line = points_of_line(path, x, y)
-        ax.plot(path.table[x][line], path.table["risk"][line], color=LINES[0], lw=1, ls=":", label=_what(path, "risk"))
+        size, risk = path.table[x][line], path.table["risk"][line]
+        ax.plot(size, risk, color=LINES[0], lw=1, ls=":", label=_legend_label(path, "risk"))
     for (name, other), color in zip(others.items(), LINES[1:], strict=False):
-        _draw_line(ax, other, x, y, _name(name), color)
+        _draw_line(ax, other, x, y, _legend_name(name), color)
     _mark_points(ax, path, x, y, mark)
     _finish(ax, path, x, y)
     return ax
@@ -112,42 +115,44 @@ def size_column(path: "Path") -> str:
 
 
 def _with_column(path: "Path", x: str) -> "Path":
-    """Return the path with column `x` in its table; raise ValueError if it has no such numeric column."""
+    """Return the path with column `x` in its table; raise InvalidInputError if it has no such numeric column."""
     if x == "bytes":
         return path.with_bytes()
     numbers = [name for name, column in path.table.items() if column.dtype.kind in "if"]
     if x not in numbers:
-        raise ValueError(f"The path has no column {x!r} to draw by. Use one of: {', '.join([*numbers, 'bytes'])}.")
+        raise InvalidInputError(f"The path has no numeric column {x!r}. Use one of: {', '.join([*numbers, 'bytes'])}.")
     return path
 
 
 def _check_comparable(path: "Path", others: Mapping[str, "Path"]) -> None:
-    """Raise ValueError unless the same quantity was measured on all paths."""
+    """Raise InvalidInputError unless the same quantity was measured on all paths."""
     for name, other in others.items():
         if ("loss" in other.table) != ("loss" in path.table):
-            which = "has no" if "loss" in path.table else "has a"
-            raise ValueError(
-                f"Baseline {name!r} {which} measured loss, unlike the path. Call evaluate on both, same rows."
+            difference = "has no" if "loss" in path.table else "has a"
+            raise InvalidInputError(
+                f"Baseline {name!r} {difference} measured loss, unlike the path. Evaluate both on the same rows."
             )
         if other.facts["loss"] != path.facts["loss"]:
-            raise ValueError(
-                f"Baseline {name!r} was judged by {other.facts['loss']}, the path by {path.facts['loss']}. Make or "
-                "evaluate both with the same loss."
+            raise InvalidInputError(
+                f"Baseline {name!r} has the loss {other.facts['loss']}, but the path has {path.facts['loss']}. "
+                "Evaluate both with the same loss."
             )
     if len(others) >= len(LINES):
-        raise ValueError(f"There are {len(others)} baselines; at most {len(LINES) - 1} can be told apart. Draw fewer.")
+        raise InvalidInputError(
+            f"{len(others)} baselines were given. At most {len(LINES) - 1} have distinct colours. Plot fewer baselines."
+        )
 
 
 def _draw_line(ax: "Axes", path: "Path", x: str, y: str, label: str, color: str) -> None:
     """Draw one path: a line with a band of one standard error, and dots for the points not on the line."""
-    place, height = path.table[x].astype(np.float64), path.table[y].astype(np.float64)
+    size, loss = path.table[x].astype(np.float64), path.table[y].astype(np.float64)
     line = points_of_line(path, x, y)
-    others = np.setdiff1d(np.arange(1, len(place)), line)
-    ax.plot(place[others], height[others], ".", color=color, alpha=0.35, ms=4, lw=0, gid="points")
-    ax.plot(place[line], height[line], color=color, marker="o", ms=3, lw=1.8, label=label, gid="line")
+    others = np.setdiff1d(np.arange(1, len(size)), line)
+    ax.plot(size[others], loss[others], ".", color=color, alpha=0.35, ms=4, lw=0, gid="points")
+    ax.plot(size[line], loss[line], color=color, marker="o", ms=3, lw=1.8, label=label, gid="line")
     if y == "loss":
-        low, high = height[line] - path.table["loss_se"][line], height[line] + path.table["loss_se"][line]
-        ax.fill_between(place[line], low, high, color=color, alpha=0.18, lw=0, gid="band")
+        low, high = loss[line] - path.table["loss_se"][line], loss[line] + path.table["loss_se"][line]
+        ax.fill_between(size[line], low, high, color=color, alpha=0.18, lw=0, gid="band")
 
 
 def points_of_line(path: "Path", x: str, y: str) -> NDArray[np.intp]:
@@ -157,30 +162,30 @@ def points_of_line(path: "Path", x: str, y: str) -> NDArray[np.intp]:
     of several series (of several ridges, for example) they are the Pareto-optimal points. The unpruned model is
     included unless the path has refitted values.
     """
-    place, height = path.table[x], path.table[y]
-    shown = np.flatnonzero(np.isfinite(place) & np.isfinite(height))
+    size, loss = path.table[x], path.table[y]
+    shown = np.flatnonzero(np.isfinite(size) & np.isfinite(loss))
     if path.values is not None and len(shown) > 1:
         shown = shown[shown > 0]
-    order = shown[np.lexsort((height[shown], place[shown]))]
-    order = order[np.append(True, np.diff(place[order]) > 0)]
+    order = shown[np.lexsort((loss[shown], size[shown]))]
+    order = order[np.append(True, np.diff(size[order]) > 0)]
     series = [path.table[name] for name in ("ridge", "kept", "origin") if name in path.table]
-    if (np.diff(place[shown]) <= 0).all() and all(len(np.unique(column[1:])) < 2 for column in series):
+    if (np.diff(size[shown]) <= 0).all() and all(len(np.unique(column[1:])) < 2 for column in series):
         return order
-    lowest = np.minimum.accumulate(np.append(np.inf, height[order]))
-    return order[height[order] < lowest[:-1]]
+    lowest = np.minimum.accumulate(np.append(np.inf, loss[order]))
+    return order[loss[order] < lowest[:-1]]
 
 
 def _risk_is_comparable(path: "Path") -> bool:
     """Return whether the risk and the measured loss are the same quantity on different rows."""
     facts, forest = path.facts, path.forest
-    whole = facts.get("judges") == "ensemble" or (forest.n_trees == 1 and forest.trees_predict_target)
-    return whole and facts.get("risk_loss", facts["loss"]) == facts["loss"]
+    of_ensemble = facts.get("judges") == "ensemble" or (forest.n_trees == 1 and forest.trees_predict_target)
+    return of_ensemble and facts.get("risk_loss", facts["loss"]) == facts["loss"]
 
 
 def _shade_gaps(ax: "Axes", path: "Path") -> None:
     """Shade wide ranges of the cost that contain no point of the path."""
     cost = np.unique(path.table["cost"])
-    label: str | None = "no pruning found costs this"
+    label: str | None = "no point has this cost"
     for low, high in pairwise(cost.tolist()):
         if high - low > _WIDE_STEP * path.table["cost"][0]:
             ax.axvspan(low, high, color=GREY, alpha=0.13, lw=0, label=label, gid="gap")
@@ -189,28 +194,28 @@ def _shade_gaps(ax: "Axes", path: "Path") -> None:
 
 def _mark_points(ax: "Axes", path: "Path", x: str, y: str, mark: "int | Pruned | None") -> None:
     """Mark the unpruned model and the chosen point."""
-    was = path.table[y][0]
-    ax.axhline(was, color=GREY, lw=0.8, ls="--", zorder=1)
-    ax.plot(path.table[x][0], was, "D", color=GREY, ms=7, label="unpruned", gid="unpruned")
+    unpruned = path.table[y][0]
+    ax.axhline(unpruned, color=GREY, lw=0.8, ls="--", zorder=1)
+    ax.plot(path.table[x][0], unpruned, "D", color=GREY, ms=7, label="unpruned", gid="unpruned")
     if mark is None:
         return
     if isinstance(mark, int | np.integer):
         mark = path[int(mark)]
     row = mark.row if {x, y} <= set(mark.row) else path[mark.point].row
-    words = f"chosen: {'cost ' if x == 'cost' else ''}{_number(row[x])} {_WORDS.get(x, '').split(' ')[0]}".strip()
-    ax.plot(row[x], row[y], "*", color=CHOSEN, ms=16, mec="white", mew=0.8, zorder=5, gid="chosen", label=words)
+    label = f"chosen: {'cost ' if x == 'cost' else ''}{_number(row[x])} {_AXIS_LABELS.get(x, '').split(' ')[0]}".strip()
+    ax.plot(row[x], row[y], "*", color=CHOSEN, ms=16, mec="white", mew=0.8, zorder=5, gid="chosen", label=label)
 
 
 def _finish(ax: "Axes", path: "Path", x: str, y: str) -> None:
     """Set axis labels, scale and legend; counts that span more than a decade get a logarithmic axis."""
     cost = path.facts["cost"]
-    words = _WORDS.get(x, f"cost: {_COSTS.get(cost, cost)}" if x == "cost" else x.replace("_", " "))
+    label = _AXIS_LABELS.get(x, f"cost: {_COST_LABELS.get(cost, cost)}" if x == "cost" else x.replace("_", " "))
     column = path.table[x]
     if x in ("n_nodes", "n_leaves", "bytes", "penalty") and column.min() > 0 and column.max() > 10 * column.min():
         ax.set_xscale("log")
-        words += " (logarithmic)"
-    ax.set_xlabel(words, parse_math=False)
-    loss = _LOSSES.get(path.facts["loss"], path.facts["loss"].replace("_", " "))
+        label += " (logarithmic)"
+    ax.set_xlabel(label, parse_math=False)
+    loss = _LOSS_LABELS.get(path.facts["loss"], path.facts["loss"].replace("_", " "))
     loss = loss if y == "loss" or _risk_is_comparable(path) else f"{loss}, mean of single trees"
     ax.set_ylabel(loss, parse_math=False)
     for text in ax.legend(frameon=False, fontsize="small").get_texts():
@@ -219,21 +224,21 @@ def _finish(ax: "Axes", path: "Path", x: str, y: str) -> None:
     ax.spines[["top", "right"]].set_visible(False)
 
 
-def _what(path: "Path", column: str) -> str:
+def _legend_label(path: "Path", column: str) -> str:
     """Return the legend text of a loss or risk column."""
     if column == "loss":
         return f"measured on {path.facts['evaluated_rows']:,} rows, ± 1 standard error"
-    whose = "" if _risk_is_comparable(path) else "mean of single trees, "
-    return f"{whose}on the {path.facts['made_on_rows']:,} rows pruned by"
+    scope = "" if _risk_is_comparable(path) else "mean of single trees, "
+    return f"{scope}on the {path.facts['made_on_rows']:,} pruning rows"
 
 
-def _name(name: str | None) -> str:
+def _legend_name(name: str | None) -> str:
     """Return a name for the legend; matplotlib hides labels that begin with an underscore."""
-    shown = shortened(printable(name or ""), _LETTERS)
+    shown = shortened(printable(name or ""), _MAX_NAME_LENGTH)
     return f" {shown}" if shown.startswith("_") else shown
 
 
-def _solver(path: "Path") -> str:
+def _solver_name(path: "Path") -> str:
     return path.solver.split("(")[0]
 
 

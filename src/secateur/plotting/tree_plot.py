@@ -19,12 +19,13 @@ if TYPE_CHECKING:
     from secateur.path.pruned import Pruned
 
 # Width of a letter in inches.
-_LETTER = 0.062
+_LETTER_WIDTH = 0.062
 # Letters per line of a label.
-_LINE = 17
+_LINE_LENGTH = 17
 # Largest number of tips for which pruned splits show their conditions.
-_QUESTIONS_OF_GHOSTS = 12
+_MAX_TIPS_WITH_CONDITIONS = 12
 _FONT_SIZES = (9.0, 8.5, 8.0, 7.5, 7.0, 6.5, 6.0, 5.5, 5.0, 4.5, 4.0)
+# Below this font size, conditions of pruned splits are removed.
 _SMALL = 7.0
 _DASHED = (0, (3, 2))
 
@@ -51,17 +52,17 @@ def draw_tree(
     ax.set_title(f"tree {tree} of {layout.forest.n_trees}: {kept} of {stop - start} nodes kept", fontsize="medium")
     ax.set_axis_off()
     ax.set_xlim(-0.6, layout.width - 0.4)
-    below = 0.7 if any(map(layout.hidden_below, layout.place)) else 0.4
+    below = 0.7 if any(map(layout.hidden_below, layout.position)) else 0.4
     ax.set_ylim(-layout.height - below, 0.35)
     labels = _Labels(layout, pruned.source, start, support, _inches(ax))
     _draw_edges(ax, layout, labels)
-    texts = [text for node in layout.place for text in _draw_node(ax, layout, labels, node)]
+    texts = [text for node in layout.position for text in _draw_node(ax, layout, labels, node)]
     _fit(ax, texts)
     return ax
 
 
 def _axes_for(layout: Layout) -> "Axes":
-    """Return the axes of a new figure with room for all labels."""
+    """Return the axes of a new figure large enough for all labels."""
     return new_axes(min(max(0.95 * layout.width + 0.4, 4.5), 18.0), min(max(1.05 * layout.height + 1.5, 3.0), 14.0))
 
 
@@ -79,73 +80,74 @@ class _Labels:
     def __init__(self, layout: Layout, adapter: Adapter, root: int, support: Floats | None, inches: float) -> None:
         self.forest, self.root, self.support = layout.forest, root, support
         self.classes = [f"class {name}" if name.isdecimal() else name for name in class_names(adapter)]
-        self.letters = int(np.clip(1.2 * inches / layout.width / _LETTER, 12, _LINE))
-        self.of_ghosts = layout.n_tips <= _QUESTIONS_OF_GHOSTS
+        self.letters = int(np.clip(1.2 * inches / layout.width / _LETTER_WIDTH, 12, _LINE_LENGTH))
+        self.show_ghost_conditions = layout.n_tips <= _MAX_TIPS_WITH_CONDITIONS
 
-    def question(self, node: int) -> str:
+    def condition(self, node: int) -> str:
         """Return the condition of a split, wrapped to short lines."""
         name = feature_name(self.forest, int(self.forest.feature[node]))
-        words = split_text(self.forest, node).replace(name, shortened(name, 40), 1)
+        text = split_text(self.forest, node).replace(name, shortened(name, 40), 1)
         # A no-break space keeps the operator on the line of its operand.
         for sign in ("≤", "<", "in"):
-            words = words.replace(f" {sign} ", f" {sign}\xa0")
-        return "\n".join(textwrap.wrap(words, self.letters, break_on_hyphens=False))
+            text = text.replace(f" {sign} ", f" {sign}\xa0")
+        return "\n".join(textwrap.wrap(text, self.letters, break_on_hyphens=False))
 
-    def answer(self, node: int) -> tuple[str, str]:
-        """Return the prediction of a leaf with its share of the training weight, and the colour of the leaf."""
+    def prediction(self, node: int) -> tuple[str, str]:
+        """Return the prediction of a leaf with its fraction of the training weight, and the colour of the leaf."""
         forest, value = self.forest, self.forest.value[node]
-        share = forest.weight[node] / forest.weight[self.root] if forest.weight[self.root] > 0 else np.nan
-        percent = f"{share:.0%}" if share >= 0.005 or share == 0 else "< 1%"
-        of_rows = "" if np.isnan(share) else f"\n{percent} of {'rows' if forest.trees_predict_target else 'weight'}"
+        fraction = forest.weight[node] / forest.weight[self.root] if forest.weight[self.root] > 0 else np.nan
+        percent = f"{fraction:.0%}" if fraction >= 0.005 or fraction == 0 else "< 1%"
+        of_rows = "" if np.isnan(fraction) else f"\n{percent} of {'rows' if forest.trees_predict_target else 'weight'}"
         if self.classes and len(value) == len(self.classes) and forest.trees_predict_target:
             best = int(value.argmax())
-            sure = value[best] / value.sum() if value.sum() > 0 else 0.0
-            gap = "\n" if self.letters < _LINE else " "
-            return f"{shortened(self.classes[best], 24)}{gap}({sure:.2f}){of_rows}", LINES[best % len(LINES)]
+            probability = value[best] / value.sum() if value.sum() > 0 else 0.0
+            separator = "\n" if self.letters < _LINE_LENGTH else " "
+            text = f"{shortened(self.classes[best], 24)}{separator}({probability:.2f}){of_rows}"
+            return text, LINES[best % len(LINES)]
         tree = int(np.searchsorted(forest.tree_start, node, side="right")) - 1
         scale, sign = (1.0, "") if forest.trees_predict_target else (float(forest.tree_weight[tree]), "+")
         numbers = [f"{scale * number:{sign}.4g}" for number in value[:3]]
         return ", ".join([*numbers, "…"] if len(value) > 3 else numbers) + of_rows, LINES[0]
 
-    def strength(self, node: int) -> float:
+    def opacity(self, node: int) -> float:
         """Return the opacity of a node, which increases with its support."""
         return 1.0 if self.support is None else 0.2 + 0.8 * float(self.support[node])
 
 
 def _draw_edges(ax: "Axes", layout: Layout, labels: _Labels) -> None:
     """Draw the edges from nodes to their parents; edges of pruned nodes are dashed."""
-    for node, (x, y) in layout.place.items():
+    for node, (x, y) in layout.position.items():
         parent = int(layout.forest.parent[node])
-        if parent not in layout.place:
+        if parent not in layout.position:
             continue
-        above = layout.place[parent]
-        stays = bool(layout.keep[node] and layout.keep[parent])
+        parent_x, parent_y = layout.position[parent]
+        is_kept = bool(layout.keep[node] and layout.keep[parent])
         style: dict[str, Any] = {"color": GREY, "lw": 0.9, "ls": _DASHED, "gid": "ghost edge"}
-        if stays:
-            style = {"color": (LINES[0], labels.strength(node)), "lw": 1.4, "gid": "edge"}
-        ax.plot([above[0], x], [above[1], y], zorder=1, **style)
-        if parent == labels.root and stays:
-            word = "yes" if x < above[0] else "no"
-            _write(ax, 0.5 * (above[0] + x), 0.5 * (above[1] + y), word, gid="answer", color=GREY, va="center")
+        if is_kept:
+            style = {"color": (LINES[0], labels.opacity(node)), "lw": 1.4, "gid": "edge"}
+        ax.plot([parent_x, x], [parent_y, y], zorder=1, **style)
+        if parent == labels.root and is_kept:
+            answer = "yes" if x < parent_x else "no"
+            _write(ax, 0.5 * (parent_x + x), 0.5 * (parent_y + y), answer, gid="branch", color=GREY, va="center")
 
 
 def _draw_node(ax: "Axes", layout: Layout, labels: _Labels, node: int) -> list["Text"]:
     """Draw one node and a triangle for hidden descendants; return the texts that must not overlap."""
-    x, y = layout.place[node]
+    x, y = layout.position[node]
     hidden = layout.hidden_below(node)
     if hidden:
         _draw_hidden(ax, x, y, int(layout.keep[hidden.start : hidden.stop].sum()), len(hidden))
     if layout.keep[node]:
-        splits = bool(layout.split[node])
-        words, color = (labels.question(node), GREY) if splits else labels.answer(node)
-        ink = labels.strength(node)
-        box = {"boxstyle": "round,pad=0.25", "ec": (color, ink), "lw": 0.8 if splits else 1.6}
-        gid = "kept split" if splits else "kept leaf"
-        return [_write(ax, x, y, words, box, gid=gid, va="center", zorder=3, alpha=ink)]
+        is_split = bool(layout.split[node])
+        text, color = (labels.condition(node), GREY) if is_split else labels.prediction(node)
+        opacity = labels.opacity(node)
+        box = {"boxstyle": "round,pad=0.25", "ec": (color, opacity), "lw": 0.8 if is_split else 1.6}
+        gid = "kept split" if is_split else "kept leaf"
+        return [_write(ax, x, y, text, box, gid=gid, va="center", zorder=3, alpha=opacity)]
     ax.plot(x, y, "o", color=GREY, mfc=ax.get_facecolor(), ms=4, zorder=2, gid="ghost")
-    if not layout.forest.is_split[node] or hidden or not labels.of_ghosts:
+    if not layout.forest.is_split[node] or hidden or not labels.show_ghost_conditions:
         return []
-    return [_write(ax, x, y + 0.08, labels.question(node), gid="ghost question", color=GREY, va="bottom", zorder=2)]
+    return [_write(ax, x, y + 0.08, labels.condition(node), gid="ghost condition", color=GREY, va="bottom", zorder=2)]
 
 
 def _draw_hidden(ax: "Axes", x: float, y: float, kept: int, n_nodes: int) -> None:
@@ -153,21 +155,21 @@ def _draw_hidden(ax: "Axes", x: float, y: float, kept: int, n_nodes: int) -> Non
     color, gid = (LINES[0], "hidden") if kept else (GREY, "hidden ghosts")
     ax.plot([x, x], [y, y - 0.42], color=color, lw=0.9, ls="-" if kept else _DASHED, zorder=1)
     ax.plot(x, y - 0.46, "^", color=color, ms=7, mfc=color if kept else ax.get_facecolor(), zorder=2, gid=gid)
-    words = f"{kept} of {n_nodes}" if 0 < kept < n_nodes else f"{n_nodes}"
-    _write(ax, x, y - 0.56, words, gid="number hidden", color=GREY, fontsize=7, va="top")
+    label = f"{kept} of {n_nodes}" if 0 < kept < n_nodes else f"{n_nodes}"
+    _write(ax, x, y - 0.56, label, gid="number hidden", color=GREY, fontsize=7, va="top")
 
 
-def _write(ax: "Axes", x: float, y: float, words: str, box: dict[str, Any] | None = None, **style: Any) -> "Text":
+def _write(ax: "Axes", x: float, y: float, text: str, box: dict[str, Any] | None = None, **style: Any) -> "Text":
     """Write text on an opaque background that hides edges; dollar signs in names are not parsed as formulas."""
     box = {"fc": ax.get_facecolor(), **(box or {"ec": "none", "pad": 0.6})}
-    return ax.text(x, y, words, ha="center", parse_math=False, bbox=box, **{"fontsize": _FONT_SIZES[0], **style})
+    return ax.text(x, y, text, ha="center", parse_math=False, bbox=box, **{"fontsize": _FONT_SIZES[0], **style})
 
 
 def _fit(ax: "Axes", texts: list["Text"]) -> None:
     """Choose the largest font size at which no texts overlap; small sizes drop the conditions of pruned splits."""
     for size in _FONT_SIZES:
         if size < _SMALL:
-            for text in [text for text in texts if text.get_gid() == "ghost question"]:
+            for text in [text for text in texts if text.get_gid() == "ghost condition"]:
                 text.remove()
                 texts.remove(text)
         for text in texts:

@@ -6,6 +6,7 @@ from pathlib import Path as FilePath
 from typing import Any
 
 from secateur.costs import Cost
+from secateur.errors import InvalidInputError
 from secateur.files.atomic import check_free, replacing
 from secateur.path import Path
 from secateur.reporting.description import describe
@@ -27,7 +28,7 @@ def report(
     force: bool = False,
     **limits: float | None,
 ) -> FilePath:
-    """Write a self-contained HTML page to explore a path, choose a point and share the result; it loads nothing.
+    """Write a self-contained HTML page to explore a path and choose a point; the page loads nothing.
 
     Parameters
     ----------
@@ -57,12 +58,14 @@ def report(
 
     Raises
     ------
-    ValueError
-        If no point satisfies the limits, or a baseline has not been evaluated.
+    InvalidInputError
+        If `file` does not end in .html, or a baseline has not been evaluated.
+    NoPruningWithinLimitsError
+        If no point satisfies the limits.
     """
     target = FilePath(file)
     if target.suffix.lower() not in (".html", ".htm"):
-        raise ValueError(f"A report is a page, but the name is {target.name}. Use {target.stem}.html.")
+        raise InvalidInputError(f"The report file {target.name} must end in .html. Use {target.stem}.html.")
     check_free(target, force=force)
     facts = describe(path, X, y, sample_weight=sample_weight, cost=cost, baselines=baselines, point=point, **limits)
     return write_facts(facts, target, force=force)

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from secateur._util.text import fit_to_show
 from secateur.costs import Cost, SharedCost
 from secateur.data.rows import LocalRows, read_sample
+from secateur.errors import InvalidInputError
 from secateur.forest.routing import route
 from secateur.path import Path, Pruned
 from secateur.path.combine import JoinedPath
@@ -21,10 +22,11 @@ from secateur.reporting.model_summary import describe_model, versions
 from secateur.reporting.tree_shapes import describe_trees
 
 FORMAT, VERSION = "secateur report", 1
+# Maximum numbers of points at which calibration and prices, times, and leaf values are given.
 MOST_MEASURED = 24
 MOST_TIMED = 8
 MOST_VALUED = 256
-_NOT_PLAIN = ("model_file", "model_sha256")
+_OMITTED_FACTS = ("model_file", "model_sha256")
 
 
 def describe(
@@ -43,18 +45,18 @@ def describe(
     The keys are documented in docs/report.md.
     """
     sample = None if X is None else _rows(path, X, y, sample_weight)
-    judged = sample is not None and (y is not None or not path.source.supervised)
-    if sample is not None and judged and "loss" not in path.table:
+    has_targets = sample is not None and (y is not None or not path.source.supervised)
+    if sample is not None and has_targets and "loss" not in path.table:
         path = path.evaluate_sample(sample, rows="the rows passed to the report")
     chosen = _chosen(path, point, limits)
     path = path.with_bytes()
-    valued = spread(len(path), MOST_VALUED, [chosen.point])
+    valued_points = spread(len(path), MOST_VALUED, [chosen.point])
     features = describe_features(path)
     summary = chosen.summary()
     path.table["bytes"][[0, chosen.point]] = summary["before"]["bytes"], summary["after"]["bytes"]
     measured = None
     if sample is not None:
-        measured = _measured(path, sample, X, chosen.point, cost, features["number"], judged)
+        measured = _measured(path, sample, X, chosen.point, cost, features["number"], has_targets)
     facts = {
         "format": FORMAT,
         "version": VERSION,
@@ -62,13 +64,13 @@ def describe(
         "model": describe_model(path.source),
         "classes": class_names(path.source),
         "solver": path.solver,
-        "facts": {name: fact for name, fact in path.facts.items() if name not in _NOT_PLAIN},
+        "facts": {name: fact for name, fact in path.facts.items() if name not in _OMITTED_FACTS},
         "risk_is_loss": _risk_is_loss(path),
         "table": path.table,
         "point": chosen.point,
         "summary": summary,
-        "sure": _how_sure(path),
-        "trees": [] if isinstance(path, JoinedPath) else describe_trees(path, chosen.point, valued),
+        "sure": _uncertainty(path),
+        "trees": [] if isinstance(path, JoinedPath) else describe_trees(path, chosen.point, valued_points),
         "features": features,
         "measured": measured,
         "baselines": {fit_to_show(name): _baseline(name, other) for name, other in (baselines or {}).items()},
@@ -90,60 +92,60 @@ def _rows(path: Path, X: Any, y: Any, sample_weight: Any) -> LocalRows:
 def _chosen(path: Path, point: int | None, limits: Mapping[str, Any]) -> Pruned:
     """Return the point the page opens at."""
     if point is None:
-        free = all(limit is None for limit in limits.values())
-        return path.select(**limits, rule="one_percent" if free and "loss" in path.table else None)
+        unlimited = all(limit is None for limit in limits.values())
+        return path.select(**limits, rule="one_percent" if unlimited and "loss" in path.table else None)
     return path[point]
 
 
 def _risk_is_loss(path: Path) -> bool:
     """Return whether the risk on the pruning rows is the same quantity as the loss on other rows."""
     same_loss: bool = path.facts.get("risk_loss", path.facts["loss"]) == path.facts["loss"]
-    whole = path.facts.get("judges") == "ensemble"
-    return same_loss and (whole or (path.forest.n_trees == 1 and path.forest.trees_predict_target))
+    of_ensemble = path.facts.get("judges") == "ensemble"
+    return same_loss and (of_ensemble or (path.forest.n_trees == 1 and path.forest.trees_predict_target))
 
 
-def _how_sure(path: Path) -> dict[str, Any]:
+def _uncertainty(path: Path) -> dict[str, Any]:
     """Return the one-standard-error summary of the loss, and the certified gap of each point, if any."""
-    proofs = [certificate(path.table, point, None) for point in range(len(path))]
-    sure: dict[str, Any] = {"gap": None if proofs[0] is None else [proof and proof["gap"] for proof in proofs]}
+    certificates = [certificate(path.table, point, None) for point in range(len(path))]
+    gaps = None if certificates[0] is None else [found and found["gap"] for found in certificates]
     if "loss" not in path.table:
-        return sure
+        return {"gap": gaps}
     loss = path.table["loss"]
     best = int(loss.argmin())
     bound = float(loss[best] + path.table["loss_se"][best])
     within = np.flatnonzero(loss <= bound)
     cheapest = int(within[path.table["cost"][within].argmin()])
-    return {**sure, "best": best, "one_se": bound, "within": len(within), "cheapest": cheapest}
+    return {"gap": gaps, "best": best, "one_se": bound, "within": len(within), "cheapest": cheapest}
 
 
 def _measured(
-    path: Path, sample: LocalRows, X: Any, chosen: int, cost: Cost | None, shown: list[int], judged: bool
+    path: Path, sample: LocalRows, X: Any, chosen: int, cost: Cost | None, shown: list[int], has_targets: bool
 ) -> dict[str, Any]:
     """Return calibration, prices and prediction times at some points; times at fewer points, since timing is slow."""
-    always = [0, chosen, len(path) - 1]
-    points, timed = spread(len(path), MOST_MEASURED, always), spread(len(path), MOST_TIMED, always)
+    required = [0, chosen, len(path) - 1]
+    points, timed = spread(len(path), MOST_MEASURED, required), spread(len(path), MOST_TIMED, required)
     times = [microseconds(path[int(point)], X) for point in timed]
-    told: dict[str, Any] = {
+    measured: dict[str, Any] = {
         "rows": len(sample),
         "timed": timed,
-        "microseconds": [taken for taken, _ in times],
+        "microseconds": [duration for duration, _ in times],
         "engine": sorted({engine for _, engine in times}),
     }
     if isinstance(path, JoinedPath):
-        return told
-    told["points"] = points
-    if judged:
-        told["calibration"] = [calibration(path, sample, int(point)) for point in points]
+        return measured
+    measured["points"] = points
+    if has_targets:
+        measured["calibration"] = [calibration(path, sample, int(point)) for point in points]
     if isinstance(cost, SharedCost):
-        told["bills"] = describe_bills(path, sample, cost, points, shown)
-    return told
+        measured["bills"] = describe_bills(path, sample, cost, points, shown)
+    return measured
 
 
 def _baseline(name: str, path: Path) -> dict[str, NDArray[Any]]:
     if "loss" not in path.table:
-        raise ValueError(
-            f"The baseline {name!r} has not been evaluated, so it has no loss to draw. Call path.evaluate(X, y) on the "
-            "rows of the other path first."
+        raise InvalidInputError(
+            f"Baseline {name!r} has not been evaluated, so it has no loss to plot. Call its evaluate(X, y) with the "
+            "rows on which the path was evaluated."
         )
     columns = ("n_nodes", "n_leaves", "n_trees", "n_features", "depth", "cost", "loss", "loss_se")
     return {column: path.table[column] for column in columns}

@@ -41,14 +41,14 @@ def _splits_by_feature(path: Path) -> NDArray[np.int64]:
     if isinstance(path.masks, NestedMasks) and not isinstance(path, JoinedPath):
         # A split disappears with its left child. Count removals by point, then sum from the last point backwards.
         split = np.flatnonzero(forest.is_split)
-        gone = np.minimum(path.masks.removed_at[split + 1], len(path))
+        removed_at = np.minimum(path.masks.removed_at[split + 1], len(path))
         change = np.zeros((len(path) + 1, forest.n_features), np.int64)
-        np.add.at(change, (gone, forest.feature[split]), 1)
+        np.add.at(change, (removed_at, forest.feature[split]), 1)
         return np.cumsum(change[::-1], axis=0)[::-1][1:]
     for point in range(len(path)):
         if isinstance(path, JoinedPath):
-            asked = path[point].forest.feature
-            counts[point] = np.bincount(asked[asked >= 0], minlength=forest.n_features)
+            used = path[point].forest.feature
+            counts[point] = np.bincount(used[used >= 0], minlength=forest.n_features)
             continue
         keep = path.masks.keep(point)
         split_now = kept_splits(forest, keep, check_keep(forest, keep))
@@ -67,24 +67,24 @@ def describe_bills(
     """Return the feature cost of the rows at some points: the mean per feature, and a histogram over rows."""
     forest = path.forest
     price_table = cost.price_table(forest, sample)
-    share = sample.weight / sample.total_weight
-    rows, resources, low, high = [], [], np.inf, 0.0
+    row_weight = sample.weight / sample.total_weight
+    row_prices, resources, low, high = [], [], np.inf, 0.0
     for needed in needs(forest, sample, path.masks.take(points), price_table):
         price = (needed * price_table.prices).sum(axis=1)
         low, high = min(low, price.min()), max(high, price.max())
-        rows.append(price)
-        resources.append(share @ (needed * price_table.prices))
+        row_prices.append(price)
+        resources.append(row_weight @ (needed * price_table.prices))
     edges = np.linspace(min(low, high), high if high > low else low + 1.0, _BINS + 1)
-    mean = np.array([share @ price for price in rows])
-    spread = [np.quantile(price, [0.1, 0.5, 0.9]) for price in rows]
+    mean = np.array([row_weight @ price for price in row_prices])
+    row_quantiles = [np.quantile(price, [0.1, 0.5, 0.9]) for price in row_prices]
     return {
         "edges": rounded(edges, 6),
-        "rows": [np.histogram(price, edges)[0].tolist() for price in rows],
+        "rows": [np.histogram(price, edges)[0].tolist() for price in row_prices],
         "mean": mean.tolist(),
-        "quantiles": [rounded(quantiles, 6) for quantiles in spread],
+        "quantiles": [rounded(quantiles, 6) for quantiles in row_quantiles],
         "paid": [rounded(_by_feature(price_table, resource)[shown], 6) for resource in resources],
         "price": rounded(np.append(price_table.prices.mean(axis=0), 0.0)[price_table.resources[shown, 0]], 6),
-        "groups": [rounded(resource[_shared(price_table)], 6) for resource in resources],
+        "groups": [rounded(resource[_group_resources(price_table)], 6) for resource in resources],
     }
 
 
@@ -93,6 +93,6 @@ def _by_feature(price_table: PriceTable, paid: NDArray[np.float64]) -> NDArray[n
     return np.append(paid, 0.0)[price_table.resources[:, 0]]
 
 
-def _shared(price_table: PriceTable) -> NDArray[np.integer]:
+def _group_resources(price_table: PriceTable) -> NDArray[np.integer]:
     """Return the resources shared by the features of a group."""
     return np.unique(price_table.resources[price_table.resources[:, 1] != -1, 1])

@@ -25,12 +25,12 @@ def calibration(path: Path, sample: LocalRows, point: int) -> float | None:
     if len(forest.n_classes) != 1 or not path.source.supervised:
         return None
     raw = sample.scores(forest, path.decision(point) if point else None)
-    told = forest.response.mean(raw, forest.n_classes)[0]
-    sure = told.max(axis=1)
-    right = told.argmax(axis=1) == sample.y[:, 0]
-    bins = np.clip((sure * _BINS).astype(int), 0, _BINS - 1)
-    off = np.bincount(bins, sample.weight * (right - sure), minlength=_BINS)
-    return float(np.abs(off).sum() / sample.total_weight)
+    probability = forest.response.mean(raw, forest.n_classes)[0]
+    confidence = probability.max(axis=1)
+    correct = probability.argmax(axis=1) == sample.y[:, 0]
+    bins = np.clip((confidence * _BINS).astype(int), 0, _BINS - 1)
+    deviation = np.bincount(bins, sample.weight * (correct - confidence), minlength=_BINS)
+    return float(np.abs(deviation).sum() / sample.total_weight)
 
 
 def microseconds(pruned: Pruned, X: Any) -> tuple[float, str]:
@@ -52,20 +52,20 @@ def microseconds(pruned: Pruned, X: Any) -> tuple[float, str]:
         except (TypeError, ValueError, AttributeError):
             predict, engine = pruned.predict, "secateur"
             predict(rows)
-        return _least_seconds(predict, rows) / len(rows) * 1e6, engine
+        return _minimum_seconds(predict, rows) / len(rows) * 1e6, engine
 
 
-def _least_seconds(predict: Any, rows: Any) -> float:
+def _minimum_seconds(predict: Any, rows: Any) -> float:
     """Return the minimum time of repeated calls in seconds; other load on the machine can only add time."""
-    least, began = np.inf, time.perf_counter()
-    while (start := time.perf_counter()) - began < _TIMED_SECONDS:
+    minimum, first_start = np.inf, time.perf_counter()
+    while (start := time.perf_counter()) - first_start < _TIMED_SECONDS:
         predict(rows)
-        least = min(least, time.perf_counter() - start)
-    return float(least)
+        minimum = min(minimum, time.perf_counter() - start)
+    return float(minimum)
 
 
-def spread(n_points: int, most: int, always: list[int]) -> NDArray[np.intp]:
-    """Return at most `most` points, evenly spread over a path and including the points `always`."""
+def spread(n_points: int, most: int, required: list[int]) -> NDArray[np.intp]:
+    """Return at most `most` points, evenly spread over a path and including the points `required`."""
     if n_points <= most:
         return np.arange(n_points)
-    return np.union1d(np.linspace(0, n_points - 1, most - len(always)).round().astype(np.intp), always)
+    return np.union1d(np.linspace(0, n_points - 1, most - len(required)).round().astype(np.intp), required)

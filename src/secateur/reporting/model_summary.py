@@ -12,17 +12,17 @@ _PACKAGE = {"sklearn": "scikit-learn", "spark": "pyspark"}
 def describe_model(adapter: Adapter) -> dict[str, Any]:
     """Return the type, task, sizes and link of a model as plain values."""
     forest = adapter.forest
-    kinds: list[str] = []
+    types: list[str] = []
     layer: Any = adapter
     while layer is not None:
-        kinds.append(getattr(layer.model, "kind_name", type(layer.model).__name__))
+        types.append(getattr(layer.model, "kind_name", type(layer.model).__name__))
         layer = getattr(layer, "inner", None)
     task = "classification" if forest.n_classes else "regression"
     if not adapter.supervised:
-        task = "outlier detection" if forest.link == "anomaly" else "scores of its own"
+        task = "outlier detection" if forest.link == "anomaly" else "other"
     return {
-        "type": kinds[0],
-        "inside": kinds[1:],
+        "type": types[0],
+        "inside": types[1:],
         "library": adapter.library,
         "task": task,
         "classes": list(forest.n_classes),

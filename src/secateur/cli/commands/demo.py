@@ -1,12 +1,12 @@
-"""Implement `secateur demo`: train and prune a forest on data that ships with scikit-learn."""
+"""Implement `secateur demo`: train and prune a forest on a data set of scikit-learn."""
 
 from pathlib import Path
 
 from secateur.cli import options as opt
-from secateur.cli.app import verb
+from secateur.cli.app import register_command
 
 
-@verb
+@register_command
 def demo(
     out: opt.OutFolder = Path("secateur-demo"),
     force: opt.Force = False,
@@ -14,7 +14,7 @@ def demo(
     quiet: opt.Quiet = False,
     debug: opt.Debug = False,
 ) -> None:
-    """Train a random forest on data that ships with scikit-learn, prune it, and show what that did."""
+    """Train a random forest on a data set of scikit-learn, prune it, and compare both on test rows."""
     from secateur.cli._demo import print_demo, run_demo
     from secateur.cli._tables_and_json import print_json
 

@@ -1,14 +1,15 @@
 """Implement `secateur inspect`: show the type, sizes and features of a model."""
 
 from secateur.cli import options as opt
-from secateur.cli.app import verb
+from secateur.cli.app import register_command
 from secateur.cli.progress import progress_bar
+from secateur.errors import InvalidInputError
 
 
-@verb
+@register_command
 def inspect(
     model: opt.Model,
-    data: opt.SomeData = None,
+    data: opt.OptionalData = None,
     target: opt.Target = None,
     costs: opt.Costs = None,
     trust: opt.Trust = False,
@@ -16,9 +17,11 @@ def inspect(
     quiet: opt.Quiet = False,
     debug: opt.Debug = False,
 ) -> None:
-    """Show what a model is made of and, given rows, what their features cost."""
+    """Show the type and the size of a model and, given rows, the number and the cost of the features they need."""
     if costs is not None and data is None:
-        raise ValueError("--costs needs rows: what features cost depends on which a row needs. Name a DATA file.")
+        raise InvalidInputError(
+            "--costs was given without rows. The cost depends on the features each row needs. Pass a DATA file."
+        )
     with progress_bar(f"reading {model.name}"):
         from secateur.cli._tables_and_json import bytes_of, describe_needs, print_json, print_model
         from secateur.files.models import load_model

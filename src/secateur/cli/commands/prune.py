@@ -1,11 +1,11 @@
 """Implement `secateur prune`: write a pruned copy of a model."""
 
 from secateur.cli import options as opt
-from secateur.cli.app import verb
+from secateur.cli.app import register_command
 from secateur.cli.progress import progress_bar
 
 
-@verb
+@register_command
 def prune(
     model: opt.Model,
     data: opt.Data,
@@ -19,7 +19,7 @@ def prune(
     max_features: opt.MaxFeatures = None,
     max_cost: opt.MaxCost = None,
     max_bytes: opt.MaxBytes = None,
-    validation: opt.ChooseBy = None,
+    validation: opt.ValidationForChoice = None,
     solver: opt.Solver = "auto",
     loss: opt.Loss = None,
     cost: opt.Cost = None,
@@ -35,13 +35,13 @@ def prune(
     quiet: opt.Quiet = False,
     debug: opt.Debug = False,
 ) -> None:
-    """Write a smaller copy of a model. Without limits: the smallest within 1 % of the lowest loss there is."""
+    """Write a smaller copy of a model. Without limits: the smallest one whose loss is within 1 % of the lowest."""
     limits = opt.limits(locals())
     from secateur.cli._output import also_report, also_save, check_out, finish_model, with_origin
 
     with progress_bar(f"reading {model.name}"):
         from secateur.api import evaluated_path
-        from secateur.cli._inputs import check_words, load_columns, read_costs, read_validation
+        from secateur.cli._inputs import check_names, load_columns, read_costs, read_validation
         from secateur.data.tables import read_table
         from secateur.files.models import model_suffix
         from secateur.selection.choice import choose_point
@@ -52,34 +52,34 @@ def prune(
         for file, suffix in ((report, ".html"), (save_path, ".npz")):
             if file is not None:
                 check_out(file, force, suffix=suffix)
-        check_words(solver, loss, cost)
-        to_pay = read_costs(cost, costs)
+        check_names(solver, loss, cost)
+        cost_argument = read_costs(cost, costs)
         columns = load_columns(model, target, weights, trust)
         check_out(out, force, columns.model)
     with progress_bar(f"reading {data.name}"):
         X, y, weight = columns.rows(read_table(data))
-        choose_by = read_validation(validation, columns)
+        validation_rows = read_validation(validation, columns)
     with progress_bar("pruning") as progress:
-        made = evaluated_path(
+        path = evaluated_path(
             columns.model,
             X,
             y,
             solver=solver,
             loss=loss,
-            cost=to_pay,
+            cost=cost_argument,
             sample_weight=weight,
             saved_as=model_suffix(out),
             regrow=regrow,
-            validation=choose_by,
+            validation=validation_rows,
             random_state=seed,
             progress=progress,
             **{name: limit for name, limit in limits.items() if name != "max_loss_increase"},
         )
-        chosen = choose_point(made, **limits)
+        chosen = choose_point(path, **limits)
     finish_model(chosen, out, force, json)
-    judges = choose_by if isinstance(choose_by, tuple) else (X, None, weight)
     if save_path is not None:
-        also_save(with_origin(made, model), save_path, force, json)
+        also_save(with_origin(path, model), save_path, force, json)
     if report is not None:
-        rows = dict(zip(("X", "y", "sample_weight"), judges, strict=False))
-        also_report(made, report, force, json, save_path, cost=to_pay, point=chosen.point, **rows)
+        report_rows = validation_rows if isinstance(validation_rows, tuple) else (X, None, weight)
+        rows = dict(zip(("X", "y", "sample_weight"), report_rows, strict=False))
+        also_report(path, report, force, json, save_path, cost=cost_argument, point=chosen.point, **rows)

@@ -1,11 +1,11 @@
 """Implement `secateur report`: write an HTML report of a saved path."""
 
 from secateur.cli import options as opt
-from secateur.cli.app import verb
+from secateur.cli.app import register_command
 from secateur.cli.progress import progress_bar
 
 
-@verb
+@register_command
 def report(
     path: opt.PathFile,
     out: opt.Out,
@@ -30,7 +30,7 @@ def report(
     quiet: opt.Quiet = False,
     debug: opt.Debug = False,
 ) -> None:
-    """Write a page (.html) to look at a saved path with: curve, trees, features, how sure. It needs nothing else."""
+    """Write a self-contained HTML report of a saved path: trade-off curve, trees, features and uncertainty."""
     limits = opt.limits(locals())
     from secateur.cli._output import check_out, finish_report, select_line
 
@@ -39,9 +39,9 @@ def report(
         from secateur.path import Path as PruningPath
 
         check_out(out, force, suffix=".html")
-        whole = report_path(path, model, trust)
-        others = {file.stem: PruningPath.load(file) for file in baseline or ()}
-        rows = report_rows(whole, data, target, weights, costs)
-    check_choice(whole, point, limits)
-    again = {"shell": select_line(path)}
-    finish_report(whole, out, force, json, again, baselines=others, point=point, **rows, **limits)
+        pruning_path = report_path(path, model, trust)
+        baselines = {file.stem: PruningPath.load(file) for file in baseline or ()}
+        rows = report_rows(pruning_path, data, target, weights, costs)
+    check_choice(pruning_path, point, limits)
+    code = {"shell": select_line(path)}
+    finish_report(pruning_path, out, force, json, code, baselines=baselines, point=point, **rows, **limits)

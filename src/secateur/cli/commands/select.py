@@ -1,11 +1,11 @@
 """Implement `secateur select`: write one point of a saved path as a model."""
 
 from secateur.cli import options as opt
-from secateur.cli.app import verb
+from secateur.cli.app import register_command
 from secateur.cli.progress import progress_bar
 
 
-@verb
+@register_command
 def select(
     path: opt.PathFile,
     out: opt.Out,
@@ -36,5 +36,5 @@ def select(
 
         source = load_model(model_of(PruningPath.load(path), path, model), trust=trust)
         check_out(out, force, source)
-        whole = PruningPath.load(path, source).saved_as(model_suffix(out))
-    finish_model(named_point(whole, point, limits), out, force, json)
+        pruning_path = PruningPath.load(path, source).saved_as(model_suffix(out))
+    finish_model(named_point(pruning_path, point, limits), out, force, json)

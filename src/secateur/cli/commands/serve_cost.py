@@ -6,17 +6,18 @@ from typing import Annotated
 import typer
 
 from secateur.cli import options as opt
-from secateur.cli.app import verb
+from secateur.cli.app import register_command
 from secateur.cli.progress import progress_bar
 
 
-@verb
+@register_command
 def serve_cost(
     model: opt.Model,
     data: Annotated[Path, typer.Argument(metavar="DATA", help="Rows to predict: .csv, .csv.gz or .parquet.")],
     costs: opt.Costs = None,
     pruned: Annotated[
-        Path | None, typer.Option(metavar="MODEL", help="A pruned copy, to compare with.", show_default=False)
+        Path | None,
+        typer.Option(metavar="MODEL", help="A pruned copy of the model, for comparison.", show_default=False),
     ] = None,
     target: opt.Target = None,
     trust: opt.Trust = False,
@@ -24,7 +25,7 @@ def serve_cost(
     quiet: opt.Quiet = False,
     debug: opt.Debug = False,
 ) -> None:
-    """Show what rows cost when features are bought on demand, and when buying ends as soon as the label is settled."""
+    """Show the cost of rows if features are bought on demand, and if buying stops once the label is certain."""
     with progress_bar("buying features"):
         from secateur.cli._serving_cost import print_serving, serving_prices
         from secateur.cli._tables_and_json import print_json

@@ -1,25 +1,25 @@
-// What all parts of the page use: the facts, elements, numbers as text, and the tip at the pointer.
+// Helpers of all sections: the data, elements, number formats, and the tooltip.
 
 const report = JSON.parse(document.getElementById("facts").textContent);
 const table = report.table;
 const nPoints = table.n_nodes.length;
 const byId = (id) => document.getElementById(id);
 
-// Make an element; text is only ever set as text, so that no name can become markup.
+// Create an element. Strings are always inserted as text, so that no name can become markup.
 function element(name, attributes = {}, ...children) {
   return fill(document.createElement(name), attributes, children);
 }
 
-function drawn(name, attributes = {}, ...children) {
+function svgElement(name, attributes = {}, ...children) {
   return fill(document.createElementNS("http://www.w3.org/2000/svg", name), attributes, children);
 }
 
-function fill(made, attributes, children) {
+function fill(node, attributes, children) {
   for (const [key, value] of Object.entries(attributes)) {
-    if (value !== null && value !== undefined) made.setAttribute(key, value);
+    if (value !== null && value !== undefined) node.setAttribute(key, value);
   }
-  made.append(...children.filter((child) => child !== null));
-  return made;
+  node.append(...children.filter((child) => child !== null));
+  return node;
 }
 
 const count = (value) => value.toLocaleString("en-US");
@@ -33,10 +33,10 @@ function number(value, digits = 4) {
   return String(Number(value.toPrecision(digits)));
 }
 
-function share(value) {
+function percent(value) {
   if (value === null || value === undefined) return "–";
-  const per = 100 * value;
-  return `${per !== 0 && Math.abs(per) < 10 ? Number(per.toPrecision(2)) : Math.round(per)} %`;
+  const scaled = 100 * value;
+  return `${scaled !== 0 && Math.abs(scaled) < 10 ? Number(scaled.toPrecision(2)) : Math.round(scaled)} %`;
 }
 
 function bytes(value) {
@@ -46,21 +46,21 @@ function bytes(value) {
   return `${value} B`;
 }
 
-// Whether something that comes and goes at the points listed is there: all begin as present.
+// Whether a node is present at a point: it is present at first, and each listed point toggles it.
 function presentAt(changes, point) {
-  let there = true;
+  let present = true;
   for (const change of changes) {
     if (change > point) break;
-    there = !there;
+    present = !present;
   }
-  return there;
+  return present;
 }
 
-// The place among some points that is nearest to a point, and whether it is that point.
+// The index of the listed point nearest to a point, and whether it is that point.
 function nearest(points, point) {
   let best = 0;
   points.forEach((other, k) => { if (Math.abs(other - point) < Math.abs(points[best] - point)) best = k; });
-  return { place: best, exact: points[best] === point };
+  return { index: best, exact: points[best] === point };
 }
 
 const costName = report.facts.cost;
@@ -78,7 +78,7 @@ function showTip(text, x, y) {
 }
 const hideTip = () => { tip.hidden = true; };
 
-// Draw again when an element gets another width; its height follows from what is drawn.
+// Redraw when the width of an element changes; its height depends on what is drawn.
 function whenResized(id, draw) {
   let width = byId(id).clientWidth;
   new ResizeObserver(() => {

@@ -1,22 +1,22 @@
-// The point looked at, and everything that follows it.
+// The current point, and the update of all sections when it changes.
 
-const now = { point: report.point };
+const current = { point: report.point };
 
 function choosePoint(point) {
-  now.point = Math.max(0, Math.min(nPoints - 1, point));
-  byId("slider").value = now.point;
-  const text = readOut(now.point);
+  current.point = Math.max(0, Math.min(nPoints - 1, point));
+  byId("slider").value = current.point;
+  const text = pointSummary(current.point);
   byId("readout").textContent = text;
   byId("slider").setAttribute("aria-valuetext", text);
-  byId("back").disabled = now.point === 0;
-  byId("forth").disabled = now.point === nPoints - 1;
-  byId("home").disabled = now.point === report.point;
-  showTable(now.point);
-  drawCurve(now.point);
-  showTree(now.point);
-  showFeatures(now.point);
-  showSure(now.point);
-  showCode(now.point);
+  byId("previous").disabled = current.point === 0;
+  byId("next").disabled = current.point === nPoints - 1;
+  byId("home").disabled = current.point === report.point;
+  showTable(current.point);
+  drawCurve(current.point);
+  showTree(current.point);
+  showFeatures(current.point);
+  showUncertainty(current.point);
+  showCode(current.point);
 }
 
 function changeTheme() {
@@ -27,14 +27,14 @@ function changeTheme() {
 
 byId("slider").max = nPoints - 1;
 byId("slider").addEventListener("input", () => choosePoint(Number(byId("slider").value)));
-byId("back").addEventListener("click", () => choosePoint(now.point - 1));
-byId("forth").addEventListener("click", () => choosePoint(now.point + 1));
+byId("previous").addEventListener("click", () => choosePoint(current.point - 1));
+byId("next").addEventListener("click", () => choosePoint(current.point + 1));
 byId("home").addEventListener("click", () => choosePoint(report.point));
 byId("theme").addEventListener("click", changeTheme);
-showLead();
-showHow();
-explainTable();
+showHeadline();
+showMethod();
+showTableNote();
 setUpCurve(choosePoint);
 setUpTrees();
-whenResized("histogram", () => showFeatures(now.point));
+whenResized("histogram", () => showFeatures(current.point));
 choosePoint(report.point);

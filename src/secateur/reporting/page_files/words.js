@@ -1,14 +1,14 @@
-// What is said in sentences: the headline, how sure one can be, how the path was made, and how to get a point again.
+// Sections of text: headline, uncertainty, model and method, and code that reproduces a point.
 
-function showLead() {
+function showHeadline() {
   byId("title").textContent = `${report.model.type}, pruned`;
   const p = report.point;
   const loss = evaluated ? `; loss ${number(table.loss[0])} before, ${number(table.loss[p])} ± ${number(table.loss_se[p], 2)} after` : "";
   const cost = costIsSize ? "" : `; cost ${number(table.cost[0])} before, ${number(table.cost[p])} after`;
-  byId("lead").textContent = `Chosen: point ${p} of ${nPoints - 1}, with ${count(table.n_nodes[p])} of ${count(table.n_nodes[0])} nodes (${share(table.n_nodes[p] / table.n_nodes[0])})${cost}${loss}.`;
+  byId("lead").textContent = `Chosen: point ${p} of ${nPoints - 1}, with ${count(table.n_nodes[p])} of ${count(table.n_nodes[0])} nodes (${percent(table.n_nodes[p] / table.n_nodes[0])})${cost}${loss}.`;
 }
 
-function readOut(point) {
+function pointSummary(point) {
   const parts = [`point ${point} of ${nPoints - 1}`, `${count(table.n_nodes[point])} nodes`];
   if (!costIsSize) parts.push(`cost ${number(table.cost[point])}`);
   parts.push(evaluated ? `loss ${number(table.loss[point])}` : `risk ${number(table.risk[point])}`);
@@ -17,37 +17,37 @@ function readOut(point) {
   return parts.join(" · ");
 }
 
-function showSure(point) {
+function showUncertainty(point) {
   const { sure, facts } = report;
   const items = [];
   if (evaluated) {
     items.push(`Losses were measured on ${count(facts.evaluated_rows)} rows: ${facts.evaluated_on}.`);
     const error = table.increase_se[point];
-    if (point && table.loss[point] !== null) items.push(`The loss here differs from the unpruned model's by ${number(table.loss[point] - table.loss[0], 3)}, known to ± ${number(error, 2)} (one standard error of the difference, row by row).`);
-    items.push(`The lowest loss, ${number(table.loss[sure.best])}, is at point ${sure.best}. ${count(sure.within)} of ${count(nPoints)} points are within one standard error of it; the cheapest of these is point ${sure.cheapest} with ${count(table.n_nodes[sure.cheapest])} nodes. ${table.loss[point] !== null && table.loss[point] <= sure.one_se ? "The point shown is one of them." : "The point shown is not."}`);
+    if (point && table.loss[point] !== null) items.push(`The difference from the loss of the unpruned model is ${number(table.loss[point] - table.loss[0], 3)} ± ${number(error, 2)} (one standard error of the paired difference).`);
+    items.push(`The lowest loss, ${number(table.loss[sure.best])}, is at point ${sure.best}. ${count(sure.within)} of ${count(nPoints)} points are within one standard error of it; the cheapest of these is point ${sure.cheapest} with ${count(table.n_nodes[sure.cheapest])} nodes. ${table.loss[point] !== null && table.loss[point] <= sure.one_se ? "The current point is one of them." : "The current point is not one of them."}`);
   } else {
-    items.push("The path has not been evaluated on rows of its own: nothing can be said of how well a point does elsewhere.");
+    items.push("The path has not been evaluated on validation rows, so the loss on new rows is unknown.");
   }
   if (sure.gap && sure.gap[point] !== null) {
-    items.push(sure.gap[point] > 0 ? `Proved: no pruning that costs at most as much has a risk (on the rows pruned by) lower by more than ${number(sure.gap[point], 3)}, ${share(sure.gap[point] / table.risk[point])} of this one's.` : "Proved: no pruning that costs at most as much has a lower risk on the rows pruned by.");
+    items.push(sure.gap[point] > 0 ? `Certified: no pruning of at most this cost has a risk (loss on the pruning rows) lower by more than ${number(sure.gap[point], 3)}, which is ${percent(sure.gap[point] / table.risk[point])} of the current risk.` : "Certified: no pruning of at most this cost has a lower risk (loss on the pruning rows).");
   } else {
-    items.push("The solver gives no bound on how much better another pruning of this cost could be.");
+    items.push("The solver certifies no bound on the risk of other prunings of this cost.");
   }
-  if (facts.interrupted) items.push("The search was interrupted: the path has the points found until then.");
+  if (facts.interrupted) items.push("The search was interrupted: the path contains the points found before that.");
   byId("sure-list").replaceChildren(...items.map((text) => element("li", {}, text)));
 }
 
-function showHow() {
+function showMethod() {
   const { model, facts, versions } = report;
   const entries = [
     ["model", [model.type, ...model.inside].join(" > ") + `, ${model.library}`],
     ["task", model.task + (model.classes.length ? ` into ${model.classes.map(count).join(" and ")} classes` : "")],
-    ["features", `${count(model.features_used)} looked at, of ${count(model.features)}`],
+    ["features", `${count(model.features_used)} of ${count(model.features)} used`],
     ["solver", report.solver],
     ["loss", facts.loss],
     ["cost", facts.cost],
-    ["pruned by", `${count(facts.made_on_rows)} rows`],
-    ["chosen by", evaluated ? `${count(facts.evaluated_rows)} rows: ${facts.evaluated_on}` : "not evaluated"],
+    ["pruning rows", count(facts.made_on_rows)],
+    ["validation rows", evaluated ? `${count(facts.evaluated_rows)}: ${facts.evaluated_on}` : "not evaluated"],
     ["points", count(nPoints)],
     ["versions", Object.entries(versions).map(([name, value]) => `${name} ${value}`).join(", ")],
   ];
