@@ -1,1 +1,1 @@
-"""Measurements of secateur against other ways to do the same work: `python -m benchmarks [table …]`."""
+"""Measure secateur against other implementations and methods: `python -m benchmarks [table …]`."""

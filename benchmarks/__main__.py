@@ -1,4 +1,4 @@
-"""The command `python -m benchmarks [table …]`: run tables one after the other and leave their files in a folder."""
+"""Run benchmark tables and write their result files: `python -m benchmarks [table …]`."""
 
 import argparse
 from pathlib import Path
@@ -10,18 +10,18 @@ RESULTS = Path(__file__).resolve().parent / "results"
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the tables named, or all."""
+    """Run the given tables, or all."""
     known = tables()
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure secateur on this machine.")
-    parser.add_argument("table", nargs="*", help=f"which tables to run, default all: {', '.join(known)}")
-    parser.add_argument("--quick", action="store_true", help="tiny sizes, to see that everything runs")
-    parser.add_argument("--out", type=Path, default=RESULTS, help="the folder for the result files")
+    parser.add_argument("table", nargs="*", help=f"tables to run (default: all): {', '.join(known)}")
+    parser.add_argument("--quick", action="store_true", help="use tiny sizes, to check that everything runs")
+    parser.add_argument("--out", type=Path, default=RESULTS, help="folder of the result files")
     chosen = parser.parse_args(arguments)
     unknown = sorted(set(chosen.table) - set(known))
     if unknown:
         parser.error(f"no table {', '.join(unknown)}; known are {', '.join(known)}")
     if chosen.quick and chosen.out == RESULTS:
-        parser.error("a quick run says nothing about speed and must not replace real results; name a folder with --out")
+        parser.error("a quick run measures nothing and must not overwrite the results; pass another folder with --out")
     for name in chosen.table or known:
         run(name, chosen.out, chosen.quick)
 

@@ -1,4 +1,4 @@
-"""A contest within budgets for features: every method offers models with a price, other rows choose among them."""
+"""Compare methods within feature budgets: each method yields candidate models, validation rows choose among them."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -19,7 +19,7 @@ from secateur.solvers import CostDescent, MinCut
 from secateur.training import BudgetForestClassifier
 
 SHARES = tuple(np.arange(1, 21) / 20)
-"""Budgets, as shares of what the unpruned forest costs."""
+"""Budgets, as fractions of the cost of the unpruned forest."""
 _POINTS = 200
 _TRADEOFFS = tuple(np.geomspace(1e-3, 100.0, 11))
 _ALPHAS = (0.0, 2.0, 8.0)
@@ -27,7 +27,7 @@ _SIZES = (1, 2, 5, 10, 20)
 
 
 class Offer(NamedTuple):
-    """A model: what a training row pays on average, and its errors on the rows that choose and on those that test."""
+    """A candidate model: its mean price per training row, its validation error (`chosen_by`) and its test error."""
 
     price: float
     chosen_by: float
@@ -36,7 +36,7 @@ class Offer(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class BudgetContest:
-    """A forest, the rows that grew it, rows that choose, rows that test, and prices."""
+    """A forest, its training rows, validation rows, test rows, and prices."""
 
     train: Data
     validation: Data
@@ -47,7 +47,7 @@ class BudgetContest:
 
     @classmethod
     def draw(cls, data: Data, prices: PriceList | None, n_trees: int, n_rows: int, seed: int) -> "BudgetContest":
-        """Return a random split: of at most `n_rows`, 40 % train, 20 % choose and 40 % test; 60/20/20 of few rows."""
+        """Return a random split of at most `n_rows` rows: 40 % train, 20 % validation, 40 % test; 60/20/20 if few."""
         data = data.sample(n_rows, seed)
         few = len(data.y) < 1_000
         train, rest = divide(data, 0.4 if few else 0.6, seed)
@@ -65,11 +65,11 @@ class BudgetContest:
 
     @cached_property
     def whole(self) -> float:
-        """What a training row pays for the unpruned forest, on average."""
+        """The mean price of the unpruned forest per training row."""
         return self.prices.cost.mean_price(self.model, self.train.X)
 
     def offers(self, seconds: dict[str, float]) -> Iterator[tuple[str, list[Offer]]]:
-        """Yield every method with its offers; write how much processor time each took."""
+        """Yield every method with its candidates; write the processor time of each to `seconds`."""
         for methods in (self._cuts, self._descents, self._retrained, self._boosted, self._grown_cheap):
             start = process_time()
             found = methods()
@@ -83,12 +83,12 @@ class BudgetContest:
         return Offer(0.0, float(np.mean(self.validation.y != common)), float(np.mean(self.test.y != common)))
 
     def offer(self, model: Any) -> Offer:
-        """Return the offer of a model that is not on a path."""
+        """Return the candidate for a model that is not on a path."""
         price = self.prices.cost.mean_price(model, self.train.X)
         return Offer(price, error_of(model, self.validation), error_of(model, self.test))
 
     def points(self, path: sc.Path) -> list[Offer]:
-        """Return the offers of a path."""
+        """Return the candidates of a path, one per point."""
         chosen_by, error = (
             path.evaluate(rows.X, rows.y, loss=ZeroOne()).table["loss"] for rows in (self.validation, self.test)
         )
@@ -99,19 +99,19 @@ class BudgetContest:
         return sc.prune_path(given, self.train.X, self.train.y, solver=solver, cost=self.prices.cost, **options)
 
     def _cuts(self) -> dict[str, list[Offer]]:
-        """Return what exact cuts offer."""
+        """Return the candidates of MinCut."""
         scopes: tuple[Any, ...] = ("ensemble", "individual")
         return {f"cut_{scope}": self.points(self._path(MinCut(scope=scope)).thin(_POINTS)) for scope in scopes}
 
     def _descents(self) -> dict[str, list[Offer]]:
-        """Return what CostDescent offers, without clones and with them."""
+        """Return the candidates of CostDescent, without and with regrown clones."""
         budgets = tuple(self.whole * share for share in SHARES)
         path = self._path(CostDescent(max_cost=budgets), regrow=True)
         assert isinstance(path, JoinedPath)
         return {"cost_descent": self.points(path.parts[0]), "regrow": self.points(path)}
 
     def _retrained(self) -> dict[str, list[Offer]]:
-        """Return what forests trained anew on some features offer."""
+        """Return the candidates of forests retrained on subsets of the features."""
         found = {}
         for name, per_price in (("top_k", False), ("per_price", True)):
             baskets = [buy(self.model.feature_importances_, self.prices, self.whole * s, per_price) for s in SHARES]
@@ -124,7 +124,7 @@ class BudgetContest:
         return found
 
     def _boosted(self) -> dict[str, list[Offer]]:
-        """Return what LightGBM offers with its penalties on splits, on features, and on features by row."""
+        """Return the candidates of LightGBM with its penalties on splits, on features, and on features by row."""
         prices = self.prices.prices + self._shared
         kinds: list[dict[str, Any]] = [
             {"cegb_penalty_split": 1.0},
@@ -144,14 +144,14 @@ class BudgetContest:
 
     @property
     def _shared(self) -> Floats:
-        """What each feature pays for its group, shared out evenly: LightGBM knows no groups."""
+        """The price of each group divided evenly among its features, since LightGBM has no groups."""
         extra = np.zeros(len(self.prices.prices))
         for price, members in self.prices.groups.values():
             extra[members] += price / len(members)
         return extra
 
     def _grown_cheap(self) -> dict[str, list[Offer]]:
-        """Return what BudgetRF offers, of several sizes, and what is left of the largest when it is cut exactly."""
+        """Return the candidates of BudgetRF for several sizes, and those of the largest pruned by MinCut."""
         plain, pruned = [], []
         for alpha in _ALPHAS:
             for n_trees in (*_SIZES, self.n_trees):
@@ -164,12 +164,12 @@ class BudgetContest:
 
 
 def best_within(offers: list[Offer], budget: float) -> Offer:
-    """Return the offer within the budget that the rows that choose like best, of equals the cheapest."""
+    """Return the candidate within the budget with the lowest validation error; ties go to the cheapest."""
     return min((offer for offer in offers if offer.price <= budget * (1 + 1e-9)), key=lambda o: (o.chosen_by, o.price))
 
 
 def unreached(offers: list[Offer], budgets: list[float]) -> float:
-    """Return how much of a budget is left at most by the offer that uses it up best."""
+    """Return the largest unused part of a budget, over all budgets, by the most expensive candidate within it."""
     return max(
         budget - max(offer.price for offer in offers if offer.price <= budget * (1 + 1e-9)) for budget in budgets
     )

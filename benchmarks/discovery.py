@@ -1,4 +1,4 @@
-"""What can be run: every file of datasets/, methods/ and tables/ is found by being there, nothing is registered."""
+"""Discover data sets, methods and tables: every file of datasets/, methods/ and tables/ exposes one."""
 
 import pkgutil
 from dataclasses import dataclass
@@ -14,16 +14,16 @@ __all__ = ["Method", "Table", "data_sets", "jobs", "methods", "tables"]
 
 @dataclass(frozen=True)
 class Method:
-    """One way to do a piece of work; a file of methods/ exposes one as `METHOD`.
+    """One method to perform a task; a file of methods/ exposes one as `METHOD`.
 
     Attributes
     ----------
     name : str
     kind : str
-        The piece of work: "path", "leaves", "sums" or "prune". A table runs every method of its kind.
+        The kind of task: "path", "leaves", "sums" or "prune". A table runs every method of its kind.
     prepare : callable
         Gets the task of that kind (see `benchmarks/tasks.py`). Returns a `Job`, for the kind "prune" a function from
-        a limit to a model, or a sentence that says why this method does not apply.
+        a limit to a model, or the reason why this method does not apply.
     """
 
     name: str
@@ -33,14 +33,14 @@ class Method:
 
 @dataclass(frozen=True)
 class Table:
-    """One question with its measurements; a file of tables/ exposes one as `TABLE`.
+    """One benchmark table; a file of tables/ exposes one as `TABLE`.
 
     Attributes
     ----------
     name : str
     title : str
     run : callable
-        Called as `run(quick)`; `quick` asks for the smallest sizes that still take every step.
+        Called as `run(quick)`; `quick` selects the smallest sizes that still execute every step.
     """
 
     name: str
@@ -69,21 +69,21 @@ def methods(kind: str) -> dict[str, Method]:
 
 
 def jobs(kind: str, task: Any) -> dict[str, Job]:
-    """Return what is to be timed: the jobs of all methods of a kind that apply to the task."""
+    """Return the jobs of all methods of a kind that apply to the task."""
     prepared = {name: method.prepare(task) for name, method in methods(kind).items()}
     return {name: job for name, job in prepared.items() if isinstance(job, Job)}
 
 
 def _found(folder: str, attribute: str) -> list[Any]:
-    """Return what each file of a folder exposes, in the order of the file names."""
+    """Return the objects that the files of a folder expose, in the order of the file names."""
     package = import_module(f"benchmarks.{folder}")
     modules = [module.name for module in pkgutil.iter_modules(package.__path__)]
     return [getattr(import_module(f"{package.__name__}.{name}"), attribute) for name in modules]
 
 
 def _by_name(found: list[Any]) -> dict[str, Any]:
-    names = [thing.name for thing in found]
+    names = [item.name for item in found]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        raise ValueError(f"Two files use the name {twice[0]!r}; names tell results apart. Rename one.")
+        raise ValueError(f"Two files use the name {twice[0]!r}, but names must be unique. Rename one.")
     return dict(zip(names, found, strict=True))

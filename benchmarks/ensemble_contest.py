@@ -1,4 +1,4 @@
-"""What many methods make of one ensemble on one fold: each offers models of many sizes, a limit takes one of each."""
+"""Compare methods on one ensemble and one fold: each yields models of many sizes, and a limit selects one of them."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -17,20 +17,20 @@ from secateur.api import evaluated_path
 from secateur.path.rules import choose
 
 BUDGETS = (50, 100, 1_000, 5_000, None)
-"""Nodes; None is any size."""
+"""Node budgets; None for no limit."""
 INCREASES = (0.01, 0.025, 0.05)
 PARTS = ("node_refit", "node_keep")
-"""Methods that auto is made of: it, too, has them prune once more by all rows what was chosen by some."""
+"""The solvers that auto combines. Like auto, they are refitted on training and validation rows after selection."""
 GUARD = 0.5
-"""As in prune(): how many standard errors an increase counts more than it was measured."""
+"""As in prune(): the number of standard errors that are added to a measured loss increase."""
 _BLOCKS = sc.solvers.BlockDescent
 
 
 @dataclass(frozen=True, eq=False)
 class Offer:
-    """What a method has to choose from: a table as a path has it, and what each of its models says on the test rows.
+    """The candidates of a method: a table like that of a path, and the test predictions of each of its models.
 
-    `uses_up` says that the largest model within a budget is taken, as prune() has it.
+    With `uses_up`, the largest model within a budget is selected, as in prune().
     """
 
     table: Mapping[str, NDArray[Any]]
@@ -40,7 +40,7 @@ class Offer:
     def take(
         self, fold: Fold, max_nodes: int | None = None, max_loss_increase: float | None = None, aimed: bool = False
     ) -> Row:
-        """Return nodes and test error of the model a limit takes; a constant if there is none."""
+        """Return nodes and test error of the model selected by a limit; of a constant if no model satisfies it."""
         rule = "fullest" if self.uses_up and aimed and max_nodes is not None else None
         try:
             point = choose(self.table, {"max_nodes": max_nodes}, max_loss_increase, rule, guard=GUARD)
@@ -51,7 +51,7 @@ class Offer:
 
 @dataclass(frozen=True, eq=False)
 class Contest:
-    """An ensemble, the fold whose training rows grew it, and how much effort to make."""
+    """An ensemble, the fold whose training rows it was trained on, and whether the run is quick."""
 
     model: Any
     fold: Fold
@@ -59,7 +59,7 @@ class Contest:
 
     @property
     def solvers(self) -> dict[str, sc.solvers.Solver | str]:
-        """The methods that make a path."""
+        """The solvers by method name."""
         return {
             "auto": "auto",
             "node_refit": _BLOCKS(ridge=25.0),
@@ -73,9 +73,9 @@ class Contest:
         }
 
     def offers(self, budgets: tuple[int | None, ...], seconds: dict[str, float]) -> Iterator[tuple[Any, str, Offer]]:
-        """Yield budget, method and offer; add to `seconds` the processor time of each method.
+        """Yield budget, method and candidates; add the processor time of each method to `seconds`.
 
-        Methods that can aim at a number of nodes make an offer for each budget, others one for all.
+        Solvers that accept a node budget run once per budget, others once for all budgets.
         """
         for name, solver in self.solvers.items():
             aims = isinstance(solver, str) or solver.with_budget(max_nodes=1) != solver
@@ -93,9 +93,9 @@ class Contest:
         yield from ((budget, "grown_small", small) for budget in budgets)
 
     def _path(self, name: str, solver: Any, budget: int | None) -> Offer:
-        """Return the offer of a solver.
+        """Return the candidates of a solver.
 
-        By default prune() does once more by all rows what it has chosen by some of them.
+        auto and its parts are refitted on training and validation rows after selection, as prune() does by default.
         """
         train, validation, test = self.fold.train, self.fold.validation, self.fold.test
         once_more = name == "auto" or name in PARTS
@@ -109,11 +109,11 @@ class Contest:
         return Offer(path.table, _predictor(path, test.X), once_more)
 
     def _small(self) -> Offer:
-        """Return the offer of models trained directly, after the ensemble itself."""
+        """Return the ensemble itself and small models trained directly as candidates."""
         validation, test = self.fold.validation, self.fold.test
         grown = grow_small(self.fold, self.quick)
-        said = np.array([self.model.predict(validation.X), *(one.on_validation for one in grown)])
-        squares = (said - validation.y) ** 2
+        predictions = np.array([self.model.predict(validation.X), *(one.on_validation for one in grown)])
+        squares = (predictions - validation.y) ** 2
         nodes = np.array([sc.as_forest(self.model).n_nodes, *(one.n_nodes for one in grown)])
         table = {
             "n_nodes": nodes,
@@ -144,7 +144,7 @@ def contest_boosting(fold: Fold, quick: bool) -> list[Row]:
 
 
 def contest_bagging(fold: Fold, quick: bool) -> list[Row]:
-    """Return the smallest models within every increase of the loss: section 4.1 of the paper."""
+    """Return the smallest models within every limit of the loss increase: section 4.1 of the paper."""
     n_trees, increases = (10, INCREASES[-1:]) if quick else (500, INCREASES)
     model = RandomForestRegressor(n_trees, max_depth=20, max_features="sqrt", random_state=0)
     model.fit(fold.train.X, fold.train.y)
@@ -161,7 +161,7 @@ def contest_bagging(fold: Fold, quick: bool) -> list[Row]:
 
 
 def _complete(experiment: str, model: Any, fold: Fold, rows: list[Row], seconds: dict[str, float]) -> list[Row]:
-    """Return the rows with what they have in common."""
+    """Return the rows with the columns they have in common."""
     common = {
         "experiment": experiment,
         "data": fold.test.name,

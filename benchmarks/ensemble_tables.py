@@ -1,4 +1,4 @@
-"""What the two experiments of Liu and Mazumder 2023, section 4, have in common: data, folds, means, promises."""
+"""Run the two experiments of Liu and Mazumder 2023, section 4: data, folds, means and targets."""
 
 import warnings
 from itertools import groupby
@@ -39,9 +39,9 @@ _DATA = (
 _QUICK = ("diabetes",)
 _FOLDS = 5
 _SMALL, _REPEATS = 1_000, 5
-"""Data sets with fewer rows, whose folds test on few of them, are cut into folds several times."""
+"""Data sets with fewer rows than _SMALL have small test folds, so cross-validation is repeated _REPEATS times."""
 _CONTESTS: dict[str, tuple[Any, int]] = {"boosting": (contest_boosting, 2_000), "bagging": (contest_bagging, 1_000)}
-"""What to run, and on how many rows at most."""
+"""The function of each experiment, and its maximum number of rows."""
 _METHODS = (
     "auto",
     "node_refit",
@@ -56,42 +56,44 @@ _METHODS = (
 )
 _NOT_HERE = ["space_ga, mtp, kin8nm and elevators, which the paper has: no file of datasets/ gives them"]
 _COMMON = [
-    "Five folds: a fifth of the rows tests, a fifth validates, the rest trains. Text is coded by numbers, missing "
-    "values are means, targets have variance 1; all taken from training rows, where the paper's code scales each part "
-    "by itself.",
-    "Every path is made on the training rows, which grew the ensemble (half of the validation rows instead was far "
-    "worse for forests); the validation rows choose. What they choose, auto and its parts prune once more by both, as "
-    "prune() does by default when it holds rows out; errors are mean squared errors on the test rows, 1 being about "
-    "those of a constant.",
+    "Five folds: a fifth of the rows for testing, a fifth for validation, the rest for training. Text is encoded as "
+    "integers, missing values are replaced by means, targets have variance 1; all statistics come from the training "
+    "rows, while the paper's code scales each part separately.",
+    "Every path is computed on the training rows of the ensemble (half of the validation rows instead was far worse "
+    "for forests), and points are selected on the validation rows. After selection, auto and its parts are refitted on "
+    "both, as prune() does by default when it holds rows out. Errors are mean squared errors on the test rows; a "
+    "constant has an error of about 1.",
     "auto: the default of prune() for ensembles; its ridges were chosen on other data sets. node_refit and node_keep "
-    "are its parts: ridge 25 alone, and kept values alone. ForestPrune: layers and kept values; FP_polished: with "
-    "weights by ridge, 0.01 as in the paper's code. BestSubset: one second per path. grown_small: the best of boosters "
-    "(depth 1, 2, 3, 5; rate 0.1, 0.3, 1) and forests (depth 4, 8, 12, 20; 1 to 100 trees) trained directly.",
-    "rival: the best of the other methods but for parts of auto. lead_%: by how much auto is better, in % of the "
-    "rival's error (of its times smaller, for change % in points); ±: standard errors over folds.",
-    "Second grid: means over data sets (geometric for times smaller) and on how many auto is the best; ± of the lead "
-    "over the best other column is over data sets. seconds: processor time per fold.",
+    "are its parts: only ridge 25, and only original values. ForestPrune: layers and original values; FP_polished: "
+    "with tree weights by ridge regression, penalty 0.01 as in the paper's code. BestSubset: one second per path. "
+    "grown_small: the best of boosters (depth 1, 2, 3, 5; learning rate 0.1, 0.3, 1) and forests (depth 4, 8, "
+    "12, 20; 1 to 100 trees) trained directly.",
+    "rival: the best of the other methods except the parts of auto. lead_%: the advantage of auto, in % of the rival's "
+    "error (of its times smaller; in percentage points for change %); ±: standard errors over folds.",
+    "Second grid: means over data sets (geometric for times smaller) and the number of data sets on which auto is the "
+    "best; ± is the standard error over data sets of the lead over the best other column. seconds: processor time per "
+    "fold.",
 ]
 _NOTES = {
     "boosting": [
-        f"250 trees of depth 5, rate 0.1, each on a quarter of the rows; at most {_CONTESTS['boosting'][1]} rows, for "
-        "the time it takes.",
-        f"Data sets of fewer than {_SMALL} rows are cut into five folds {_REPEATS} times over: so few test rows tell "
-        "little.",
-        "error: of the best on validation with at most so many nodes, or of any size (best); the paper's code takes "
-        "the largest that fits, and so does prune(): of each of auto's ridges the largest that fits is a candidate, "
-        "the validation rows choose the ridge (the same for auto's parts). auto, ForestPrune and BestSubset aim at "
-        "budgets.",
+        f"250 trees of depth 5, learning rate 0.1, subsample 0.25; at most {_CONTESTS['boosting'][1]} rows, to limit "
+        "the run time.",
+        f"For data sets of fewer than {_SMALL} rows the five-fold cross-validation is repeated {_REPEATS} times, "
+        "because their test folds are small.",
+        "error: test error of the model with the lowest validation loss within the node budget, or of any size (best). "
+        "The paper's code selects the largest model within the budget, and so does prune(): for each ridge of auto the "
+        "largest model is a candidate, and the validation rows choose the ridge (likewise for the parts of auto). "
+        "auto, ForestPrune and BestSubset are given the budget.",
     ],
     "bagging": [
-        f"500 trees to depth 20, √features tried per split; at most {_CONTESTS['bagging'][1]} rows, for the time it "
-        "takes.",
-        "times smaller: nodes before over nodes after (geometric means) of the smallest model whose validation "
-        "loss is above the ensemble's by at most the limit, with half a standard error to spare, as in prune(). The "
-        "limit is a share of the ensemble's loss; in the paper's code a share of the target's variance, which allows "
-        "more. change %: of the test error of that model. same size %: change of the test error for the best on "
-        "validation with at most as many nodes as auto has at this limit. A constant stands where nothing is small "
-        "enough.",
+        f"500 trees of depth at most 20, √features per split; at most {_CONTESTS['bagging'][1]} rows, to limit the run "
+        "time.",
+        "times smaller: nodes before / nodes after pruning (geometric means) for the smallest model whose validation "
+        "loss, plus half a standard error as in prune(), exceeds that of the ensemble by at most the limit. The limit "
+        "is a fraction of the ensemble's loss; in the paper's code it is a fraction of the target's variance, which "
+        "allows more. change %: change of the test error of that model. same size %: change of the test error of the "
+        "model that is best on validation with at most as many nodes as auto has at this limit. If no model is small "
+        "enough, a constant is used.",
     ],
 }
 
@@ -113,13 +115,13 @@ def run(kind: str, quick: bool) -> Result:
 
 
 def _n_folds(name: str, kind: str) -> int:
-    """Return how many folds are tried; the first five are one cut of the data, the next another."""
+    """Return the number of folds over all repeats; each repeat has five folds."""
     small = kind == "boosting" and len(load(data_sets()[name]).y) < _SMALL
     return _FOLDS * (_REPEATS if small else 1)
 
 
 def find_data(names: tuple[str, ...]) -> tuple[list[str], list[str]]:
-    """Return the data sets that are there, and why others are not."""
+    """Return the data sets that can be loaded, and the reasons why others cannot."""
     found, skipped = [], list(_NOT_HERE)
     for name in names:
         try:
@@ -131,7 +133,7 @@ def find_data(names: tuple[str, ...]) -> tuple[list[str], list[str]]:
 
 
 def measure(name: str, kind: str, fold: int, quick: bool) -> list[Row]:
-    """Return what every method gives on one fold."""
+    """Return the results of every method on one fold."""
     contest, most_rows = _CONTESTS[kind]
     data = load(data_sets()[name]).sample(300 if quick else most_rows, seed=0)
     with warnings.catch_warnings():
@@ -163,7 +165,7 @@ _MEASURES: dict[str, dict[str, Any]] = {
     },
     "same size": {"same size %": lambda row: 100 * (row["error"] / row["full_error"] - 1)},
 }
-"""What is shown of each measure; times smaller as logarithms, until they are averaged."""
+"""The columns of each measure; `times smaller` is averaged as a logarithm."""
 
 
 def _key(row: Row) -> tuple[str, str, str, str]:
@@ -171,13 +173,13 @@ def _key(row: Row) -> tuple[str, str, str, str]:
 
 
 def _sorted(outcomes: list[Row]) -> list[Row]:
-    """Return the rows in the order in which measures, limits and data sets came."""
-    place = {key: i for i, key in enumerate(dict.fromkeys(_key(row)[part] for part in range(4) for row in outcomes))}
-    return sorted(outcomes, key=lambda row: [place[key] for key in _key(row)])
+    """Return the rows ordered by the first occurrence of their measures, limits and data sets."""
+    rank = {key: i for i, key in enumerate(dict.fromkeys(_key(row)[part] for part in range(4) for row in outcomes))}
+    return sorted(outcomes, key=lambda row: [rank[key] for key in _key(row)])
 
 
 def _compare(shown: str, columns: dict[str, Any]) -> Row:
-    """Return the means, and how auto compares with the best of the others."""
+    """Return the means, and the lead of auto over the best of the others."""
     sign = -1 if shown == "times smaller" else 1
     means = {name: float(values.mean()) for name, values in columns.items()}
     rival = min(
@@ -194,7 +196,7 @@ def _compare(shown: str, columns: dict[str, Any]) -> Row:
 
 
 def mean_rows(rows: list[Row]) -> list[Row]:
-    """Return for each experiment, measure and limit the means over data sets and how often auto is the best."""
+    """Return the means over data sets, and how often auto is the best, by experiment, measure and limit."""
     found = []
     for key in dict.fromkeys((row["experiment"], row["measure"], row["limit"]) for row in rows):
         same = [row for row in rows if (row["experiment"], row["measure"], row["limit"]) == key]
@@ -235,7 +237,7 @@ def mean_seconds(outcomes: list[Row]) -> list[Row]:
 
 
 def promises(summary: list[Row], n_data: int) -> list[Target]:
-    """Return the targets: auto is the lowest column at every budget, and shrinks forests by much."""
+    """Return the targets: auto has the lowest error at every budget, and reduces forests by large factors."""
     found = []
     whole = n_data == len(_DATA)
     for row in summary:

@@ -1,4 +1,4 @@
-"""A contest of methods that must buy the features they look at: pruned forests, and forests of fewer features."""
+"""Compare methods under feature cost: pruned forests, and forests retrained on fewer features."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -18,14 +18,14 @@ from secateur.costs.price_file import read_prices
 from secateur.solvers import MinCut
 
 POINTS = 256
-"""How many points of a path are looked at: as many as prune() does."""
+"""Number of points of a path that are evaluated, as in prune()."""
 _STEPS = 20
-"""For how many budgets features are bought to retrain a forest, evenly spaced up to the unpruned cost."""
+"""Number of budgets for retrained forests, evenly spaced up to the unpruned cost."""
 
 
 @dataclass(frozen=True, eq=False)
 class PriceList:
-    """Prices of those columns of X that have one, and what the features of a group share.
+    """Prices of the columns of X that have one, and prices of feature groups.
 
     Attributes
     ----------
@@ -52,18 +52,18 @@ class PriceList:
 
     @property
     def cost(self) -> FeatureCost:
-        """The same for secateur."""
+        """The prices as a `FeatureCost`."""
         return FeatureCost(self.prices, dict(self.groups))
 
     def total(self, features: tuple[int, ...]) -> float:
-        """Return what a row pays that needs all of these features."""
+        """Return the price of all of these features for one row."""
         shared = sum(price for price, members in self.groups.values() if set(members) & set(features))
         return float(self.prices[list(features)].sum() + shared)
 
 
 @dataclass(frozen=True, eq=False)
 class Contest:
-    """A forest, the rows that grew it, rows that choose, rows that test, and prices."""
+    """A forest, its training rows, validation rows, test rows, and prices."""
 
     model: Any
     train: Data
@@ -73,7 +73,7 @@ class Contest:
     seed: int
 
     def outcomes(self, shares: tuple[float, ...]) -> Iterator[Row]:
-        """Yield method, budget (a share of the unpruned cost), test error and test cost, as such a share."""
+        """Yield method, budget, test error and test cost; budget and cost are fractions of the unpruned cost."""
         on_train, on_test = (self.prices.cost.mean_price(self.model, some.X) for some in (self.train, self.test))
         for share in shares:
             yield {"method": "unpruned", "budget": share, "error": error_of(self.model, self.test), "cost": 1.0}
@@ -95,12 +95,12 @@ class Contest:
         return {"prune": "auto", "ensemble": MinCut(), "individual": MinCut(scope="individual")}
 
     def _chosen(self, path: sc.Path, budget: float) -> Any:
-        """Return what prune(max_cost=budget, validation=...) returns."""
+        """Return the model that prune(max_cost=budget, validation=...) returns."""
         within = path.thin(POINTS, max_cost=budget).evaluate(self.validation.X, self.validation.y)
         return within.select(max_cost=budget).to_model()
 
     def _retrained(self, unpruned_cost: float, *, per_price: bool) -> Iterator[tuple[float, float, float]]:
-        """Yield validation error, price and test error of a constant, of forests of some features, and of the forest.
+        """Yield validation error, price and test error of a constant, of retrained forests, and of the forest.
 
         Every row pays for all features of a retrained forest.
         """
@@ -116,9 +116,9 @@ class Contest:
 
 
 def buy(importance: Floats, prices: PriceList, budget: float, per_price: bool) -> tuple[int, ...]:
-    """Return features within a budget, each time the most important of those that can still be paid.
+    """Return features within a budget, chosen greedily by importance among those still affordable.
 
-    `per_price` divides importance by what is to be paid in addition, what groups share included.
+    With `per_price`, importance is divided by the additional price, including prices of groups.
     """
     feature_set: tuple[int, ...] = ()
     while True:

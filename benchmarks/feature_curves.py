@@ -1,4 +1,4 @@
-"""Error against feature cost on other rows: curves of paths, and where curves of many folds meet a level of error."""
+"""Compute curves of error against feature cost on given rows, and average the curves of folds at an error level."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -21,12 +21,12 @@ _PENALTIES = 1_000
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """What a path gives on other rows, from the unpruned forest on.
+    """Errors and costs of the points of a path on given rows, from the unpruned forest on.
 
     Attributes
     ----------
     penalty, error, cost : (n_points,)
-        A point is what its penalty gives, and all penalties up to the next.
+        A point holds for its penalty and all penalties up to the next.
     """
 
     penalty: Floats
@@ -34,7 +34,7 @@ class Curve:
     cost: Floats
 
     def at(self, penalties: Floats) -> tuple[Floats, Floats]:
-        """Return errors and costs at any penalties; below 0 is the unpruned forest."""
+        """Return errors and costs at the penalties; a negative penalty gives the unpruned forest."""
         point = np.searchsorted(self.penalty, penalties, side="right") - 1
         point[penalties < 0] = 0
         return self.error[point], self.cost[point]
@@ -45,7 +45,7 @@ def part(data: Data, rows: Rows) -> Data:
 
 
 def divide(data: Data, share: float, seed: int) -> tuple[Data, Data]:
-    """Return two parts, the second with a share of the rows; classes in proportion, if each has two rows."""
+    """Return two parts, the second with the fraction `share` of rows; stratified if each class has two rows."""
     labels = data.y if np.unique(data.y, return_counts=True)[1].min() > 1 else None
     first, second = train_test_split(np.arange(len(data.y)), test_size=share, stratify=labels, random_state=seed)
     return part(data, first), part(data, second)
@@ -60,33 +60,33 @@ def error_of(model: Any, data: Data) -> float:
 
 
 def vote_error(model: Any, data: Data) -> float:
-    """Return the error of the label that most trees give; of several the first."""
+    """Return the error of the majority vote; ties go to the first class."""
     labels = np.array([tree.predict(data.X).astype(np.intp) for tree in model.estimators_])
     votes = np.array([(labels == k).sum(axis=0) for k in range(len(model.classes_))])
     return float(np.mean(model.classes_[votes.argmax(axis=0)] != data.y))
 
 
 def trace(path: sc.Path, data: Data, cost: FeatureCost) -> Curve:
-    """Return error and cost of every point on other rows."""
+    """Return error and cost of every point on the given rows."""
     sample = read_sample(path.source, data.X, data.y)
     errors = path.evaluate_sample(sample, rows="other rows").table["loss"]
     return Curve(path.table["penalty"], errors, cost.totals(path.forest, sample, path.masks))
 
 
-def cheapest(judged: Curve, tested: Curve, rise: float) -> tuple[float, float]:
-    """Return what the test error rises by and what share of the test cost remains, at a point that other rows chose.
+def cheapest(validated: Curve, tested: Curve, rise: float) -> tuple[float, float]:
+    """Return the increase of the test error and the remaining fraction of the test cost at the selected point.
 
-    It is the cheapest whose error, on the rows that judge, is above the unpruned forest's by at most `rise`.
+    It is the cheapest point whose error on the validation rows exceeds that of the unpruned forest by at most `rise`.
     """
-    good = np.flatnonzero(judged.error <= judged.error[0] + rise + 1e-12)
-    point = good[judged.cost[good].argmin()]
+    good = np.flatnonzero(validated.error <= validated.error[0] + rise + 1e-12)
+    point = good[validated.cost[good].argmin()]
     return tested.error[point] - tested.error[0], tested.cost[point] / tested.cost[0]
 
 
 def match(curves: list[Curve], rise: float) -> Row:
-    """Return error and cost at the largest penalty at which the mean error is above the unpruned one by `rise`.
+    """Return error and cost at the largest penalty at which the mean error exceeds the unpruned one by `rise`.
 
-    Linear between penalties, of which at most a thousand are looked at.
+    They are interpolated linearly between at most a thousand penalties.
     """
     known = np.unique(np.concatenate([curve.penalty for curve in curves]))
     some = np.unique(np.linspace(0, len(known) - 1, _PENALTIES).astype(np.intp))

@@ -1,4 +1,4 @@
-"""Folds of a data set, each with rows to train, to validate and to test: Liu and Mazumder 2023, section 4.1."""
+"""Split a data set into folds with training, validation and test rows: Liu and Mazumder 2023, section 4.1."""
 
 from dataclasses import dataclass, replace
 
@@ -14,7 +14,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Fold:
-    """Three parts of a data set; numbers to predict have mean 0 and variance 1 on the training rows.
+    """Three parts of a data set; regression targets have mean 0 and variance 1 on the training rows.
 
     Missing values are the means of the training rows.
     """
@@ -24,7 +24,7 @@ class Fold:
     test: Data
 
     def error(self, prediction: Floats) -> float:
-        """Return the mean squared error on the test rows, in variances of the training targets."""
+        """Return the mean squared error on the test rows, in units of the variance of the training targets."""
         return float(np.mean((prediction - self.test.y) ** 2))
 
 

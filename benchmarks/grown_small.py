@@ -1,4 +1,4 @@
-"""Small ensembles trained directly, the plainest rivals of pruning: a grid of depths, rates and numbers of trees."""
+"""Train small ensembles directly, as a baseline for pruning: a grid of depths, learning rates and numbers of trees."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from sklearn.ensemble import GradientBoostingRegressor, RandomForestRegressor
 from benchmarks.folds import Floats, Fold
 
 _RATES = {0.1: 250, 0.3: 120, 1.0: 40}
-"""Learning rates, and how many trees to grow at most."""
+"""Learning rates, and the maximum number of trees of each."""
 _BOOSTED_DEPTHS = (1, 2, 3, 5)
 _BAGGED_DEPTHS = (4, 8, 12, 20)
 _BAGGED_TREES = (1, 2, 5, 10, 20, 50, 100)
@@ -20,7 +20,7 @@ _MOST_NODES = 5_000
 
 @dataclass(frozen=True, eq=False)
 class Grown:
-    """One small model: how many nodes it has, and what it says."""
+    """One small model: its number of nodes, and its predictions."""
 
     n_nodes: int
     predict: Callable[[Floats], Floats]
@@ -56,7 +56,7 @@ def _stage(model: Any, stage: int) -> Callable[[Floats], Floats]:
 
 
 def _bagged(fold: Fold, depth: int, counts: list[int]) -> Iterator[Grown]:
-    """Yield the first trees of a forest, as many as `counts` says."""
+    """Yield the forests of the first `n` trees, for each n in `counts`."""
     model = RandomForestRegressor(max(counts), max_depth=depth, max_features="sqrt", random_state=0)
     trees = model.fit(fold.train.X, fold.train.y).estimators_
     for n_trees in counts:

@@ -1,4 +1,4 @@
-"""Where data come from: a folder of files, packages that carry data, a formula, or OpenML; numbers in the end."""
+"""Load data sets as numeric arrays from a folder, installed packages, a formula, or OpenML."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -17,7 +17,7 @@ Arrays = tuple[Any, Any]
 
 
 class DataNotFoundError(LookupError):
-    """A data set is in none of the places it can come from."""
+    """Raise if none of the sources of a data set has it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +32,7 @@ class Data:
     y : (n_rows,)
         Class codes, or float64.
     source : str
-        Where it was found.
+        The source it was loaded from.
     """
 
     name: str
@@ -49,7 +49,7 @@ class Data:
 
 @dataclass(frozen=True)
 class DataSet:
-    """A data set and the places it can be had; a file of datasets/ exposes one as `DATA`.
+    """A data set and its sources; a file of datasets/ exposes one as `DATA`.
 
     Attributes
     ----------
@@ -60,7 +60,7 @@ class DataSet:
     packaged : tuple of "module:function", optional
         Functions of installed packages that return a mapping with `data` and `target`; the rows of several are stacked.
     make : callable, optional
-        Returns (X, y), for data that are made by a formula.
+        Returns (X, y), for synthetic data.
     openml : int, optional
         The number of the data set on OpenML.
     """
@@ -74,25 +74,25 @@ class DataSet:
 
 
 def load(data_set: DataSet, *, shared: Path = SHARED, fetch: Callable[..., Any] | None = None) -> Data:
-    """Return a data set from the first place that has it.
+    """Return a data set from the first source that has it.
 
-    `shared` is the folder of data files, `fetch` stands in for `sklearn.datasets.fetch_openml`.
+    `shared` is the folder of data files, `fetch` replaces `sklearn.datasets.fetch_openml`.
 
     Raises
     ------
     DataNotFoundError
-        If no place has it; the message names the places tried.
+        If no source has it; the message lists the sources tried.
     """
     tried = []
-    for place in (_from_folder, _from_packages, _from_formula, _from_openml):
-        found, where = place(data_set, shared, fetch)
+    for source in (_from_folder, _from_packages, _from_formula, _from_openml):
+        found, where = source(data_set, shared, fetch)
         if found is not None:
             X, y = found
             return Data(data_set.name, data_set.task, _as_matrix(X), _as_target(y, data_set.task), where)
         tried.append(where)
     raise DataNotFoundError(
         f"The data set {data_set.name!r} was not found: {'; '.join(tried)}. "
-        f"Put {data_set.shared or data_set.name}.csv into {shared}, or run where there is a network."
+        f"Put {data_set.shared or data_set.name}.csv into {shared}, or run with a network connection."
     )
 
 
@@ -111,8 +111,8 @@ def _from_packages(data_set: DataSet, shared: Path, fetch: Any) -> tuple[Arrays 
     if not data_set.packaged:
         return None, "no package is known to carry it"
     parts = []
-    for place in data_set.packaged:
-        module, function = place.split(":")
+    for source in data_set.packaged:
+        module, function = source.split(":")
         try:
             parts.append(getattr(import_module(module), function)())
         except ImportError:

@@ -1,4 +1,4 @@
-"""The machine and the state of the code a table was measured on."""
+"""Describe the machine and the version of the code that a table was measured on."""
 
 import os
 import platform
@@ -12,7 +12,7 @@ _PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "secateur")
 
 
 def facts() -> dict[str, Any]:
-    """Return what a reader must know to judge a time, as plain values."""
+    """Return the facts needed to interpret a time, as plain values."""
     return {
         "cpu": _cpu(),
         "cores": os.cpu_count(),
@@ -43,7 +43,7 @@ def _memory() -> float | None:
 
 
 def _commit() -> str | None:
-    """Return the commit the code is at, marked if files differ from it; None outside of git."""
+    """Return the current commit, marked "-dirty" if files differ from it; None outside of git."""
     command = ["git", "describe", "--always", "--dirty"]
     try:
         found = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True)

@@ -1,4 +1,4 @@
-"""Time, fairly: methods take turns, and the median of their turns counts."""
+"""Time methods in alternating rounds and report the median of each."""
 
 import gc
 from collections.abc import Callable, Mapping
@@ -12,13 +12,13 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Job:
-    """A piece of work to be timed.
+    """A function to be timed.
 
     Attributes
     ----------
     run : callable
     minus : callable, optional
-        Work that is part of `run` but not of the question; its time is taken off.
+        Work that `run` includes but that is not to be measured; its time is subtracted.
     """
 
     run: Callable[[], Any]
@@ -28,7 +28,7 @@ class Job:
 def take_turns(jobs: Mapping[str, Job], repeats: int) -> dict[str, float]:
     """Return the seconds of each job, the median over rounds in which every job runs once.
 
-    A slow moment of the machine then hits all jobs alike.
+    So a temporary slowdown of the machine affects all jobs equally.
     """
     runs: dict[str, list[float]] = {name: [] for name in jobs}
     parts: dict[str, list[float]] = {name: [] for name in jobs}
@@ -40,7 +40,7 @@ def take_turns(jobs: Mapping[str, Job], repeats: int) -> dict[str, float]:
 
 
 def seconds(work: Callable[[], Any]) -> float:
-    """Return how long one call takes, without pauses of the garbage collector."""
+    """Return the seconds of one call, with the garbage collector disabled."""
     gc.collect()
     gc.disable()
     try:

@@ -1,7 +1,7 @@
-"""A fresh process that prunes a model from a file and prints how much memory that took; Linux only.
+"""Prune a model from a file in a new process and print the memory it took; Linux only.
 
 `python -m benchmarks.probe STEPS MODEL KEEP`: STEPS is "model" (read, write) or "all" (read, cut, write), KEEP a file
-with the mask. Prints three numbers of bytes: resident before loading, resident after, and the peak from then on.
+with the mask. Prints three sizes in bytes: resident before loading, resident after loading, and the peak after that.
 """
 
 import ctypes
@@ -23,18 +23,20 @@ def main(steps: str, model_file: str, keep_file: str) -> None:
     """Load, prune and print."""
     keep = np.load(keep_file)
     tiny = DecisionTreeRegressor().fit([[0.0], [1.0]], [0.0, 1.0])
-    prune("all", tiny, np.ones(3, bool))  # compiled kernels belong to the interpreter, not to the model
+    # Compile the kernels first, so that they do not count as memory of the model.
+    prune("all", tiny, np.ones(3, bool))
     before = resident()
     model = joblib.load(model_file)
     loaded = resident()
-    Path("/proc/self/clear_refs").write_text("5")  # the peak counts from here; loading has its own, higher one
+    # Reset the peak: that of loading is higher.
+    Path("/proc/self/clear_refs").write_text("5")
     held = prune(steps, model, keep)
     print(before, loaded, status("VmHWM"))
     del held
 
 
 def prune(steps: str, model: Any, keep: NDArray[np.bool_]) -> list[Any]:
-    """Return everything that is made on the way to the pruned model."""
+    """Return all objects created while pruning the model, so that they are kept in memory."""
     adapter = adapt(model)
     decision = Decision(keep)
     held = [adapter.forest, adapter.write(decision)]
@@ -44,14 +46,14 @@ def prune(steps: str, model: Any, keep: NDArray[np.bool_]) -> list[Any]:
 
 
 def resident() -> int:
-    """Return the memory in use, after what is free was given back to the system."""
+    """Return the resident memory after free memory has been returned to the system."""
     gc.collect()
     ctypes.CDLL(None).malloc_trim(0)
     return status("VmRSS")
 
 
 def status(name: str) -> int:
-    """Return a line of /proc/self/status in bytes."""
+    """Return an entry of /proc/self/status in bytes."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith(f"{name}:"):
             return int(line.split()[1]) * 1024

@@ -1,4 +1,4 @@
-"""A fresh process that makes paths of feature cost of a model from a file; prints seconds, memory and what was found.
+"""Compute feature-cost paths of a model from a file in a new process; print seconds, memory and results.
 
 `python -m benchmarks.probe_feature_cost FILE`: FILE holds a model, X, y, a list of solvers and how many times they take
 turns, written by joblib. Prints JSON: the edges of the problem, and for each solver the median seconds of a path once
@@ -34,7 +34,7 @@ _MORE = 4
 
 
 def main(file: str) -> None:
-    """Load, make the paths and print."""
+    """Load the model, compute the paths and print."""
     model, X, y, solvers, repeats = joblib.load(file)
     warm_up(solvers)
     rounds = [[turn(model, X, y, solver) for solver in solvers] for _ in range(repeats)]
@@ -46,7 +46,7 @@ def main(file: str) -> None:
 
 
 def warm_up(solvers: list[Solver]) -> None:
-    """Let every solver run once: compiled kernels belong to the interpreter, not to the path."""
+    """Run every solver once, so that compiled kernels do not count as memory of the path."""
     rows, labels = np.eye(8), np.arange(8) % 2
     tiny = RandomForestClassifier(2, max_depth=2, random_state=0).fit(rows, labels)
     for solver in solvers:
@@ -54,14 +54,14 @@ def warm_up(solvers: list[Solver]) -> None:
 
 
 def turn(model: Any, X: Any, y: Any, solver: Solver) -> list[Row]:
-    """Return a run, and several if one is soon over."""
+    """Return the measurements of one run, or of several if a run is short."""
     first = measure(model, X, y, solver)
     more = _MORE if first["seconds"] < _SOON else 0
     return [first, *(measure(model, X, y, solver) for _ in range(more))]
 
 
 def measure(model: Any, X: Any, y: Any, solver: Solver) -> Row:
-    """Return what one path takes and has."""
+    """Return time, memory and results of one path."""
     before = 0
     if _LINUX:
         before = resident()
@@ -85,7 +85,7 @@ def read_problem(model: Any, X: Any, y: Any) -> Problem:
 
 
 def count_edges(problem: Problem) -> int:
-    """Return how many features rows meet in trees, each once for a row and a tree."""
+    """Return the number of distinct features on the path of each row in each tree, summed over rows and trees."""
     forest, (resources, prices) = problem.forest, problem.price_table
     split = np.flatnonzero(forest.is_split)
     place = np.full(forest.n_nodes, -1, np.int32)

@@ -1,4 +1,4 @@
-"""A fresh process that makes paths of a model from a file and prints how much memory each took; Linux only.
+"""Compute paths of a model from a file in a new process and print the memory of each; Linux only.
 
 `python -m benchmarks.probe_path FILE`: FILE holds a model, X, y and a list of solvers, written by joblib. Prints for
 each solver by how many bytes the peak was above what was resident after loading.
@@ -16,7 +16,7 @@ from benchmarks.probe import resident, status
 
 
 def main(file: str) -> None:
-    """Load, make the paths and print."""
+    """Load the model, compute the paths and print."""
     model, X, y, solvers = joblib.load(file)
     rows = np.eye(4)
     tiny = RandomForestRegressor(2, max_depth=1).fit(rows, rows[0])

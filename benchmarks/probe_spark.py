@@ -1,4 +1,4 @@
-"""A fresh process that prunes by rows in Spark and prints what that took, as JSON; Linux only.
+"""Prune on Spark rows in a new process and print time and memory as JSON; Linux only.
 
 `python -m benchmarks.probe_spark MASTER FOLDER COPIES REPEATS`: FOLDER has the Parquet files `rows` and `training`,
 COPIES is a list of how often the rows are read.
@@ -43,7 +43,7 @@ def measure(master: str, folder: str, copies: list[int], repeats: int, n_trees: 
 
 
 def pass_over(forest: Any, frame: Any, repeats: int, before: int, *, judged: bool) -> Row:
-    """Return times and memory of a path made by the rows of a DataFrame, and of judging it."""
+    """Return times and memory of computing a path on a DataFrame, and of evaluating it."""
     from secateur.spark import evaluate, prune_path
 
     times = []

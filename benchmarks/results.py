@@ -1,4 +1,4 @@
-"""What a table leaves behind: a JSON file with everything, and a page to read made from that file alone."""
+"""Write the result of a table: a JSON file with all data, and a Markdown page generated from it."""
 
 import json
 from dataclasses import asdict, dataclass, field
@@ -10,7 +10,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Target:
-    """A promise and what was measured; `measured` is None if it could not be."""
+    """A target and the measured value; `measured` is None if it could not be measured."""
 
     what: str
     measured: float | None
@@ -19,7 +19,7 @@ class Target:
 
     @property
     def met(self) -> bool | None:
-        """Whether the promise holds; None if it was not measured."""
+        """Whether the target is met; None if it was not measured."""
         if self.measured is None:
             return None
         low = -float("inf") if self.at_least is None else self.at_least
@@ -36,14 +36,14 @@ class Result:
     rows : list of dict
         Flat, JSON values.
     repeats : int
-        How many times each resource was measured; the median counts, unless a note says otherwise.
+        Number of measurements of each item; the median is reported unless a note states otherwise.
     notes : list of str
-        What exactly is compared.
+        The definition of the comparison.
     targets : list of Target
     findings : list of dict
-        Further rows, about the table as a whole.
+        Summary rows of the table.
     skipped : list of str
-        What was left out, and why.
+        Omitted items with reasons.
     picture : bytes, optional
         A PNG file.
     """

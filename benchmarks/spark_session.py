@@ -1,4 +1,4 @@
-"""The one local Spark session benchmarks run in."""
+"""Start the local Spark session of the benchmarks."""
 
 import os
 import sys
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 
 def session(master: str = "local[2]") -> Any:
-    """Return a session on this machine; one that is there already stays as it is."""
+    """Return a local session; an existing one is reused unchanged."""
     from pyspark.sql import SparkSession
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)

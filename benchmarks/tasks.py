@@ -1,4 +1,4 @@
-"""The pieces of work methods are compared on, one class per kind, and the checks that they did the same work."""
+"""Define the tasks that methods are compared on, one class per kind, and checks that their results agree."""
 
 import warnings
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ class RowsTask:
 
 @dataclass(frozen=True)
 class Limit:
-    """What a pruned model may lose or weigh.
+    """Limit of the loss or of the size of a pruned model.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ class Limit:
 
 @dataclass(frozen=True, eq=False)
 class PruneTask:
-    """Kind "prune": a smaller model than `model`, chosen on `validation`; the limit comes later."""
+    """Kind "prune": a model smaller than `model`, selected on `validation` within a limit that is passed later."""
 
     model: Any
     train: Data
@@ -91,7 +91,7 @@ def _distinct(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def prune_within(model: Any, rows: Data, validation: Any, limit: Limit) -> Any:
-    """Return the model pruned by weakest links to the limit, the path made on `rows`."""
+    """Return the model pruned by WeakestLink within the limit; the path is computed on `rows`."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that nothing was pruned is seen in the table
         return secateur.prune(

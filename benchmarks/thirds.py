@@ -1,4 +1,4 @@
-"""Three equal parts of a data set, to grow a tree, to prune it and to test it: Nie et al. 2017, section 5.1."""
+"""Split a data set into thirds for training, pruning and testing a tree: Nie et al. 2017, section 5.1."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,7 +17,7 @@ from secateur.losses import Loss, RankingError, SquaredError
 
 @dataclass(frozen=True, eq=False)
 class Thirds:
-    """A tree, the rows it was grown on, and the rows to prune and to test it on.
+    """A tree, its training rows, pruning rows and test rows.
 
     Missing values are the means of the columns, and targets that are numbers are centred and divided by their largest
     absolute value; both are taken from the training rows.
@@ -30,7 +30,7 @@ class Thirds:
 
     @property
     def loss(self) -> Loss:
-        """By what points of a path are compared: 1 − AUC, or the squared error."""
+        """The loss that selects a point of a path: 1 − AUC, or the squared error."""
         return RankingError() if self.test.task == "classification" else SquaredError()
 
     def score(self, pruned: Pruned) -> float:
@@ -41,7 +41,7 @@ class Thirds:
 
 
 def split(data: Data, seed: int) -> Thirds:
-    """Return a random split, classes in equal shares, with a full tree, or one of depth 15 for numbers."""
+    """Return a random stratified split with a fully grown tree, or one of depth 15 for regression."""
     classes = data.task == "classification"
     folds = (StratifiedKFold if classes else KFold)(3, shuffle=True, random_state=seed)
     parts = [rows for _, rows in folds.split(data.X, data.y)]

@@ -198,17 +198,17 @@ def test_weights_of_zero_are_rows_that_are_not_there(cancer):
         ({"X": np.full((5, 30), "a")}, "cannot be read as numbers"),
         ({"X": np.zeros(30)}, "shape"),
         ({"y": None}, "y is missing"),
-        ({"y": [0, 1, 0]}, "5 rows and y has 3"),
-        ({"y": [0, 1, 2, 0, 1]}, r"labels the model does not know: \[2\]"),
+        ({"y": [0, 1, 0]}, "5 rows, but y has 3"),
+        ({"y": [0, 1, 2, 0, 1]}, r"labels that the model was not trained on: \[2\]"),
         ({"y": [0, 1, np.nan, 0, 1]}, "missing values"),
         ({"y": np.zeros((5, 2))}, "shape"),
         ({"sample_weight": np.ones(4)}, "one weight per row"),
-        ({"sample_weight": -np.ones(5)}, "not negative"),
-        ({"sample_weight": np.zeros(5)}, "not all zero"),
+        ({"sample_weight": -np.ones(5)}, "negative values"),
+        ({"sample_weight": np.zeros(5)}, "sums to zero"),
         ({"solver": "magic"}, "weakest_link"),
         ({"cost": "gold"}, "nodes, leaves, depth"),
         ({"loss": "regret"}, "brier"),
-        ({"loss": "squared_error"}, "does classification"),
+        ({"loss": "squared_error"}, "this is a classification model"),
         ({"validation": 1.5}, r"a share \(0 to 1\)"),
         ({"validation": "maybe"}, r"a share \(0 to 1\)"),
         ({"max_nodes": 3, "solver": "weakest_link"}, "nearest"),
@@ -235,7 +235,7 @@ def test_a_target_with_missing_numbers_is_refused():
     y[3] = np.nan
     with pytest.raises(ValueError, match="1 missing or infinite"):
         sc.prune_path(model, X, y)
-    with pytest.raises(ValueError, match="cannot be read as numbers"):
+    with pytest.raises(ValueError, match="y cannot be converted to numbers"):
         sc.prune_path(model, X, np.array(["a"] * len(X)))
 
 

@@ -1,4 +1,4 @@
-"""A smaller forest: the first trees of it, as many as fit into the reference's number of nodes; at least one."""
+"""Keep the first trees of a forest, as many as fit into the reference's number of nodes; at least one."""
 
 import copy
 from collections.abc import Callable

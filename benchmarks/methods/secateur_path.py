@@ -1,4 +1,4 @@
-"""secateur.prune_path from the fitted tree and the rows to the whole path: reading, routing, sums, solver, table."""
+"""Run secateur.prune_path from the fitted tree and rows to the whole path: reading, routing, sums, solver, table."""
 
 import secateur
 from benchmarks.discovery import Method

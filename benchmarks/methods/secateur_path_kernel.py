@@ -1,4 +1,4 @@
-"""The kernel inside WeakestLink: from risks and prices per node to one critical penalty per split."""
+"""Run the kernel of WeakestLink: from risks and prices per node to one critical penalty per split."""
 
 import numpy as np
 from numpy.typing import NDArray

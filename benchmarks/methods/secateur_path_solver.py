@@ -1,4 +1,4 @@
-"""The WeakestLink solver alone: the tree is read and the rows are routed before the clock starts."""
+"""Run the WeakestLink solver alone: the tree is read and the rows are routed before timing."""
 
 import numpy as np
 from numpy.typing import NDArray

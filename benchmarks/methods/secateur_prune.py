@@ -1,4 +1,4 @@
-"""secateur.prune with WeakestLink: the path is made on the training rows, the point chosen on the validation rows."""
+"""Run secateur.prune with WeakestLink: path on the training rows, selection on the validation rows."""
 
 from collections.abc import Callable
 from functools import partial

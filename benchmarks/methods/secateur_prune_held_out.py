@@ -1,4 +1,4 @@
-"""secateur.prune with WeakestLink and only the validation rows: made on three quarters of them, chosen on the rest."""
+"""Run secateur.prune with WeakestLink on the validation rows only: path on three quarters, selection on the rest."""
 
 from collections.abc import Callable
 from functools import partial

@@ -1,4 +1,4 @@
-"""secateur.forest.routing.route, the model already read; float64 rows are converted on the clock."""
+"""Run secateur.forest.routing.route on a model already read; the conversion of float64 rows is timed."""
 
 from benchmarks.discovery import Method
 from benchmarks.measure import Job

@@ -1,4 +1,4 @@
-"""secateur's routing and sums of leaf values, the model already read."""
+"""Run secateur's routing and sums of leaf values on a model already read."""
 
 from benchmarks.discovery import Method
 from benchmarks.measure import Job

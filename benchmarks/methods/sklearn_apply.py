@@ -1,4 +1,4 @@
-"""A scikit-learn forest's own `apply`, in one thread."""
+"""Run `apply` of a scikit-learn forest in one thread."""
 
 from typing import Any
 

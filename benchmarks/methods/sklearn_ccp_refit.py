@@ -1,4 +1,4 @@
-"""scikit-learn's own way: refit the tree with some `ccp_alpha` of its path, chosen on the validation rows."""
+"""Refit the tree in scikit-learn with values of `ccp_alpha` from its path, selected on the validation rows."""
 
 from collections.abc import Callable
 from functools import lru_cache

@@ -1,4 +1,4 @@
-"""HistGradientBoosting's own `predict`, held to one thread."""
+"""Run `predict` of HistGradientBoosting in one thread."""
 
 from typing import Any
 

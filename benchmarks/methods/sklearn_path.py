@@ -1,4 +1,4 @@
-"""scikit-learn's cost_complexity_pruning_path; it refits the tree first, and the time of a plain fit is taken off."""
+"""Run scikit-learn's cost_complexity_pruning_path, which refits the tree; the time of a plain fit is subtracted."""
 
 from sklearn.base import clone
 

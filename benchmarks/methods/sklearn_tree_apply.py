@@ -1,4 +1,4 @@
-"""The `Tree.apply` inside a scikit-learn forest, tree by tree: no validation, no conversion, no thread pool."""
+"""Run `Tree.apply` of a scikit-learn forest tree by tree: no validation, no conversion, no thread pool."""
 
 import numpy as np
 from numpy.typing import NDArray

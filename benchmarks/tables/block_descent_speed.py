@@ -1,4 +1,4 @@
-"""How long ForestPrune's problem and its generalisation take, at the sizes of table 1 of Liu and Mazumder 2023."""
+"""Time ForestPrune's problem and its generalisation, at the sizes of table 1 of Liu and Mazumder 2023."""
 
 import subprocess
 import sys
@@ -35,20 +35,20 @@ _SOLVERS = {
     "layer, keep": BlockDescent(granularity="layer", values="keep"),
 }
 _NOTES = [
-    "Random forests on Friedman's first function with 20 features and noise of variance 1, a third of the features "
-    "tried at a split; fewer trees are the first ones of the largest forest. Rows and trees of depth 6 are those of "
-    "table 1 of the ForestPrune paper, whose own times for 50164 rows and 1000 trees are 131 s for one penalty and "
-    "207 s for a path, on another machine and other data.",
+    "Random forests on Friedman's first function with 20 features and noise of variance 1; a third of the features "
+    "is drawn at each split. Smaller forests are the first trees of the largest one. The numbers of rows and of "
+    "trees of depth 6 are those of table 1 of the ForestPrune paper. For 50164 rows and 1000 trees the paper "
+    "reports 131 s for one penalty and 207 s for a path, on another machine and other data.",
     "node, refit: BlockDescent(). layer, keep: BlockDescent(granularity='layer', values='keep'), the paper's "
     "problem (1). All times are after routing.",
     "single: one descent from the empty ensemble, at the penalty whose point on the path is nearest to 1 % of the "
-    "nodes; nodes_single is what the descent keeps. path: solver.path(problem), 50 penalties from too large for any "
-    "split on down, each started from the one before, and the path's table with the loss of each point; descents: the "
-    "same without that table. Paths of more than 10 million rows times trees are measured once.",
-    "updates: how often a tree was given its best subtree; a round over all trees is as many updates as there are "
-    "trees. ns: nanoseconds of the descents per update and row.",
-    "mb: the peak of prune_path beyond model, X and y, in another process with kernels compiled: the neutral forest, "
-    "routing, leaf numbers and the path included. mb_leaves: the leaf numbers alone.",
+    "nodes; nodes_single is the number of nodes it keeps. path: solver.path(problem), 50 decreasing penalties with "
+    "warm starts, from one that removes every split, and the table of the path with the loss of each point; "
+    "descents: the same without the table. Paths of more than 10 million rows times trees are measured once.",
+    "updates: the number of times the best subtree of a tree was computed; a sweep over all trees counts as many "
+    "updates as there are trees. ns: nanoseconds of the descents per update and row.",
+    "mb: the peak memory of prune_path in a separate process with compiled kernels, beyond model, X and y; it "
+    "includes the neutral forest, routing, leaf indices and the path. mb_leaves: the leaf indices alone.",
 ]
 
 
@@ -108,7 +108,7 @@ def measure(model: Any, X: Any, y: Any, size: Row, repeats: int) -> Iterator[Row
 
 
 def measure_path(problem: Problem, solver: BlockDescent, repeats: int) -> tuple[sc.Path, Row]:
-    """Return a path, how long it takes, and how much of that are the descents."""
+    """Return a path, its time, and the time of its descents."""
     paths: list[sc.Path] = []
     descents: list[Descent] = []
 
@@ -151,7 +151,7 @@ def start(problem: Problem, solver: BlockDescent) -> Descent:
 
 
 def peak_megabytes(model: Any, X: Any, y: Any) -> dict[str, float]:
-    """Return the memory a path of each solver takes in another process, beyond what was loaded."""
+    """Return the memory of a path of each solver in a separate process, beyond the loaded data."""
     if sys.platform != "linux":
         return {}
     with tempfile.TemporaryDirectory() as folder:
@@ -163,7 +163,7 @@ def peak_megabytes(model: Any, X: Any, y: Any) -> dict[str, float]:
 
 
 def targets(rows: list[Row]) -> list[Target]:
-    """Return what is promised for the largest forest of the paper, for the slower of both solvers."""
+    """Return the targets for the largest forest of the paper and the slower of both solvers."""
     most = {name: max((row[name] for row in rows), default=None) for name in ("seconds_single", "seconds_path", "mb")}
     return [
         Target("seconds of a single solve, 50164 rows and 1000 trees", most["seconds_single"], at_most=1),

@@ -1,4 +1,4 @@
-"""What it costs to read a large booster and write it again, against what its own library takes to load and save it."""
+"""Time reading and writing large boosters, against loading and saving them with their own library."""
 
 import tempfile
 from collections.abc import Callable
@@ -14,10 +14,12 @@ from secateur.forest.subforest import Decision
 from secateur.libraries import adapt
 
 _NOTES = [
-    "Boosters of 1000 trees and about a million nodes, grown deep on 3000 rows of noise. native: the library loads its "
-    "file and saves it again. ours: a loaded model is read as a forest, a tenth of its leaf pairs is cut, and the "
-    "pruned native model is written. Both end with what the library holds in memory; files are in the page cache.",
-    "Symmetric trees of CatBoost are one question per level in the file; here nodes are counted, and read, one by one.",
+    "Boosters of 1000 trees and about a million nodes, trained to large depth on 3000 rows of noise. native: the "
+    "library loads its file and saves it again. ours: a loaded model is converted to a forest, a tenth of its "
+    "sibling leaf pairs is pruned, and the pruned native model is written. Both end with the library's model in "
+    "memory; files are in the page cache.",
+    "The file of a symmetric CatBoost tree stores one condition per level; here nodes are counted and read "
+    "individually.",
 ]
 
 
@@ -51,7 +53,7 @@ def measure(file: Path, load: Callable[[Path], Any], save: Callable[[Any, Path],
 
 
 def _without_some_twigs(forest: Any) -> Any:
-    """Return a mask that cuts a tenth of the twigs, or of symmetric trees the last level of a tenth."""
+    """Return a mask that prunes a tenth of the splits above two leaves, or of the last levels of symmetric trees."""
     rng = np.random.default_rng(0)
     keep = np.ones(forest.n_nodes, bool)
     if forest.symmetric:

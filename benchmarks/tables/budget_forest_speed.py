@@ -1,4 +1,4 @@
-"""How long a budget forest takes to grow, against scikit-learn's random forest, both in one thread."""
+"""Time training a budget forest against scikit-learn's random forest, both in one thread."""
 
 from time import process_time
 
@@ -12,14 +12,14 @@ from secateur.training import BudgetForestClassifier
 _N_FEATURES = 50
 _N_ROWS = 50_000
 _CASES = ((2, 40, "sqrt"), (2, 2, None), (10, 2, "sqrt"))
-"""Classes, trees, and how many features the random forest draws at a node; None for all."""
+"""Class counts, tree counts, and the number of features the random forest draws at a node; None for all."""
 _NOTES = [
     f"make_classification, {_N_ROWS} rows and {_N_FEATURES} features in float32; fit with n_jobs=1; seconds are CPU "
-    "seconds, which other work on the machine disturbs less. Kernels are compiled before.",
-    "drawn: features looked at in a node. The budget forest looks at all by default, as the paper has it; a random "
-    "forest at the square root of their number.",
-    "ratio: to the random forest of the same number of trees above it. nodes: of all trees together. Minimax splits "
-    "are balanced, so that budget trees are shallower.",
+    "seconds, which are less affected by other processes. Kernels are compiled beforehand.",
+    "drawn: the number of features evaluated at a node. The budget forest evaluates all by default, as in the "
+    "paper; a random forest evaluates the square root of their number.",
+    "ratio: seconds / seconds of the random forest with the same number of trees. nodes: the number of nodes of all "
+    "trees. Minimax splits are balanced, so budget trees are shallower.",
 ]
 
 

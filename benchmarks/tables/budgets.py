@@ -1,4 +1,4 @@
-"""Test error within budgets for features: exact cuts, cost descent, retraining, LightGBM's penalties, BudgetRF."""
+"""Compare test errors within feature budgets: MinCut, CostDescent, retraining, LightGBM's penalties, BudgetRF."""
 
 import io
 import warnings
@@ -41,22 +41,25 @@ _METHODS = (
 )
 _SHOWN = (0.05, 0.1, 0.25, 0.5, 0.75, 1.0)
 _NOTES = [
-    f"RandomForestClassifier of {_TREES} trees; random splits of at most {_ROWS} rows, drawn anew for each of {_SEEDS} "
-    "seeds: 40 % train, 20 % choose, 40 % test (60/20/20 of sets below 1000 rows). heart and ann_thyroid have real "
-    "prices and groups, elsewhere every feature costs 1.",
-    "Every method offers models; within a budget the one with the lowest error on the rows that choose is taken, of "
-    "equals the cheapest; all offer a constant for nothing. A model's price is what a training row needs of distinct "
-    "features on average, by one meter for all. Budgets are 5, 10, … 100 % of the unpruned forest's price.",
-    "excess: mean over the twenty budgets of the test error above the unpruned forest's, then over seeds; ±: standard "
-    "error over seeds. Then the test error within some budgets. gap: how much of a budget is left at most by the offer "
-    "that uses it up best, largest over budgets, mean over seeds, in prices of the dearest feature with its group.",
-    "cut_ensemble, cut_individual: MinCut. cost_descent: CostDescent aiming at all budgets. regrow: the same with "
+    f"RandomForestClassifier of {_TREES} trees; random splits of at most {_ROWS} rows, drawn again for each of "
+    f"{_SEEDS} seeds: 40 % training, 20 % validation, 40 % test rows (60/20/20 for data sets below 1000 rows). heart "
+    "and ann_thyroid have real prices and groups; in all other data sets every feature costs 1.",
+    "Every method yields candidate models. Within a budget the candidate with the lowest validation error is "
+    "selected; ties go to the cheapest. Every method also has a constant model of price 0 as a candidate. The price "
+    "of a model is the mean price of the distinct features that a training row needs, computed in the same way for "
+    "all methods. Budgets are 5, 10, … 100 % of the price of the unpruned forest.",
+    "excess: test error minus that of the unpruned forest, averaged over the twenty budgets and then over seeds; ±: "
+    "standard error over seeds. The following columns are test errors within some budgets. gap: the part of a "
+    "budget that the most expensive candidate within it leaves unused; the largest over budgets, averaged over "
+    "seeds, in units of the price of the most expensive feature with its group.",
+    "cut_ensemble, cut_individual: MinCut. cost_descent: CostDescent given all budgets. regrow: the same with "
     "regrow=True, clones trained on fewer features and pruned. top_k, per_price: forests retrained on the most "
-    "important features (for their price) that a budget pays for. lightgbm_cegb: boosters of as many rounds with each "
-    "of LightGBM's three penalties at eleven trade-offs. budget_rf: BudgetForestClassifier of 1 to 40 trees, alpha 0, "
-    "2, 8; budget_rf_cut: those, and the largest pruned by MinCut, the pipeline of the paper.",
-    "Small sets choose by few rows: 42 of sonar, 54 of heart. seconds: processor time, cost_descent and regrow "
-    "together.",
+    "important features (by importance, or importance per price) within a budget. lightgbm_cegb: boosters of as "
+    "many rounds with each of LightGBM's three penalties at eleven trade-offs. budget_rf: BudgetForestClassifier of "
+    "1 to 40 trees, alpha 0, 2, 8; budget_rf_cut: those, and the largest pruned by MinCut, the pipeline of the "
+    "paper.",
+    "Small data sets have few validation rows: 42 in sonar, 54 in heart. seconds: processor time, of cost_descent "
+    "and regrow together.",
 ]
 
 
@@ -80,7 +83,7 @@ def run(quick: bool) -> Result:
 
 
 def measure(name: str, seed: int, quick: bool) -> list[Row]:
-    """Return for every method the test errors within budgets on one split."""
+    """Return the test errors of every method within budgets on one split."""
     prices = PriceList.read(SHARED / "costs" / _PRICED[name]) if name in _PRICED else None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -113,7 +116,7 @@ def summarise(data: str, method: str, measured: list[Row]) -> Row:
 
 
 def overall(rows: list[Row]) -> list[Row]:
-    """Return every method's mean excess over data sets, and on how many it is the lowest."""
+    """Return the mean excess of every method over data sets, and the number of data sets on which it is the lowest."""
     found = []
     data = list(dict.fromkeys(row["data"] for row in rows))
     excess = {m: np.array([_excess(rows, name, m) for name in data]) for m in _METHODS}
@@ -130,7 +133,7 @@ def _excess(rows: list[Row], data: str, method: str) -> float:
 
 
 def targets(rows: list[Row], found: list[str]) -> list[Target]:
-    """Return what is promised of CostDescent, with and without regrowing."""
+    """Return the targets of CostDescent, with and without regrowing."""
     whole = len(found) == len(_DATA)
     promised = []
     for method in ("cost_descent", "regrow"):

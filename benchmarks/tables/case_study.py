@@ -1,4 +1,4 @@
-"""The case study of Liu and Mazumder 2023, section 4.3: how few trees and features of a forest on wide data will do."""
+"""Run the case study of Liu and Mazumder 2023, section 4.3: prune a forest on wide data to few trees and features."""
 
 from io import BytesIO
 from typing import Any
@@ -24,16 +24,17 @@ _SOLVERS: dict[str, sc.solvers.Solver] = {
 }
 _COLOURS = {"node, refit": "tab:blue", "layer, joint subset": "tab:orange", "fewer trees": "tab:gray"}
 _NOTES = [
-    "A random forest of 500 trees of depth 6, a third of the features tried at a split, on data with many features. "
-    "Half of the rows train and prune; a quarter chooses, of the points with at most so many trees the one with the "
-    "lowest loss; a quarter tests. One split. at_most: of 1, 2, 3, 5, 10, 20, 50, 100, 200 and 500 trees, as far as a "
-    "larger number leaves more of them.",
-    "node, refit: BlockDescent with four ridges and max_trees. layer, joint subset: ForestPrune's layers with a weight "
-    "for each tree and a penalty on how many there are, the paper's problem (5). fewer trees: the first trees of the "
-    "forest, whole.",
-    "one tree: grown on the same rows, in full and to depth 6. rmse: on the test rows. features: how many are used.",
-    "The paper has another data set (295 features of census tracts): RMSE 7.54 for 500 trees on all features, 8.47 for "
-    "10 trees on 14 features, 10.6 for one tree.",
+    "A random forest of 500 trees of depth 6 on data with many features; a third of the features is drawn at each "
+    "split. Half of the rows are used for training and pruning. A quarter of the rows selects the point with the "
+    "lowest loss among those with at most a given number of trees; a quarter is used for testing. One split. "
+    "at_most: 1, 2, 3, 5, 10, 20, 50, 100, 200 and 500 trees, as long as a larger number leaves more trees.",
+    "node, refit: BlockDescent with four ridges and max_trees. layer, joint subset: ForestPrune's layers with a "
+    "weight for each tree and a penalty on the number of trees, problem (5) of the paper. fewer trees: the first "
+    "trees of the forest, unpruned.",
+    "one tree: trained on the same rows, fully grown and to depth 6. rmse: on the test rows. features: the number "
+    "of features used.",
+    "The paper uses another data set (295 features of census tracts). It reports an RMSE of 7.54 for 500 trees on "
+    "all features, 8.47 for 10 trees on 14 features, and 10.6 for one tree.",
 ]
 
 
@@ -52,7 +53,7 @@ def run(quick: bool) -> Result:
 
 
 def study(data: Data, n_trees: int, depth: int, limits: tuple[int, ...]) -> tuple[list[Row], Any]:
-    """Return what is left at each number of trees, and the model with at most ten."""
+    """Return the selected models at each number of trees, and the model with at most ten."""
     X, X_rest, y, y_rest = train_test_split(data.X, data.y, test_size=0.5, random_state=0)
     X_val, X_test, y_val, y_test = train_test_split(X_rest, y_rest, test_size=0.5, random_state=0)
     forest = RandomForestRegressor(n_trees, max_depth=depth, max_features=1 / 3, n_jobs=-1, random_state=0).fit(X, y)
@@ -116,7 +117,7 @@ def draw(panels: list[tuple[str, list[Row], Any]]) -> bytes:
 
 
 def draw_curves(panel: Any, rows: list[Row], what: str, title: str) -> None:
-    """Draw one column against the number of trees left; what is far above the curves is only named."""
+    """Draw one column against the number of trees; values far above the curves are given as text."""
     drawn = [row for row in rows if row["model"] in _COLOURS]
     for name, colour in _COLOURS.items():
         some = [row for row in drawn if row["model"] == name]

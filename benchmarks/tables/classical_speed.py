@@ -1,4 +1,4 @@
-"""How long the classical methods take: every size of one tree, and every method on a forest."""
+"""Time the classical methods: every size of one tree, and every method on a forest."""
 
 from functools import partial
 from typing import Any
@@ -24,10 +24,12 @@ _SOLVERS = (
     sc.solvers.OptimalSize(max_leaves=30),
 )
 _NOTES = [
-    "First grid: prune_path with each solver on a random forest of 500 full trees (letter, half of the rows train it, "
-    "the other half judges), end to end, against training the forest in one thread. share: seconds / training seconds.",
-    "OptimalSize on the forest is limited to 30 leaves a tree; WeakestLink is there for comparison.",
-    "Second grid: OptimalSize without limit, all sizes of a tree grown on noise; growth: b of seconds = c * leaves^b.",
+    "First grid: prune_path with each solver on a random forest of 500 full trees (letter; half of the rows for "
+    "training, the other half for pruning), end to end, against training the forest in one thread. share: seconds / "
+    "training seconds.",
+    "OptimalSize on the forest is limited to 30 leaves per tree; WeakestLink is included for comparison.",
+    "Second grid: OptimalSize without limit, all sizes of a tree grown on noise; growth: the exponent b of seconds "
+    "= c * leaves^b.",
 ]
 
 
@@ -50,7 +52,7 @@ def run(quick: bool) -> Result:
 
 
 def on_a_forest(data: Data, n_trees: int) -> list[Row]:
-    """Return the time of every solver on one forest, as a share of the time it took to train it."""
+    """Return the time of every solver on one forest, as a fraction of its training time."""
     half = len(data.y) // 2
     train, other = slice(0, half), slice(half, None)
     forest = RandomForestClassifier(n_trees, random_state=0)

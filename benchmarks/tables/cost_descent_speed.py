@@ -1,4 +1,4 @@
-"""How long CostDescent takes, against the exact path of MinCut on the same forest and rows."""
+"""Time CostDescent against the exact path of MinCut on the same forest and rows."""
 
 from time import process_time
 from typing import Any
@@ -20,13 +20,14 @@ from secateur.solvers import CostDescent, MinCut
 _SIZES = [("pendigits", 40), ("letter", 40), ("letter", 100)]
 _REPEATS = 3
 _NOTES = [
-    "Random forests with default settings grown on three quarters of the rows, which also prune; every feature at "
-    "price 1. Processor seconds of solver.path(problem), once rows are routed and kernels compiled; the methods take "
-    "turns, medians count.",
-    "cut: MinCut(), every optimal pruning. anneal: CostDescent(elimination=False), 16 penalties with three stages and "
-    "the truth each. both: CostDescent(), elimination of features besides. ratio, ratio_both: over the seconds of cut.",
-    "mb: memory that does not depend on the path, by formula: 4 bytes for each feature on the way of a row through a "
-    "tree (edges), 2 for each row and feature.",
+    "Random forests with default settings, trained and pruned on three quarters of the rows; every feature costs 1. "
+    "Processor seconds of solver.path(problem), after routing and compilation; methods alternate, and medians are "
+    "reported.",
+    "cut: MinCut(), every optimal pruning. anneal: CostDescent(elimination=False), 16 penalties, each with three "
+    "annealing stages and the exact objective. both: CostDescent(), which adds the elimination of features. ratio, "
+    "ratio_both: seconds / seconds of cut.",
+    "mb: memory that does not depend on the path, by formula: 4 bytes for each distinct feature on the path of a "
+    "row in a tree (edges), 2 for each row and feature.",
 ]
 
 
@@ -80,7 +81,7 @@ def measure(X: Any, y: Any, n_trees: int, quick: bool) -> Row:
 
 
 def count_edges(problem: Problem) -> int:
-    """Return how many features rows meet in trees, each counted once for a row and a tree."""
+    """Return the number of distinct features on the path of each row in each tree, summed over rows and trees."""
     from secateur import kernels
 
     forest, price_table = problem.forest, problem.price_table

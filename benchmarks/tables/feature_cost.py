@@ -1,4 +1,4 @@
-"""Feature cost: table 1 of Nan, Wang and Saligrama 2016, the curves of Dercksen 2017, and budgets at real prices."""
+"""Reproduce table 1 of Nan, Wang and Saligrama 2016 and the curves of Dercksen 2017, and compare real-price budgets."""
 
 import warnings
 from collections.abc import Callable, Iterator
@@ -34,7 +34,7 @@ _LEVELS = ("low", "high")
 
 
 class Paper(NamedTuple):
-    """What table 1 of the paper says of a data set: errors, and costs in % of the unpruned one, by level and scope."""
+    """Values of table 1 of the paper for a data set: errors, and costs in % of the unpruned one, by level and scope."""
 
     n_trees: int
     error: float
@@ -70,22 +70,24 @@ _PRICED = {"heart": 20, "ann_thyroid": 10}
 _BUDGETS = (0.1, 0.25, 0.5, 0.75, 1.0)
 _METHODS = ("unpruned", "prune", "ensemble", "individual", "top_k", "per_price")
 _NOTES = [
-    "All forests are RandomForestClassifier with its defaults but for the number of trees. The paper prunes BudgetRF "
-    "forests, which were grown to be cheap, and lets the majority of trees decide, so its numbers stand beside ours "
-    "for the pattern only. ensemble, individual: MinCut(scope=...). error: share of test rows with a wrong label, by "
-    "the mean of the leaves' distributions. cost: price of the distinct features of a test row; cost_%: in % of the "
-    "unpruned forest's. ±: standard deviations over folds and repeats, not of the mean.",
+    "All forests are RandomForestClassifier with default settings except for the number of trees. The paper prunes "
+    "BudgetRF forests, which are trained to be cheap, and predicts by majority vote, so only the pattern of its "
+    "numbers can be compared with ours. ensemble, individual: MinCut(scope=...). error: fraction of test rows with "
+    "a wrong label, predicted by the mean of the leaf distributions. cost: price of the distinct features of a test "
+    "row; cost_%: in % of that of the unpruned forest. ±: standard deviations over folds and repeats, not of the "
+    "mean.",
     f"Nan 2016: sonar and heart, 90 trees, {_REPEATS['sonar']} repeats of 10-fold cross-validation (the paper: 100); "
     f"covertype, 40 trees, {_DRAWN['covertype'][0]} training and {_DRAWN['covertype'][1]} test rows drawn "
     f"{_REPEATS['covertype']} times. Every feature costs 1. As in the paper's formulas, paths are made on the training "
-    "rows, each node judged by their most frequent label (errors='train'). As in its table, levels are matched on test "
-    "rows: errors and costs are averaged over folds, penalty by penalty, and the cheapest penalty is taken at which "
-    "the mean error is above the unpruned one by what it is in the paper (mean of its two methods, at least 0), linear "
-    "between penalties. That choice has seen the test rows, and inside a jump of the path it is a mixture of both "
-    f"ends. Of a path at most {POINTS} points are looked at, evenly spread over the logarithm of the nodes.",
-    "chosen_rise, chosen_cost_%: without a look at the test rows. A quarter of the training rows is held out before "
-    "another forest is grown, and fold by fold the cheapest point is taken whose error on these is above the unpruned "
-    "forest's by at most the same rise; then the test error is above the unpruned forest's by chosen_rise.",
+    "rows, each node predicting their most frequent label (errors='train'). As in its table, levels are matched on "
+    "test rows: errors and costs are averaged over folds, penalty by penalty, and the cheapest penalty is taken at "
+    "which the mean error is above the unpruned one by what it is in the paper (mean of its two methods, at least 0), "
+    "interpolated linearly between penalties. This selection uses the test rows, and inside a jump of the path it "
+    f"mixes both ends. At most {POINTS} points of a path are evaluated, evenly spread over the logarithm of the nodes.",
+    "chosen_rise, chosen_cost_%: without use of the test rows. A quarter of the training rows is held out before "
+    "another forest is trained. In each fold the cheapest point is selected whose error on the held-out rows "
+    "exceeds that of the unpruned forest by at most the same rise; chosen_rise is the resulting increase of the "
+    "test error.",
     f"Dercksen 2017: iris, glass and vehicle, 20 trees as in its example, whose base accuracies (97, 76.6, 71.2 %) are "
     f"shown as errors under paper_error; {_SPLITS} random splits, 70 % train and prune, 30 % test. Every feature costs "
     "1. limit: the share of the path's points that come before, 0 is unpruned and 1 most pruned. vote_error: if the "
@@ -106,7 +108,7 @@ _NOTES = [
 
 
 class Task(NamedTuple):
-    """A piece of work: which part of the table it is for, the function, and what to call it with."""
+    """A unit of work: the part of the table it belongs to, a function, and its arguments."""
 
     kind: str
     work: Callable[..., list[Row]]
@@ -127,7 +129,7 @@ def run(quick: bool) -> Result:
 
 
 def list_tasks(quick: bool) -> tuple[list[Task], list[str]]:
-    """Return all pieces of work, the longest last, and what is left out."""
+    """Return all units of work, the longest last, and the omitted data sets."""
     tasks: list[Task] = []
     skipped: list[str] = []
     for name, paper in (_QUICK_PAPER if quick else _PAPER).items():
@@ -148,7 +150,7 @@ def list_tasks(quick: bool) -> tuple[list[Task], list[str]]:
 
 
 def _load(name: str, quick: bool, skipped: list[str]) -> Any:
-    """Return a data set, a part of it for quick runs; None if it cannot be had."""
+    """Return a data set, a part of it for quick runs; None if it is not available."""
     try:
         data = load(data_sets()[name])
     except DataNotFoundError as error:
@@ -177,7 +179,7 @@ def _quietly(task: Task) -> list[Row]:
 
 
 def measure_paper(data: Data, paper: Paper, seed: int, n_train: int | None) -> list[Row]:
-    """Return curves on test rows, and what validation rows choose, for every fold and scope of one repeat."""
+    """Return curves on test rows, and points selected on validation rows, for every fold and scope of one repeat."""
     rows = []
     for train, test in _folds(data, seed, n_train):
         fewer, validation = divide(train, 0.25, seed)
@@ -234,7 +236,7 @@ def paper_rows(found: list[Row], papers: dict[str, Paper]) -> Iterator[Row]:
 
 
 def measure_thesis(data: Data, seed: int, n_trees: int) -> list[Row]:
-    """Return errors by both ways to decide, and the cost, at fixed shares of the path of each scope."""
+    """Return the errors of mean and vote, and the cost, at fixed fractions of the path of each scope."""
     train, test = divide(data, 0.3, seed)
     model = grow(train, n_trees, seed)
     rows = []
@@ -249,7 +251,7 @@ def measure_thesis(data: Data, seed: int, n_trees: int) -> list[Row]:
 
 
 def thesis_rows(found: list[Row]) -> Iterator[Row]:
-    """Yield the means over splits: unpruned, and for each scope and share of the path."""
+    """Yield the means over splits: unpruned, and for each scope and fraction of the path."""
     for name, scope, share in dict.fromkeys((row["data"], row["scope"], row["share"]) for row in found):
         if share == 0 and scope != _SCOPES[0]:
             continue  # unpruned is unpruned
@@ -269,7 +271,7 @@ def thesis_rows(found: list[Row]) -> Iterator[Row]:
 
 
 def measure_prices(data: Data, prices: PriceList, seed: int, n_trees: int) -> list[Row]:
-    """Return what every method gives within every budget on one random split."""
+    """Return the results of every method within every budget on one random split."""
     rest, test = divide(replace(data, X=np.ascontiguousarray(data.X[:, prices.columns])), 0.2, seed)
     train, validation = divide(rest, 0.25, seed)
     contest = Contest(grow(train, n_trees, seed), train, validation, test, prices, seed)
@@ -294,7 +296,7 @@ def price_rows(found: list[Row]) -> list[Row]:
 
 
 def _best(means: dict[str, float]) -> str | None:
-    """Return the method of the lowest error, None if several share it."""
+    """Return the method with the lowest error, None in case of a tie."""
     errors = {method: error for method, error in means.items() if method != "unpruned"}
     best = [method for method, error in errors.items() if error <= min(errors.values()) + 1e-12]
     return best[0] if len(best) == 1 else None
@@ -305,7 +307,7 @@ def _column(rows: list[Row], method: str, what: str) -> Floats:
 
 
 def targets(rows: list[Row], quick: bool) -> list[Target]:
-    """Return what the paper says: at the same error, pruning as an ensemble is always cheaper."""
+    """Return the target from the paper: at the same error, pruning as an ensemble is always cheaper."""
     levels = {(row["data"], row["limit"]) for row in rows if row["of"] == "Nan 2016" and row["limit"]}
     costs = {(row["data"], row["limit"], row["method"]): row["cost_%"] for row in rows}
     cheaper = sum(costs[*level, "ensemble"] < costs[*level, "individual"] for level in levels)

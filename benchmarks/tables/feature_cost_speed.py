@@ -1,4 +1,4 @@
-"""How long MinCut's whole path takes, against linear programs of the paper's (IP3), and how that grows."""
+"""Time the whole path of MinCut against linear programs (IP3), and measure its growth."""
 
 import json
 import subprocess
@@ -23,23 +23,24 @@ from secateur.solvers.feature_cost.linear_program import LinearProgram
 
 _ROOT = Path(__file__).resolve().parents[2]
 _AGAINST = [("breast_cancer", 10), ("breast_cancer", 20), ("breast_cancer", 40), ("vehicle", 20), (1_000, 20)]
-"""Data sets, or how many rows are made, and how many trees."""
+"""Data sets, or numbers of generated rows, and numbers of trees."""
 _SCALE = (1_250, 5_000, 20_000)
 _PENALTIES = 20
 _NOTES = [
-    "Random forests with default settings, every feature at price 1; edges: features that rows meet in trees, each "
-    "counted once for a row and a tree. Rows of data 'made' are those of make_classification, for the linear programs "
-    "with 20 features, 8 of them informative, for the scale with 50, 15 of them informative; the trees are grown in "
-    "full, on the same rows that prune.",
+    "Random forests with default settings, every feature at price 1. edges: the number of distinct features on the "
+    "path of each row in each tree, summed over rows and trees. Data 'made' are rows of make_classification: for "
+    "the linear programs with 20 features, 8 of them informative; for the scale with 50, 15 of them informative. "
+    "The trees are fully grown on the rows that are used for pruning.",
     f"seconds: MinCut().path(problem), every optimal pruning, once rows are routed. seconds_lp: the path of "
     f"LinearProgram(penalties=...), (IP3) on HiGHS by simplex, for {_PENALTIES} penalties, each from the basis of the "
     "one before; also once rows are routed, writing the program included. The penalties lie between those of "
     "neighbouring points of MinCut's path, evenly spread over its points. ratio: seconds_lp over seconds. Both take "
     "turns in a process of their own, what takes less than half a second runs five times in a turn, medians count; the "
     "scale has one turn.",
-    "difference: the largest difference between the objectives of both, at all of these penalties.",
-    "mb, mb_lp: the peak beyond interpreter, model and rows, kernels compiled; the neutral forest, the leaves of the "
-    "rows and the path included. bytes_per_edge: that over edges, where small problems pay for what does not grow.",
+    "difference: the largest difference between the objective values of both, over all of these penalties.",
+    "mb, mb_lp: the peak memory beyond interpreter, model and rows, with compiled kernels; it includes the neutral "
+    "forest, the leaves of the rows and the path. bytes_per_edge: peak memory / edges; in small problems it is "
+    "dominated by constant terms.",
 ]
 
 
@@ -64,7 +65,7 @@ def run(quick: bool) -> Result:
 
 
 def find_rows(name: str | int, quick: bool) -> tuple[Any, Any]:
-    """Return the rows of a data set, or make so many."""
+    """Return the rows of a data set, or the given number of generated rows."""
     if isinstance(name, int):
         return make_classification(name, 20, n_informative=8, random_state=0)
     data = load(data_sets()[name])
@@ -73,7 +74,7 @@ def find_rows(name: str | int, quick: bool) -> tuple[Any, Any]:
 
 
 def compare(X: Any, y: Any, n_trees: int, repeats: int) -> Row:
-    """Return how both solvers do on one forest."""
+    """Return time, memory and objectives of both solvers on one forest."""
     model = RandomForestClassifier(n_trees, random_state=0, n_jobs=-1).fit(X, y)
     solvers: list[Solver] = [MinCut()]
     if find_spec("highspy"):
@@ -90,7 +91,7 @@ def compare(X: Any, y: Any, n_trees: int, repeats: int) -> Row:
 
 
 def between(penalties: Any) -> tuple[float, ...]:
-    """Return penalties between neighbours, evenly spread over the places in the list."""
+    """Return penalties between neighbours, evenly spread over their indices."""
     known = np.unique(penalties[penalties > 0])
     middle = (known[:-1] + known[1:]) / 2
     some = np.unique(np.linspace(0, len(middle) - 1, _PENALTIES).round().astype(np.intp))
@@ -105,7 +106,7 @@ def difference(cut: Row, program: Row) -> float:
 
 
 def measure_scale(n_rows: int, n_trees: int) -> Row:
-    """Return what MinCut's path takes on many rows."""
+    """Return time and memory of the path of MinCut on many rows."""
     X, y = make_classification(n_rows, 50, n_informative=15, random_state=0)
     model = RandomForestClassifier(n_trees, random_state=0, n_jobs=-1).fit(X, y)
     found = probe(model, X, y, [MinCut()], repeats=1)
@@ -130,7 +131,7 @@ def sizes(found: Row, edges: int) -> Row:
 
 
 def probe(model: Any, X: Any, y: Any, solvers: list[Solver], repeats: int) -> Row:
-    """Return what solvers take in another process; HiGHS and what other tables use cannot share one."""
+    """Return time and memory of solvers in a separate process; HiGHS conflicts with libraries of other tables."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "model.joblib"
         joblib.dump((model, X, y, solvers, repeats), file)
@@ -141,7 +142,7 @@ def probe(model: Any, X: Any, y: Any, solvers: list[Solver], repeats: int) -> Ro
 
 
 def targets(rows: list[Row], scale: list[Row], quick: bool) -> list[Target]:
-    """Return what is promised: against linear programs, and at the largest size."""
+    """Return the targets: against linear programs, and at the largest size."""
     ratios = [row["ratio"] for row in rows if "ratio" in row]
     whole = not quick and len(ratios) == len(_AGAINST)
     last = {} if quick else scale[-1]

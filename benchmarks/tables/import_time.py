@@ -1,4 +1,4 @@
-"""How long a user waits before anything happens: the import and the command line's help."""
+"""Time the import and the help of the command line."""
 
 import os
 import subprocess
@@ -12,7 +12,7 @@ from benchmarks.measure import Job, take_turns
 from benchmarks.results import Result, Target
 
 _NOTES = [
-    "Fresh processes, started in turns; bytecode is cached (PYTHONDONTWRITEBYTECODE unset, one run before the clock).",
+    "New processes, started in alternation; bytecode is cached (PYTHONDONTWRITEBYTECODE unset, one run before timing).",
     "extra_seconds: the median minus the median of an interpreter that does nothing.",
     "prune: the first use of secateur.prune, which imports numpy, scipy, scikit-learn and numba; no target.",
 ]

@@ -1,4 +1,4 @@
-"""Tables 1 and 2 of Nie et al. 2017: what max-heap pruning does to single trees, against the classical methods."""
+"""Reproduce tables 1 and 2 of Nie et al. 2017: max-heap pruning of single trees against the classical methods."""
 
 from itertools import product
 
@@ -37,23 +37,23 @@ _CLASSICAL = ("unpruned", "REP", "PEP", "CCP", "MEP")
 _OURS = ("MaxHeap", "MaxHeap_stable")
 _NOT_HERE = ["biodeg, EEGEyeState and family data, which the paper has: no file of datasets/ gives them"]
 _NOTES = [
-    "As in the paper: a third of the rows grows the tree (scikit-learn, regression trees to depth 15), a third prunes, "
-    f"a third tests; classes in equal shares; {_SPLITS} random splits, of which the means count. AUC on the test rows, "
-    "higher is better; or RMSE, lower is better.",
-    "Missing values are column means, and numbers to predict are centred and divided by their largest absolute value; "
-    "both are taken from the training rows alone, where the paper does not say.",
+    "As in the paper: a third of the rows for training the tree (scikit-learn, regression trees to depth 15), a "
+    f"third for pruning, a third for testing; stratified by class; means over {_SPLITS} random splits. AUC on the "
+    "test rows, higher is better; or RMSE, lower is better.",
+    "Missing values are replaced by column means, and regression targets are centred and divided by their largest "
+    "absolute value; both use the training rows only, which the paper does not specify.",
     "REP: reduced_error on the pruning rows. PEP, MEP: pessimistic_error, minimum_error on the training rows. CCP: the "
     "path of weakest_link on the training rows. MaxHeap: the path of max_heap on the training rows, as it comes. "
     f"MaxHeap_stable: the same with stability selection on {_SUBSAMPLES} half-samples. RuleLasso: rule_lasso on the "
     "training rows, the same weights without the heap, which the paper does not compare with. CCP and the last three "
     "take the point with the best AUC or RMSE on the pruning rows; the unpruned tree is one of the points.",
-    "CCP judges nodes by Gini, as scikit-learn does; the paper speaks of classification errors.",
-    "rival: the best mean of the columns unpruned to MEP. lead: by how much MaxHeap is better than it, lead_stable: "
-    "MaxHeap_stable, lead_rules: MaxHeap better than RuleLasso; ±: standard errors of these over splits. A data set is "
-    "won by the best mean, however small the lead.",
-    "paper_: what Tables 1 and 2 of the paper report. Its Musk2 has 200 rows and 200 features and its LSVT 313 "
-    "features; ours are those of UCI. Its targets of parkinsonups and CMB are not named; ours are the total UPDRS "
-    "score and the compressor's decay. It wins 9 of 10 and 8 of 9.",
+    "CCP uses the Gini impurity of nodes, as scikit-learn does; the paper describes it with classification errors.",
+    "rival: the best mean of the columns unpruned to MEP. lead: the advantage of MaxHeap over the rival, "
+    "lead_stable: that of MaxHeap_stable, lead_rules: that of MaxHeap over RuleLasso; ±: standard errors of these "
+    "over splits. The method with the best mean wins a data set, however small its lead.",
+    "paper_: the values of Tables 1 and 2 of the paper, in which MaxHeap wins 9 of 10 and 8 of 9 data sets. Its "
+    "Musk2 has 200 rows and 200 features and its LSVT 313 features; ours are those of UCI. It does not name the "
+    "targets of parkinsonups and CMB; ours are the total UPDRS score and the compressor's decay.",
     "Second grid: mean number of nodes. Figure 3 of the paper is in [max_heap_stability](max_heap_stability.md).",
 ]
 
@@ -89,7 +89,7 @@ def measure_split(data: Data, seed: int, solvers: dict[str, sc.solvers.Solver]) 
 
 
 def prune_classically(thirds: Thirds) -> dict[str, sc.Pruned]:
-    """Return what each classical method makes of the tree, the tree itself first."""
+    """Return the tree itself and the results of the classical methods."""
     tree, train, prune = thirds.tree, thirds.train, thirds.prune
     reduced = sc.prune_path(tree, prune.X, prune.y, solver="reduced_error")
     chosen = {
@@ -130,7 +130,7 @@ def summarise(data: Data, scores: list[Row]) -> Row:
 
 
 def lead(column: str, scores: list[Row], name: str, rival: str, sign: int) -> Row:
-    """Return by how much one method is better than another, and the standard error of that."""
+    """Return the lead of one method over another, and its standard error."""
     gain = sign * np.array([split[name] - split[rival] for split in scores])
     error = gain.std(ddof=min(len(gain) - 1, 1)) / len(gain) ** 0.5
     return {column: float(gain.mean()), f"±_{column}": float(error)}
@@ -142,7 +142,7 @@ def mean_of(rows: list[Row]) -> Row:
 
 
 def count_wins(rows: list[Row]) -> list[Target]:
-    """Return on how many data sets either MaxHeap is better than all others, if all data sets were there."""
+    """Return on how many data sets either MaxHeap is better than all others, if all data sets are available."""
     rivals = {"unpruned to MEP": _CLASSICAL, "unpruned to RuleLasso": (*_CLASSICAL, "RuleLasso")}
     found = []
     for name, score, what in product(_OURS, ("AUC", "RMSE"), rivals):

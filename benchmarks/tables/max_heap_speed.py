@@ -1,4 +1,4 @@
-"""How long max-heap pruning takes: the projection against quadratic programs, and a path as rows are added."""
+"""Time max-heap pruning: the projection against quadratic programs, and a path for growing numbers of rows."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -36,19 +36,20 @@ _NOTES = [
     "interior-point solvers, with tolerances 1e-14 and 1e-9 (with smaller ones they stop short); setting them up "
     "counts, building the matrices does not. ratio_x: the time of x / the time of secateur. difference_x: the largest "
     "between the answers. growth: b of seconds = c * nodes^b from 10^4 nodes on.",
-    "Second grid: MaxHeap() with its 40 penalties on one regression tree, grown on 10000 rows of fried; more rows are "
-    "copies of these, so the problem stays the same. All after routing. descent: the 40 descents by "
-    "kernels.fit_max_heap, given the sums of the rows at the leaves. sums: those sums. path: solver.path(problem) in "
-    "all: sums, descents, and the path's table, made from the same sums. ratio_x: against the fewest rows; the "
-    "descents do exactly the same work, so their ratio shows the noise of the machine.",
-    f"subsamples: solver.path(problem) with {_SUBSAMPLES} half-samples of 40 penalties each and 6 shapes learned again "
-    "at 40 penalties; measured once.",
+    "Second grid: MaxHeap() with its 40 penalties on one regression tree, trained on 10000 rows of fried; larger "
+    "numbers of rows are copies of these, so the problem stays the same. All times are after routing. descent: the "
+    "40 descents by kernels.fit_max_heap, given the sums of the rows at the leaves. sums: computing those sums. "
+    "path: the whole solver.path(problem): sums, descents, and the table of the path, computed from the same sums. "
+    "ratio_x: time / time for the fewest rows; the descents do exactly the same work, so their ratio shows the "
+    "measurement noise.",
+    f"subsamples: solver.path(problem) with {_SUBSAMPLES} half-samples of 40 penalties each and 6 shapes refitted at "
+    "40 penalties; measured once.",
 ]
 
 
 @dataclass(frozen=True, eq=False)
 class Program:
-    """The projection as a quadratic program: least |w − u|² with order · w ≤ 0, and w ≥ 0 at the leaves."""
+    """The projection as a quadratic program: minimise |w − u|² with order · w ≤ 0, and w ≥ 0 at the leaves."""
 
     u: Floats
     order: Any
@@ -99,7 +100,7 @@ def call(way: Callable[[], Floats]) -> None:
 
 
 def random_tree(n_nodes: int, rng: np.random.Generator) -> NDArray[np.int32]:
-    """Return the parents of a binary tree in preorder; the size of a left side is any, all as likely."""
+    """Return the parents of a binary tree in preorder; the size of a left subtree is uniformly random."""
     parent = np.empty(n_nodes, np.int32)
     waiting = [(0, n_nodes, -1)]
     while waiting:
@@ -148,7 +149,7 @@ _RIVALS = {"piqp": solve_by_piqp, "clarabel": solve_by_clarabel}
 
 
 def measure_paths(n_rows: int, copies: tuple[int, ...], n_leaves: int, subsamples: int, repeats: int) -> list[Row]:
-    """Return the times of the steps of a path when the rows are there once and several times."""
+    """Return the times of the steps of a path for one and for several copies of the rows."""
     data = load(data_sets()["fried"]).sample(n_rows, seed=0)
     adapter = adapt(DecisionTreeRegressor(max_leaf_nodes=n_leaves, random_state=0).fit(data.X, data.y))
     forest, sample = adapter.forest, read_sample(adapter, data.X, data.y)
@@ -177,7 +178,7 @@ def make_block(problem: Problem) -> Block:
 
 
 def descend(block: Block, penalties: Floats) -> None:
-    """Learn the weights at each penalty, starting from those at the one before, as MaxHeap does."""
+    """Fit the weights at each penalty with warm starts, as MaxHeap does."""
     settings = MaxHeap()
     options = (settings.tolerance, settings.growth, settings.memory, settings.max_iterations)
     w = np.zeros(len(block.parent))

@@ -1,4 +1,4 @@
-"""Figure 3 of Nie et al. 2017: how the loss on pruning and test rows changes along both kinds of max-heap path."""
+"""Reproduce figure 3 of Nie et al. 2017: the loss on pruning and test rows along both kinds of max-heap path."""
 
 from io import BytesIO
 from typing import Any
@@ -17,10 +17,10 @@ _KINDS = ("penalties", "stability")
 _NOTES = [
     "Boston housing, two random splits into thirds as in [max_heap](max_heap.md); RMSE of the scaled price.",
     "penalties: the path of max_heap on the training rows, 40 penalties. stability: stability selection with 100 "
-    "half-samples and 20 least supports; of the points with as many nodes, the best on the pruning rows is drawn.",
-    "chosen: the point with the lowest RMSE on the pruning rows, a ring in the picture. best_test: the lowest RMSE on "
-    "the test rows anywhere on the curve, which nobody could choose. The paper says that chosen and best differ less "
-    "with stability selection.",
+    "half-samples and 20 support thresholds; for each number of nodes, the best point on the pruning rows is drawn.",
+    "chosen: the point with the lowest RMSE on the pruning rows, a ring in the picture. best_test: the lowest RMSE "
+    "on the test rows along the curve, which cannot be selected without the test rows. According to the paper, "
+    "chosen and best differ less with stability selection.",
 ]
 
 
@@ -51,7 +51,7 @@ def losses(thirds: Thirds, solver: sc.solvers.Solver) -> Curve:
 
 
 def by_penalty(curve: Curve) -> Curve:
-    """Return the points by rising penalty, as `x` its share of the largest."""
+    """Return the points by increasing penalty; `x` is its fraction of the largest."""
     order = curve["penalty"].argsort()
     return {**take(curve, order), "x": curve["penalty"][order] / curve["penalty"].max()}
 
@@ -68,7 +68,7 @@ def take(curve: Curve, points: NDArray[np.intp]) -> Curve:
 
 
 def describe(curve: Curve) -> Row:
-    """Return what is chosen on the pruning rows, and how far that is from the best there is."""
+    """Return the point selected on the pruning rows, and its difference from the best point."""
     chosen = curve["prune"].argmin()
     return {
         "nodes": int(curve["nodes"][chosen]),

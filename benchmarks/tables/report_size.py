@@ -1,4 +1,4 @@
-"""The report of a long path on a large forest: how long it takes and how large the page is."""
+"""Measure time and page size of the report of a long path on a large forest."""
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,9 +14,10 @@ from benchmarks.results import Result, Target
 
 _NOTES = [
     "RandomForestRegressor on Friedman's first function, leaves of three rows; the whole path of WeakestLink, "
-    "thinned to so many points, evaluated on as many other rows.",
-    "seconds: of sc.report, the page written to disk; with rows: calibration, time per prediction and the like "
-    "measured on the other rows. predict: of the model's own predict for these rows, to compare with.",
+    "thinned to the given number of points and evaluated on the same number of other rows.",
+    "seconds: time of sc.report, including writing the page to disk; with rows: also calibration, time per "
+    "prediction and similar measurements on the other rows. predict: time of the model's own predict on these rows, "
+    "for comparison.",
 ]
 _SIZES = ((100, 100, 2_000), (1_000, 1_000, 2_000))
 """Trees, points, rows."""

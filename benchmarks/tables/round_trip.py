@@ -1,4 +1,4 @@
-"""What it costs to take a large forest apart and put it together again, against what loading it costs."""
+"""Measure time and memory of reading, pruning and writing a large forest, against loading it."""
 
 import subprocess
 import sys
@@ -25,13 +25,14 @@ _ROOT = Path(__file__).resolve().parents[2]
 _NOTES = [
     "A full-depth random forest on fried. load: joblib.load from disk, file in the page cache. read: as_forest. "
     "cut: subforest, the neutral pruned forest. write: the pruned native model, as Pruned.to_model makes it.",
-    "Every round loads a new model, so nothing is remembered from the round before.",
-    "middle: the middle point of the WeakestLink path. all kept: nothing is cut, the most there is to write.",
-    "time_ratio: (read + cut + write) / load, from the medians. prune_path seconds are for information.",
+    "Every round loads a new model, so nothing is cached from the previous round.",
+    "middle: the middle point of the WeakestLink path. all kept: nothing is pruned, the largest model to write.",
+    "time_ratio: (read + cut + write) / load, from the medians. The seconds of prune_path are given for information.",
     "loaded_mb: resident memory after joblib.load minus before. memory_ratio: (peak of read + cut + write, minus "
-    "resident after load) / loaded memory; everything made is held: the neutral forest, the neutral cut forest, the "
-    "written model. memory_ratio_model: without the neutral cut forest, which to_model does not make. Each in a fresh "
-    "process, free memory given back before it is read, the peak reset after loading.",
+    "resident memory after load) / loaded memory; all objects are kept: the neutral forest, the neutral pruned "
+    "forest, the written model. memory_ratio_model: without the neutral pruned forest, which to_model does not "
+    "create. Each is measured in a new process; free memory is returned to the system before each reading, and the "
+    "peak is reset after loading.",
 ]
 
 
@@ -60,7 +61,7 @@ def run(quick: bool) -> Result:
 
 
 def make_model(file: Path, n_trees: int, n_rows: int) -> tuple[Row, dict[str, NDArray[np.bool_]]]:
-    """Write a forest to `file`; return facts about it and what each of two prunings keeps."""
+    """Write a forest to `file`; return facts about it and the keep masks of two prunings."""
     data = load(data_sets()["fried"]).sample(n_rows, seed=0)
     model = RandomForestRegressor(n_trees, n_jobs=-1, random_state=0).fit(data.X, data.y)
     joblib.dump(model, file)
@@ -86,7 +87,7 @@ def measure_times(file: Path, keep: NDArray[np.bool_], repeats: int) -> Row:
 
 
 def measure_memory(file: Path, keep: NDArray[np.bool_], repeats: int) -> Row:
-    """Return the memory of the loaded model, and what pruning takes on top of it as a share of that."""
+    """Return the memory of the loaded model, and the additional memory of pruning as a fraction of it."""
     if sys.platform != "linux":
         return {}
     np.save(file.with_name("keep.npy"), keep)
@@ -96,7 +97,7 @@ def measure_memory(file: Path, keep: NDArray[np.bool_], repeats: int) -> Row:
 
 
 def probe(steps: str, file: Path, repeats: int) -> tuple[float, float]:
-    """Return the median memory of the loaded model, and the median of the extra memory of `steps` as a share of it."""
+    """Return the median memory of the loaded model, and of the extra memory of `steps` as a fraction of it."""
     command = [sys.executable, "-m", "benchmarks.probe", steps, str(file), str(file.with_name("keep.npy"))]
     loads, ratios = [], []
     for _ in range(repeats):

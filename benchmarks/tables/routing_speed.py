@@ -1,4 +1,4 @@
-"""How fast rows find their leaves, in one thread, against scikit-learn's own compiled loops."""
+"""Time routing rows to leaves in one thread, against scikit-learn's compiled loops."""
 
 from statistics import median
 from typing import Any

@@ -1,4 +1,4 @@
-"""Pruning by rows in Spark: rows per second, the driver's memory, and how both change from 10⁵ to 10⁷ rows."""
+"""Measure pruning on Spark rows: rows per second and the driver's memory, from 10⁵ to 10⁷ rows."""
 
 import json
 import subprocess
@@ -16,15 +16,16 @@ from benchmarks.results import Result, Row, Target
 _COPIES = {"local[2]": (1, 3, 9, 18), "local-cluster[2,1,1024]": (1, 9)}
 _TRAINING, _REPEATS = 30_000, 3
 _NOTES = [
-    "Spark's RandomForestClassifier, trained on 30 000 rows of covertype, pruned by all 581 012 rows, and by them read "
-    "3, 9 and 18 times over from a Parquet file. local[2] is one process of Spark with two Python workers; "
-    "local-cluster a driver and two executors of a core and a gigabyte each. seconds: spark.prune_path with "
-    "weakest_link from the file to the path; the median of three runs.",
-    "driver_MB: by how much the peak of the driver's Python process rose above what it used before the first run. "
-    "answer_MB: the sums that a partition sends; partitions: how many do.",
-    "growth: seconds per row over those of the line before. The first lines carry the start of jobs, which rows do not "
-    "pay for.",
-    "evaluate_seconds: at most 16 points of the path judged in one pass on the same rows, where these are read once.",
+    "Spark's RandomForestClassifier, trained on 30 000 rows of covertype, pruned on all 581 012 rows, and on 3, 9 "
+    "and 18 copies of them in a Parquet file. local[2] is one Spark process with two Python workers; local-cluster "
+    "is a driver and two executors with one core and one gigabyte each. seconds: spark.prune_path with weakest_link "
+    "from the file to the path; the median of three runs.",
+    "driver_MB: the increase of the peak memory of the driver's Python process over its memory before the first "
+    "run. answer_MB: the size of the sums that a partition sends; partitions: the number of partitions.",
+    "growth: seconds per row / seconds per row of the previous line. The first lines are dominated by the start of "
+    "jobs, which does not depend on the number of rows.",
+    "evaluate_seconds: evaluation of at most 16 points of the path in one pass over the same rows, where these are "
+    "read once.",
 ]
 
 
@@ -45,7 +46,7 @@ def run(quick: bool) -> Result:
 
 
 def in_processes(folder: str, skipped: list[str]) -> list[Row]:
-    """Return the rows of every master, each measured in a process of its own."""
+    """Return the rows of every master, each measured in a separate process."""
     rows: list[Row] = []
     for master, copies in _COPIES.items():
         arguments = [master, folder, json.dumps(copies), str(_REPEATS)]
@@ -59,7 +60,7 @@ def in_processes(folder: str, skipped: list[str]) -> list[Row]:
 
 
 def targets(rows: list[Row], quick: bool) -> list[Target]:
-    """Return what is promised: time in proportion to rows, and a driver that does not notice how many there are."""
+    """Return the targets: time proportional to rows, and driver memory independent of the number of rows."""
     growths, memory = [], []
     for model in MODELS:
         same = [row for row in rows if (row["master"], row["model"]) == ("local[2]", model)]

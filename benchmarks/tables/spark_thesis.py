@@ -1,4 +1,4 @@
-"""Dercksen 2017: BudgetPrune on Spark forests, features paid for once by a tree, as there, or once by the ensemble."""
+"""Reproduce Dercksen 2017: BudgetPrune on Spark forests, with features paid once per tree or once per ensemble."""
 
 import io
 import warnings
@@ -26,17 +26,19 @@ _MEANS = ("unpruned", "kept_cost", "kept_accuracy", *_AT, "smallest", "in_trees"
 _NOTES = [
     f"Spark's RandomForestClassifier, {_TREES} trees of depth {_DEPTH}, {_BINS} bins; features scaled to [-1, 1] by "
     f"the training rows; every feature costs 1; 70 % of the rows train and prune, 30 % test; mean of {_SEEDS} splits.",
-    "by_ensemble: MinCut, a feature is bought once for a row, whichever trees look at it: the exact path. by_tree: "
-    "each tree pays for itself, which is what the thesis pruned by (PrimalDual with caching='tree'; its problem falls "
-    "apart into trees and is solved exactly). Both count errors of training rows as the thesis does, and both are "
-    "spark.prune_path by a Spark DataFrame.",
-    "Cost: distinct features of a row over all trees, as a share of the unpruned forest's. The test accuracies at a "
-    "share are those of the most expensive point of the path within it; nothing is chosen by test rows. in_trees: the "
-    "cost counted as the thesis did, every tree for itself, at the point within half of the cost.",
-    "kept_cost: the lowest cost at which the accuracy on the training rows is at most a point below the unpruned "
-    "forest's; kept_accuracy: that of the same point on test rows. at λ: the cost at that penalty in the thesis's "
-    "formula (6). smallest: the lowest cost on the path above 0. said: the accuracy of the unpruned forest in the "
-    "thesis, where the cost fell by about 1 % on the largest set and by less on the others.",
+    "by_ensemble: MinCut; a feature is bought once per row, whichever trees use it: the exact path. by_tree: each "
+    "tree pays for its own features, which is the objective of the thesis (PrimalDual with caching='tree'; this "
+    "problem decomposes into trees and is solved exactly). Both count errors of training rows as in the thesis, and "
+    "both are computed by spark.prune_path on a Spark DataFrame.",
+    "Cost: distinct features of a row over all trees, as a fraction of that of the unpruned forest. The test "
+    "accuracies at a fraction are those of the most expensive point of the path within it; nothing is selected on "
+    "test rows. in_trees: the cost counted as in the thesis, separately for every tree, at the point within half of "
+    "the cost.",
+    "kept_cost: the lowest cost at which the accuracy on the training rows is at most one percentage point below "
+    "that of the unpruned forest; kept_accuracy: the test accuracy of the same point. at λ: the cost at that "
+    "penalty in formula (6) of the thesis. smallest: the lowest cost on the path above 0. said: the accuracy of the "
+    "unpruned forest reported in the thesis, where the cost fell by about 1 % on the largest data set and by less "
+    "on the others.",
 ]
 
 
@@ -111,13 +113,13 @@ def _point(path: Any, penalty: float) -> int:
 
 
 def scaled(X: NDArray[np.float64], rows: NDArray[np.intp]) -> NDArray[np.float64]:
-    """Return the features between −1 and 1 on some rows."""
+    """Return the features scaled to [−1, 1] by the given rows."""
     low, high = X[rows].min(axis=0), X[rows].max(axis=0)
     return 2 * (X - low) / np.maximum(high - low, 1e-300) - 1
 
 
 def cost_in_trees(path: Any, point: int, X: NDArray[np.float64]) -> float:
-    """Return how many features a row needs when every tree counts for itself."""
+    """Return the number of features a row needs, counted separately for every tree."""
     from secateur.forest.routing import route
 
     forest = path[point].forest
@@ -140,7 +142,7 @@ def summarise(data: str, rule: str, measured: list[Row]) -> Row:
 
 
 def targets(rows: list[Row], whole: bool) -> list[Target]:
-    """Return what the thesis's figure 6b missed: that the cost falls as λ grows, by ten times the 1 % it saw."""
+    """Return the target: the cost falls as λ grows, by ten times the 1 % of figure 6b of the thesis."""
     cost = [row[_AT[-1]] for row in rows if row["rule"] == "by_ensemble"]
     what = f"cost by ensemble at λ = {_PENALTIES[-1]:g}, largest over data"
     return [Target(what, max(cost) if whole else None, at_most=0.9)]

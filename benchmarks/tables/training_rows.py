@@ -1,4 +1,4 @@
-"""Whether a promise is kept when pruning sees nothing but the rows the model was trained on."""
+"""Test whether the loss limit holds on test rows when pruning sees only the training rows."""
 
 import warnings
 from time import perf_counter
@@ -37,7 +37,7 @@ _DATA = {
     "houses": ("hist", 5_000),
     "adult": ("hist", 5_000),
 }
-"""The booster, and how many rows to train on."""
+"""The booster, and the number of training rows."""
 _MODELS: dict[tuple[str, str], Any] = {
     ("forest", "classification"): RandomForestClassifier,
     ("forest", "regression"): RandomForestRegressor,
@@ -47,16 +47,17 @@ _MODELS: dict[tuple[str, str], Any] = {
     ("hist", "regression"): HistGradientBoostingRegressor,
 }
 _NOTES = [
-    "prune(model, X_train, y_train, max_loss_increase=0.05) and nothing else: the default solver, and the default way "
-    "of choosing, which is five clones below 5000 training rows and one clone from there on (clones).",
-    "Random splits into rows to train and to prune by, two thirds of small data sets, and all others to test. Models "
-    "of 100 trees (100 per class for boosters of several) with default settings: a random forest (full depth), a "
-    "booster.",
-    "loss: the model's default: squared error; Brier for forests of classes, log loss for boosted classes. rise_%: of "
-    "the test loss over the unpruned model's, mean over splits; ±: its standard deviation; worst: the largest; below 0 "
-    "the pruned model is better. foreseen_%: the rise that the clones saw at the point chosen. above_10_%: in how many "
-    "single splits the rise was more than 10 %. warnings: how many were given, in all splits.",
-    "The target is a mean rise of at most 10 %, twice the promise, on 8 of 10 data sets for either kind of model.",
+    "prune(model, X_train, y_train, max_loss_increase=0.05) without other arguments: the default solver and the "
+    "default selection, which uses five clones below 5000 training rows and one clone from there on (clones).",
+    "Random splits into training rows, which are also used for pruning (two thirds of small data sets), and test "
+    "rows. Models of 100 trees (100 per class for multiclass boosters) with default settings: a random forest (full "
+    "depth) and a booster.",
+    "loss: the model's default: squared error; Brier score for classification forests, log loss for boosted "
+    "classifiers. rise_%: increase of the test loss over that of the unpruned model, mean over splits; ±: its "
+    "standard deviation; worst: the largest; below 0 the pruned model is better. foreseen_%: the increase measured "
+    "by the clones at the selected point. above_10_%: the number of single splits in which the increase was more "
+    "than 10 %. warnings: the number of warnings in all splits.",
+    "The target is a mean increase of at most 10 %, twice the limit, on 8 of 10 data sets for either kind of model.",
 ]
 
 
@@ -88,7 +89,7 @@ def type_name(kind: str, task: str) -> str:
 
 
 def measure(data: Data, n_rows: int, kind: str, n_trees: int, seed: int) -> Row:
-    """Train a model, prune it by its training rows, and judge both on other rows."""
+    """Train a model, prune it on its training rows, and evaluate both on test rows."""
     labels = data.y if data.task == "classification" else None
     X, X_test, y, y_test = train_test_split(data.X, data.y, train_size=n_rows, stratify=labels, random_state=seed)
     count = {"max_iter": n_trees} if kind == "hist" else {"n_estimators": n_trees}
@@ -142,14 +143,14 @@ def summarise(outcomes: list[Row]) -> Row:
 
 
 def kept(rows: list[Row], quick: bool) -> float | None:
-    """Return on how many data sets the mean rise is at most twice the promise; None unless all were measured."""
+    """Return the number of data sets whose mean rise is at most twice the limit; None unless all were measured."""
     if quick or len(rows) < len(_DATA):
         return None
     return int(np.sum([row["rise_%"] <= 200 * _PROMISE for row in rows]))
 
 
 def total(kind: str, rows: list[Row]) -> Row:
-    """Return what all data sets together say about one kind of model."""
+    """Return the summary over data sets of one kind of model."""
     mean = {name: float(np.mean([row[name] for row in rows])) for name in ("nodes_kept_%", "foreseen_%", "rise_%")}
     return {"models": kind, **mean, "above_10_%": sum(row["above_10_%"] for row in rows)}
 

@@ -1,4 +1,4 @@
-"""What pruning does to the loss on rows nobody has seen: weakest-link pruning against simple other ways."""
+"""Compare the test loss of weakest-link pruning with simple alternatives."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -17,16 +17,17 @@ _DATA = ("breast_cancer", "digits", "wine_quality", "letter", "diabetes")
 _MOST_ROWS = 5_000
 _REFERENCE = "secateur"
 _NOTES = [
-    "Half of the rows train, a quarter validates, a quarter tests; larger data sets are drawn down to 5000 rows. "
-    "One split per seed; means and standard deviations (±) over seeds, of the test rows.",
-    "limit 1% loss: the smallest model whose validation loss is at most 1 % above the unpruned model's. "
-    "limit 10% nodes: the best model on validation with at most 10 % of the nodes.",
+    "Half of the rows for training, a quarter for validation, a quarter for testing; larger data sets are sampled "
+    "down to 5000 rows. One split per seed; means and standard deviations (±) over seeds, on the test rows.",
+    "limit 1% loss: the smallest model whose validation loss is at most 1 % above that of the unpruned model. limit "
+    "10% nodes: the best model on validation with at most 10 % of the nodes.",
     "loss: Brier score (0 to 2) or mean squared error. change: of the test loss, in % of the unpruned model's; "
     "below 0 the pruned model is better.",
-    "secateur: path made on the training rows. secateur_held_out: only validation rows are used. sklearn_ccp_refit "
-    "(single trees): refits with up to 100 penalties of scikit-learn's path. fewer_trees (forests): the first trees, "
-    "as many as fit into the nodes of secateur's choice, at least one.",
-    "Second grid: on how many data sets secateur's mean test loss is lower, equal or higher than another method's.",
+    "secateur: path computed on the training rows. secateur_held_out: only validation rows are used. "
+    "sklearn_ccp_refit (single trees): refits with up to 100 penalties of scikit-learn's path. fewer_trees "
+    "(forests): the first trees, as many as fit into the number of nodes that secateur selects, at least one.",
+    "Second grid: the number of data sets on which secateur's mean test loss is lower than, equal to or higher than "
+    "that of another method.",
 ]
 
 
@@ -71,7 +72,7 @@ def measure_seed(data: Data, kind: str, n_trees: int, seed: int) -> Iterator[Row
 
 
 def split(data: Data, seed: int) -> tuple[Data, Data, Data]:
-    """Return training, validation and test rows; classes in equal shares."""
+    """Return training, validation and test rows; stratified by class."""
     labels = data.y if data.task == "classification" else np.zeros(len(data.y))
     rows = np.arange(len(labels))
     train, rest = train_test_split(rows, test_size=0.5, stratify=labels, random_state=seed)
@@ -111,7 +112,7 @@ def summarise(outcomes: list[Row]) -> Iterator[Row]:
 
 
 def count_wins(rows: list[Row]) -> list[Row]:
-    """Return on how many data sets the reference has the lower, the same or the higher mean test loss."""
+    """Return the numbers of data sets on which the reference has a lower, equal or higher mean test loss."""
     loss = {(row["data"], row["model"], row["limit"], row["method"]): row["loss"] for row in rows}
     found: dict[tuple[str, str, str], Row] = {}
     for (data, model, limit, method), other in loss.items():

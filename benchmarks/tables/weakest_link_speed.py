@@ -1,4 +1,4 @@
-"""How long the whole cost-complexity path of one tree takes, and how that grows with the tree."""
+"""Time the whole cost-complexity path of one tree, and its growth with the size of the tree."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -49,7 +49,7 @@ def run(quick: bool) -> Result:
 
 
 def warm_up() -> None:
-    """Let every method run once on a tiny tree, so that compiling is not timed."""
+    """Run every method once on a tiny tree, so that compilation is not timed."""
     rng = np.random.default_rng(0)
     for model, y in [(DecisionTreeRegressor(), rng.random(50)), (DecisionTreeClassifier(), np.arange(50) % 3)]:
         X = rng.random((50, 10))

@@ -1,4 +1,4 @@
-"""Models tied in knots for simplify to undo, rows to try them on, and what being the same means."""
+"""Build models with contradicting splits and equal leaves, and rows at their thresholds, to test simplify."""
 
 import copy
 
@@ -9,22 +9,24 @@ METHODS = ("predict", "predict_proba", "score_samples", "decision_function")
 MODES = ("exact", "probabilities", "labels")
 
 
-def answers(model, X):
+def predictions(model, X):
     """Return all the arrays a model predicts, by method."""
     found = {method: getattr(model, method)(X) for method in METHODS if hasattr(model, method)}
-    return {method: answer if isinstance(answer, list) else [answer] for method, answer in found.items()}
+    return {
+        method: prediction if isinstance(prediction, list) else [prediction] for method, prediction in found.items()
+    }
 
 
 def assert_same(model, other, X, tolerance=None):
-    for method, expected in answers(model, X).items():
-        for a, b in zip(expected, answers(other, X)[method], strict=True):
+    for method, expected in predictions(model, X).items():
+        for a, b in zip(expected, predictions(other, X)[method], strict=True):
             if tolerance is None or a.dtype.kind not in "f":
                 assert np.array_equal(a, b), method
             else:
                 np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance, err_msg=method)
 
 
-def trying_rows(name, forest):
+def edge_rows(name, forest):
     """Return rows that hit thresholds, and are infinite where the model allows it."""
     X = case(name).X_new
     if hasattr(X, "iloc"):

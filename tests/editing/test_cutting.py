@@ -1,4 +1,4 @@
-"""Cutting where the user says cuts there and nowhere else."""
+"""Pruning at given nodes removes their descendants and nothing else."""
 
 import pickle
 import warnings
@@ -21,7 +21,7 @@ may_do_nothing = pytest.mark.filterwarnings("ignore::secateur.errors.NothingPrun
 
 
 def same_forest(a, b):
-    """Whether two forests are equal node by node; what a split would say as a leaf is not compared."""
+    """Return whether two forests are equal node by node; the values of splits are not compared."""
     leaf = ~a.is_split
     return (
         np.array_equal(a.tree_start, b.tree_start)
@@ -59,7 +59,7 @@ def test_cutting_by_ids_is_cutting_by_mask(name):
 
 @cases
 @may_do_nothing
-def test_after_asking_no_split_is_left_that_should_be_cut(name):
+def test_no_split_that_satisfies_the_predicate_remains(name):
     model = case(name).model
     before = pickle.dumps(model)
     small = prune_nodes(model, lambda node: node.weight < 30)
@@ -71,18 +71,18 @@ def test_after_asking_no_split_is_left_that_should_be_cut(name):
 
 @given(forests(), generators)
 @may_do_nothing
-def test_asking_is_naming_and_only_splits_still_there_are_asked_about(forest, rng):
-    yes = rng.random(forest.n_nodes) < 0.3
-    asked = []
+def test_a_predicate_is_called_only_for_splits_that_are_still_there(forest, rng):
+    pruned = rng.random(forest.n_nodes) < 0.3
+    visited = []
 
-    def question(view):
-        asked.append(forest.tree_start[view.tree] + view.node)
-        return yes[asked[-1]]
+    def predicate(view):
+        visited.append(forest.tree_start[view.tree] + view.node)
+        return pruned[visited[-1]]
 
-    small = prune_nodes(forest, question)
-    keep = cut_mask(forest, np.flatnonzero(yes))
+    small = prune_nodes(forest, predicate)
+    keep = cut_mask(forest, np.flatnonzero(pruned))
     assert same_forest(small, subforest(forest, Decision(keep)))
-    assert asked == np.flatnonzero(keep & forest.is_split).tolist()
+    assert visited == np.flatnonzero(keep & forest.is_split).tolist()
 
 
 def test_scikit_learn_agrees_on_a_tree_grown_best_first():
@@ -104,17 +104,19 @@ def test_cutting_below_the_root_leaves_one_node():
     assert prune_nodes(tree, [{0}]).tree_.node_count == 1
 
 
-def test_naming_a_leaf_or_nothing_warns_and_changes_nothing():
+def test_a_leaf_or_no_node_warns_and_changes_nothing():
     tree = case("tree classifier").model
     leaf = int(tree.apply(case("tree classifier").X)[0])
     for nodes in ([leaf], [], {}, {0: []}, lambda node: False):
-        with pytest.warns(NothingPrunedWarning, match="Nothing was pruned"):
+        with pytest.warns(
+            NothingPrunedWarning, match="Nothing was pruned, because none of the given nodes has descendants"
+        ):
             small = prune_nodes(tree, nodes)
         assert small is not tree
         assert same_forest(adapt(small).forest, adapt(tree).forest)
 
 
-def test_naming_a_leaf_among_splits_is_fine():
+def test_a_leaf_among_splits_does_not_warn():
     tree = case("tree classifier").model
     leaf = int(tree.apply(case("tree classifier").X)[0])
     with warnings.catch_warnings():
@@ -127,27 +129,27 @@ def test_naming_a_leaf_among_splits_is_fine():
     [
         ({0: [10_000]}, r"Tree 0 has no node 10000; its nodes are numbered 0 to \d+\. Pass"),
         ({1: [-1]}, "Tree 1 has no node -1;"),
-        ({7: [0]}, "There is no tree 7; the model has trees 0 to 2"),
-        ({-1: [0]}, "There is no tree -1;"),
-        ({"first": [0]}, "There is no tree 'first';"),
-        ([[0], [0]], r"Got \[\[0\], \[0\]\] for a model of 3 trees; .* Pass a dict"),
+        ({7: [0]}, "The model has no tree 7; its trees are numbered 0 to 2"),
+        ({-1: [0]}, "The model has no tree -1;"),
+        ({"first": [0]}, "The model has no tree 'first';"),
+        ([[0], [0]], r"Got \[\[0\], \[0\]\] for a model of 3 trees, but .* Pass a dict"),
         ([0, 1, 2], "for a model of 3 trees"),
         ([[0], 1, 2], "Got node ids of type int"),
-        (3, "Got 3 for a model of 3 trees"),
+        (3, "Got 3 for a model of 3 trees, but"),
         ({0: [0.5]}, "Got node ids of type float64"),
-        ({0: [True, False]}, "From a mask of nodes, pass np.flatnonzero"),
+        ({0: [True, False]}, "To use a mask of nodes, pass np.flatnonzero"),
         ({0: [[0], [1]]}, r"shape \(2, 1\)"),
         ({0: 3}, "Got node ids of type int"),
     ],
 )
-def test_what_is_wrong_with_the_nodes_is_said(nodes, message):
+def test_invalid_nodes_are_refused(nodes, message):
     X = np.random.default_rng(0).normal(size=(30, 2))
     forest = RandomForestClassifier(3, random_state=0).fit(X, X[:, 0] > 0)
     with pytest.raises(ValueError, match=message):
         prune_nodes(forest, nodes)
 
 
-def test_a_mask_is_no_list_of_ids():
+def test_a_mask_instead_of_ids_is_refused():
     tree = DecisionTreeClassifier().fit([[0.0], [1.0]], [0, 1])
     with pytest.raises(ValueError, match="flatnonzero"):
         prune_nodes(tree, np.array([True, False, False]))

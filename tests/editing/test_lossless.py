@@ -1,4 +1,4 @@
-"""What simplify takes out nobody misses, and all that nobody would miss is taken out."""
+"""simplify changes no prediction, and removes everything that has no effect on predictions."""
 
 import itertools
 import pickle
@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.cases import ALL_RECIPES, RECIPES, case
-from tests.editing.tangles import MODES, answers, assert_same, tangled, trying_rows
+from tests.editing.tangles import MODES, assert_same, edge_rows, predictions, tangled
 from tests.strategies import forests, generators, random_rows, slow_scores, walk
 
 from secateur.editing import simplify
@@ -27,7 +27,7 @@ def test_exact_changes_no_bit_and_does_not_grow(name):
     small = simplify(model)
     assert type(small) is type(model)
     assert adapt(small).forest.n_nodes <= adapt(model).forest.n_nodes
-    assert_same(model, small, trying_rows(name, adapt(model).forest))
+    assert_same(model, small, edge_rows(name, adapt(model).forest))
     assert pickle.dumps(model) == before
 
 
@@ -35,7 +35,7 @@ def test_exact_changes_no_bit_and_does_not_grow(name):
 def test_exact_changes_no_bit_of_a_tangled_model_and_makes_it_smaller(name):
     model = tangled(name)
     small = simplify(model)
-    assert_same(model, small, trying_rows(name, adapt(model).forest))
+    assert_same(model, small, edge_rows(name, adapt(model).forest))
     if adapt(model).library == "sklearn" and adapt(model).forest.n_nodes > 30:
         assert adapt(small).forest.n_nodes < adapt(model).forest.n_nodes
 
@@ -46,13 +46,13 @@ def test_exact_changes_no_bit_of_models_of_other_libraries(name):
     small = simplify(c.model)
     assert type(small) is type(c.model)
     assert adapt(small).forest.n_nodes <= adapt(c.model).forest.n_nodes
-    told = c.ask(small, c.X_new)
+    found = c.ask(small, c.X_new)
     for method, expected in c.ask(c.model, c.X_new).items():
-        np.testing.assert_array_equal(np.asarray(told[method]), np.asarray(expected), err_msg=method)
+        np.testing.assert_array_equal(np.asarray(found[method]), np.asarray(expected), err_msg=method)
 
 
-def silent_levels():
-    """Return symmetric trees whose last level says what the one above does, its nodes, and rows."""
+def constant_levels():
+    """Return symmetric trees whose last level has the values of the level above, the nodes of that level, and rows."""
     adapter = adapt(case("catboost regressor").model)
     forest = adapter.forest
     depth = np.repeat(np.maximum.reduceat(forest.depth, forest.root), np.diff(forest.tree_start))
@@ -62,15 +62,15 @@ def silent_levels():
     return replace(forest, value=value), last, adapter.rows(case("catboost regressor").X_new)
 
 
-def test_a_level_of_symmetric_trees_goes_when_all_of_its_leaves_can():
-    forest, last, rows = silent_levels()
+def test_a_level_of_symmetric_trees_is_removed_if_all_of_its_leaves_can_be_merged():
+    forest, last, rows = constant_levels()
     small = simplify(forest)
     assert forest.n_nodes - small.n_nodes >= len(last)
     np.testing.assert_array_equal(slow_scores(small, rows), slow_scores(forest, rows))
 
 
-def test_a_level_of_symmetric_trees_stays_for_one_leaf():
-    forest, last, rows = silent_levels()
+def test_a_level_of_symmetric_trees_is_kept_if_one_leaf_differs():
+    forest, last, rows = constant_levels()
     forest.value[last[-1]] = 7.5
     small = simplify(forest)
     in_last_tree = int((last >= forest.root[-1]).sum())
@@ -84,24 +84,24 @@ def test_probabilities_stay_within_rounding(name):
     for model in (case(name).model, tangled(name)):
         small = simplify(model, "probabilities")
         assert adapt(small).forest.n_nodes <= adapt(simplify(model)).forest.n_nodes
-        X = trying_rows(name, adapt(model).forest)
-        for method, expected in answers(model, X).items():
-            for a, b in zip(expected, answers(small, X)[method], strict=True):
+        X = edge_rows(name, adapt(model).forest)
+        for method, expected in predictions(model, X).items():
+            for a, b in zip(expected, predictions(small, X)[method], strict=True):
                 if a.dtype.kind == "f":
                     np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12, err_msg=method)
 
 
 @cases
-def test_labels_stay(name):
+def test_labels_do_not_change(name):
     for model in (case(name).model, tangled(name)):
         small = simplify(model, "labels")
         assert adapt(small).forest.n_nodes <= adapt(simplify(model)).forest.n_nodes
-        X = trying_rows(name, adapt(model).forest)
+        X = edge_rows(name, adapt(model).forest)
         assert np.array_equal(model.predict(X), small.predict(X))
 
 
 @cases
-def test_twice_is_once(name):
+def test_simplifying_twice_changes_nothing(name):
     for model, preserve in itertools.product((case(name).model, tangled(name)), MODES):
         once = simplify(model, preserve)
         assert_equal_forests(adapt(once).forest, adapt(simplify(once, preserve)).forest)
@@ -143,7 +143,7 @@ def test_exactly_the_leaves_some_row_reaches_remain(forest, rng):
     reached = {walk(forest, tree, x) for tree in range(forest.n_trees) for x in grid(forest)}
     small = simplify(forest)
     check_forest(small)
-    # random values are all different: they name the leaves, and nothing is merged
+    # Random values are distinct: they identify the leaves, and nothing is merged.
     assert set(map(tuple, small.value[~small.is_split])) == {tuple(forest.value[v]) for v in reached}
     assert small.n_leaves == len(reached)
 

@@ -1,4 +1,4 @@
-"""simplify on trees small enough to see what must go, and on models made for one question."""
+"""simplify on trees small enough to derive the result by hand, and on models built for one case."""
 
 import copy
 from dataclasses import replace
@@ -43,7 +43,7 @@ def chain(first, second, **facts):
     )
 
 
-def test_a_split_decided_above_gives_way_to_its_only_side():
+def test_a_split_with_one_reachable_side_is_replaced_by_it():
     assert simplify(chain(1.0, 2.0)).value[:, 0].tolist() == [0.0, 1.0, 3.0]
     assert simplify(chain(1.0, 0.5)).n_nodes == 5
 
@@ -82,7 +82,7 @@ def test_a_stump_of_equal_leaves_becomes_one_leaf_with_their_value():
     assert small.value.tolist() == [[1.5]]
 
 
-def test_equal_is_bit_by_bit_unless_rounding_may_differ():
+def test_equal_values_are_bit_identical_or_within_rounding():
     near, far = 1.0 + 4 * np.spacing(1.0), 1.0 + 5 * np.spacing(1.0)
     assert simplify(stump(0.0, -0.0)).n_nodes == 3
     assert simplify(stump(1.0, near)).n_nodes == 3
@@ -127,13 +127,13 @@ def test_after_preserving_labels_no_siblings_of_one_class_remain():
             assert len({small.value[side, 0].argmax() for side in sides}) == 2
 
 
-def test_merged_leaves_of_one_class_get_what_the_split_said():
+def test_merged_leaves_of_one_class_get_the_value_of_the_split():
     X = np.arange(8.0)[:, None]
     tree = DecisionTreeClassifier(max_depth=1, min_samples_leaf=4).fit(X, [0, 0, 0, 1, 0, 0, 0, 0])
     assert simplify(tree, "labels").predict_proba([[0.0]]).tolist() == [[0.875, 0.125]]
 
 
-def test_a_split_that_would_say_another_class_takes_its_leaves_value():
+def test_a_split_of_another_class_takes_the_value_of_its_left_leaf():
     forest = classifier([[0.1, 0.9], [0.6, 0.4], [0.7, 0.3]])
     assert simplify(forest, "labels").value.tolist() == [[0.6, 0.4]]
 
@@ -184,7 +184,7 @@ def test_an_isolation_forest_is_not_raised():
     assert adapt(simplify(model)).forest.n_nodes > reached.n_nodes
 
 
-def test_where_values_cannot_be_written_only_what_needs_none_is_merged():
+def test_if_values_cannot_change_only_siblings_equal_to_their_parent_are_merged():
     model = copy.deepcopy(case("adaboost classifier").model)
     for estimator in model.estimators_:
         tree = estimator.tree_
@@ -225,5 +225,5 @@ def test_boosting_that_has_nothing_left_to_learn_shrinks():
 
 
 def test_an_unknown_mode_is_refused():
-    with pytest.raises(ValueError, match="preserve='all' is unknown; known are exact, probabilities, labels"):
+    with pytest.raises(ValueError, match=r"preserve='all' is not supported\. Use one of: exact, probabilities, labels"):
         simplify(stump(0, 1), "all")

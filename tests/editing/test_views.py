@@ -1,4 +1,4 @@
-"""A NodeView says what the library itself says about the node."""
+"""A NodeView has the facts that the library stores for the node."""
 
 import dataclasses
 
@@ -37,8 +37,8 @@ def test_the_ids_are_those_apply_gives(name):
     rows = adapter.rows(case(name).X_new)
     reached = adapter.native_ids()[adapter.forest.root[:, None] + route(adapter.forest, rows)]
     columns = getattr(model, "estimators_features_", [slice(None)] * len(trees))
-    for tree, ids, own in zip(trees, reached, columns, strict=False):
-        assert np.array_equal(tree.apply(np.ascontiguousarray(rows[:, own])), ids)
+    for tree, ids, columns_of_tree in zip(trees, reached, columns, strict=False):
+        assert np.array_equal(tree.apply(np.ascontiguousarray(rows[:, columns_of_tree])), ids)
 
 
 @cases

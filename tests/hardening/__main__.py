@@ -20,7 +20,7 @@ def main(names: list[str]) -> int:
         found = known[name].run(known[name].LONG)
         machine = facts()
         told = {
-            "claim": known[name].__doc__.split("\n\n")[0].replace("\n", " "),
+            "claim": " ".join(known[name].__doc__.split("\n\n")[0].split()),
             **asdict(found),
             "measured": f"{machine['date'][:10]}, {machine['cores']} cores, {machine['commit']}",
         }

@@ -1,4 +1,4 @@
-"""docs/reliability.md, written from the committed figures."""
+"""Write docs/reliability.md from the committed figures."""
 
 import json
 from collections.abc import Iterable
@@ -11,8 +11,9 @@ RESULTS = Path(__file__).parent / "results"
 
 _HEAD = """# Reliability
 
-A pruned model goes to production unseen. What follows was tried to break it, and what came of it. Each part is a check
-in `tests/hardening/checks/`: `make test-all` runs it small, `make harden` at the scale shown here and writes this page.
+A pruned model goes into production without further review. This page lists checks that try to break secateur, and their
+results. Each section is a check in `tests/hardening/checks/`. `make test-all` runs it at a small scale; `make harden`
+runs it at the scale shown here and writes this page.
 """
 
 
@@ -22,23 +23,23 @@ def read_results() -> dict[str, dict[str, Any]]:
 
 
 def write_page(results: dict[str, dict[str, Any]], checks: Iterable[str]) -> str:
-    """Return the page of some figures; it names the checks that have none yet."""
-    told = [_HEAD, *(_section(name, figures) for name, figures in results.items())]
+    """Return the text of the page; it names the checks without figures."""
+    sections = [_HEAD, *(_section(name, figures) for name, figures in results.items())]
     missing = [f"`{name}`" for name in checks if name not in results]
     if missing:
-        told.append(f"Not run at full scale yet: {', '.join(missing)}.\n")
-    return "\n".join(told)
+        sections.append(f"Not run at full scale yet: {', '.join(missing)}.\n")
+    return "\n".join(sections)
 
 
 def _section(name: str, figures: dict[str, Any]) -> str:
     title = name.replace("_", " ").capitalize()
-    told = [f"## {title}\n", f"{figures['claim']}\n"]
+    lines = [f"## {title}\n", f"{figures['claim']}\n"]
     if figures["rows"]:
-        told.append(_table(figures["rows"]))
-    told += [f"* {note}" for note in figures["notes"]]
-    ended = "Nothing ended badly." if not figures["bad"] else f"{len(figures['bad'])} ended badly:"
-    told += ["", ended, *(f"* {text}" for text in figures["bad"]), "", f"Measured on {figures['measured']}.\n"]
-    return "\n".join(told)
+        lines.append(_table(figures["rows"]))
+    lines += [f"* {note}" for note in figures["notes"]]
+    failures = "No failures." if not figures["bad"] else f"Failures: {len(figures['bad'])}"
+    lines += ["", failures, *(f"* {text}" for text in figures["bad"]), "", f"Measured on {figures['measured']}.\n"]
+    return "\n".join(lines)
 
 
 def _table(rows: list[dict[str, Any]]) -> str:

@@ -1,4 +1,4 @@
-"""Slow and obvious versions of what serving does, and sources that keep a record or fail."""
+"""Provide slow references for serving, and a source that records its requests."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from secateur.libraries import adapt
 
 
 def needs(model, X):
-    """Return which features the paths of each row look at, read off leaves and parents, (n_rows, n_features)."""
+    """Return the mask of the features on the paths of each row, (n_rows, n_features)."""
     adapter = adapt(model)
     forest, rows = adapter.forest, adapter.rows(X)
     needed = np.zeros((len(rows), forest.n_features), bool)
@@ -21,19 +21,19 @@ def needs(model, X):
 
 
 def price_of(bought, prices, groups=()):
-    """Return what a set of columns costs, groups being (price, columns), (n_rows,)."""
+    """Return the price of the bought columns; groups are pairs (price, columns), (n_rows,)."""
     shared = [price * bought[:, columns].any(axis=1) for price, columns in groups]
     return bought @ np.asarray(prices, float) + sum(shared, np.zeros(len(bought)))
 
 
 class Recorder:
-    """A `get` for one row that keeps what it was asked for."""
+    """Record the features that are requested for one row."""
 
     def __init__(self, values):
-        self.values, self.asked = values, []
+        self.values, self.requested = values, []
 
     def __call__(self, feature):
-        self.asked.append(feature)
+        self.requested.append(feature)
         value = self.values[feature]
         if isinstance(value, Exception):
             raise value

@@ -1,4 +1,4 @@
-"""Buying ends early only when nothing that is left can change the answer: random forests, ties included."""
+"""Buying stops early only if no remaining column can change the answer, also with ties."""
 
 from dataclasses import replace
 
@@ -20,7 +20,7 @@ seeds = st.integers(0, 2**32 - 1)
 
 
 def coarse(rng, forest):
-    """Return the forest with few different values, so that sums tie and whole subtrees agree."""
+    """Return the forest with few distinct values, so that scores tie and many subtrees are constant."""
     value = rng.choice([-1.0, 0.0, 0.5, 1.0], forest.value.shape)
     if forest.link == "probability":
         value = np.abs(value)
@@ -47,7 +47,7 @@ def test_the_label_never_changes(forest, seed, ties, single):
 
 @examples(100)
 @given(forests(max_trees=6), seeds, st.booleans())
-def test_values_are_the_same_to_the_last_bit_and_no_column_is_bought_in_vain(forest, seed, ties):
+def test_values_are_bit_identical_and_no_unneeded_column_is_bought(forest, seed, ties):
     rng = np.random.default_rng(seed)
     forest = coarse(rng, forest) if ties else forest
     X = random_rows(rng, 8, forest.n_features)
@@ -61,7 +61,7 @@ def test_values_are_the_same_to_the_last_bit_and_no_column_is_bought_in_vain(for
 
 
 def needed(forest, x, lean=False):
-    """Return which columns a row's paths look at; lean ones end where all leaves below say the same."""
+    """Return the columns on the paths of a row; with `lean`, a path ends where all leaves below have the same value."""
     columns = np.zeros(forest.n_features, bool)
     for tree in range(forest.n_trees):
         v, last = int(forest.tree_start[tree]), walk(forest, tree, x)
@@ -76,7 +76,7 @@ def needed(forest, x, lean=False):
 
 @examples(60)
 @given(forests(links=("probability", "logit", "softmax"), max_trees=5), seeds)
-def test_a_settled_label_is_that_of_every_way_the_row_could_go_on(forest, seed):
+def test_a_decided_label_holds_for_all_values_of_the_columns_not_bought(forest, seed):
     rng = np.random.default_rng(seed)
     X = random_rows(rng, 6, forest.n_features)
     answers = LazyPredictor(forest).predict(X, same="label")
@@ -87,7 +87,7 @@ def test_a_settled_label_is_that_of_every_way_the_row_could_go_on(forest, seed):
         assert (found == label).all()
 
 
-def test_what_rounding_does_to_a_sum_is_reckoned_with():
+def test_rounding_of_float32_sums_does_not_change_the_label():
     big = 2.0**24  # in single precision, big + 1 − big is 0 and big + 3 − big is 4
     forest = Forest(
         tree_start=np.array([0, 1, 4, 5]),
@@ -111,7 +111,7 @@ def test_what_rounding_does_to_a_sum_is_reckoned_with():
 
 @examples(60)
 @given(forests(links=("identity",), max_trees=5), seeds, st.floats(0.01, 3))
-def test_a_tolerance_is_kept(forest, seed, tolerance):
+def test_predictions_differ_by_at_most_the_tolerance(forest, seed, tolerance):
     rng = np.random.default_rng(seed)
     X = random_rows(rng, 10, forest.n_features)
     answers = LazyPredictor(forest).predict(X, tolerance=tolerance)
@@ -120,7 +120,7 @@ def test_a_tolerance_is_kept(forest, seed, tolerance):
     assert answers.certain.all()
 
 
-def test_a_tolerance_saves_features_and_is_refused_where_it_means_nothing():
+def test_a_tolerance_saves_features_and_requires_a_linear_model():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 6))
     model = GradientBoostingRegressor(n_estimators=30, max_depth=2).fit(X, X[:, 0] + 0.2 * X[:, 1] * X[:, 2])
@@ -129,13 +129,13 @@ def test_a_tolerance_saves_features_and_is_refused_where_it_means_nothing():
     assert np.abs(near.prediction - full.prediction).max() <= 0.5
     assert near.price.mean() < 0.8 * full.price.mean()
     logit = random_forest(rng, link="logit", n_classes=(2,))
-    with pytest.raises(ValueError, match="sums go through the link 'logit'"):
+    with pytest.raises(ValueError, match="link 'logit' of this model is not linear"):
         LazyPredictor(logit).predict(X, tolerance=0.5)
     with pytest.raises(ValueError, match="Use same='value'"):
         predictor.predict(X, same="label", tolerance=0.5)
 
 
-def test_with_a_cap_nobody_pays_more_and_answers_say_whether_they_are_sure():
+def test_prices_stay_within_max_cost_and_certain_answers_equal_the_full_model():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 6))
     y = (X[:, 0] + X[:, 1] * X[:, 2] > 0).astype(int)
@@ -156,7 +156,7 @@ def test_with_a_cap_nobody_pays_more_and_answers_say_whether_they_are_sure():
 
 
 @pytest.mark.parametrize("price", [0.0, 2.0])
-def test_a_feature_whose_price_is_all_that_is_left_is_bought(price):
+def test_a_feature_whose_price_equals_the_remaining_budget_is_bought(price):
     X = np.array([[0.0], [1.0]])
     tree = DecisionTreeClassifier().fit(X, [0, 1])
     answers = LazyPredictor(tree, FeatureCost([price])).predict(X, max_cost=price)
@@ -165,7 +165,7 @@ def test_a_feature_whose_price_is_all_that_is_left_is_bought(price):
     assert answers.certain.all()
 
 
-def test_without_any_feature_the_answer_is_that_of_the_roots():
+def test_with_max_cost_zero_the_prediction_is_that_of_the_roots():
     rng = np.random.default_rng(1)
     X = rng.normal(size=(200, 3))
     model = RandomForestRegressor(9, random_state=0).fit(X, X[:, 0])
@@ -175,14 +175,14 @@ def test_without_any_feature_the_answer_is_that_of_the_roots():
     assert answer.prediction == pytest.approx(np.mean([tree.tree_.value[0, 0, 0] for tree in model.estimators_]))
 
 
-@pytest.mark.parametrize(("same", "word"), [("lable", "same='lable' is unknown"), ("label", "missing='skip'")])
-def test_unknown_words_are_refused(same, word):
+@pytest.mark.parametrize(("same", "word"), [("lable", "same='lable' is not supported"), ("label", "missing='skip'")])
+def test_unknown_options_are_refused(same, word):
     forest = random_forest(np.random.default_rng(0))
     with pytest.raises(ValueError, match=word):
         LazyPredictor(forest).predict_one(None, same=same, missing="skip" if same == "label" else "model")
 
 
 @pytest.mark.parametrize("max_cost", [-1, np.nan])
-def test_a_cap_below_nothing_is_refused(max_cost):
+def test_a_negative_or_nan_max_cost_is_refused(max_cost):
     with pytest.raises(ValueError, match="at least 0"):
         LazyPredictor(random_forest(np.random.default_rng(0))).predict_one(None, max_cost=max_cost)

@@ -1,4 +1,4 @@
-"""What is bought is the user's column, also where the trees look at something made from it."""
+"""Input columns are bought, also if the trees split on features derived from them."""
 
 import numpy as np
 import pandas as pd
@@ -51,8 +51,8 @@ def pipeline(request):
     return make_pipeline(PREPARATIONS[request.param], FOREST).fit(FRAME, Y)
 
 
-def made_of(pipeline, row):
-    """Return the columns that change what the paths look at, by trying: each is replaced by values of other rows."""
+def columns_behind(pipeline, row):
+    """Return the columns behind the features on the paths of a row, found by replacing the values of each column."""
     inner = adapt(pipeline[-1])
     trial = pd.concat([row] * 60, ignore_index=True)
     encoded = [pipeline[:-1].transform(row)]
@@ -80,7 +80,7 @@ def test_columns_before_the_steps_are_bought(pipeline):
     for row in (0, 7, 19):
         get = Recorder(FRAME.iloc[row])
         answer = predictor.predict_one(get, same="leaves")
-        assert set(get.asked) == made_of(pipeline, FRAME[row : row + 1])
+        assert set(get.requested) == columns_behind(pipeline, FRAME[row : row + 1])
         assert answer.prediction == pipeline.predict(FRAME[row : row + 1])[0]
 
 
@@ -113,7 +113,7 @@ def test_steps_that_mix_columns_are_refused(step):
     )
 
 
-def test_a_value_the_steps_refuse_is_the_error_of_its_row_alone():
+def test_a_value_that_a_step_rejects_fails_only_its_row():
     pipeline = make_pipeline(PREPARATIONS["codes"], FOREST).fit(FRAME, Y)
     rows = FRAME[:30].copy()
     rows.loc[[4, 21], "colour"] = "mauve"
@@ -127,16 +127,16 @@ def test_a_value_the_steps_refuse_is_the_error_of_its_row_alone():
 
 def test_where_text_is_encoded_an_example_is_needed():
     pipeline = make_pipeline(PREPARATIONS["codes"], FOREST).fit(FRAME, Y)
-    with pytest.raises(ValueError, match=r"cannot prepare a row without values .* Pass example=X\[:1\]"):
+    with pytest.raises(ValueError, match=r"cannot preprocess a row of missing values .* Pass example=X\[:1\]"):
         LazyPredictor(pipeline)
-    with pytest.raises(ValueError, match="cannot prepare the example"):
+    with pytest.raises(ValueError, match="cannot preprocess the example"):
         LazyPredictor(pipeline, example=FRAME[["a", "b"]][:1])
     numbers = FRAME[["a", "b"]]
     scaled = make_pipeline(StandardScaler(), FOREST).fit(numbers, Y)
     assert np.array_equal(LazyPredictor(scaled).predict(numbers).probabilities, scaled.predict_proba(numbers))
 
 
-def test_categories_a_table_did_not_have_are_what_the_library_takes_them_for():
+def test_unknown_categories_are_routed_as_the_library_routes_them():
     frame = FRAME[["colour", "a"]].astype({"colour": "category"})
     model = HistGradientBoostingClassifier(categorical_features="from_dtype", max_iter=2, random_state=0).fit(frame, Y)
     rows = frame[:20].copy()
@@ -157,5 +157,5 @@ def test_statistics_of_one_category_are_bought_with_it_and_of_several_refused():
     both = CatBoostClassifier(**options, cat_features=words[:2], max_ctr_complexity=3).fit(
         frame.drop(columns="other"), y
     )
-    with pytest.raises(ValueError, match=r"made from several columns.*max_ctr_complexity=1"):
+    with pytest.raises(ValueError, match=r"derived from several columns.*max_ctr_complexity=1"):
         LazyPredictor(both, example=frame[:1])

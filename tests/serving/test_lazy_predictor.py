@@ -1,4 +1,4 @@
-"""One row at a time: what is asked for, in which order, at which price, and what happens when it cannot be had."""
+"""Single rows: which features are requested, in which order, at which price, and how unavailable ones are handled."""
 
 import asyncio
 
@@ -27,33 +27,33 @@ def model():
 
 @pytest.fixture(scope="module")
 def holes():
-    """Return a model that has learned what missing values mean, and rows with some."""
+    """Return a model trained on rows with missing values, and new rows with missing values."""
     rows = X.mask(np.random.default_rng(0).random(X.shape) < 0.2)
     return RandomForestClassifier(20, max_leaf_nodes=9, random_state=0).fit(rows[:300], Y[:300]), rows[300:]
 
 
 @pytest.mark.parametrize("same", ["leaves", "value", "label"])
-def test_nothing_is_asked_for_twice_and_the_answer_says_what_was(model, same):
+def test_each_feature_is_requested_at_most_once_and_listed_in_the_answer(model, same):
     predictor = LazyPredictor(model, FeatureCost(PRICES, GROUPS))
     for k in range(300, 340):
         get = Recorder(X.iloc[k])
         answer = predictor.predict_one(get, same=same)
-        assert len(set(get.asked)) == len(get.asked)
-        assert answer.features == tuple(get.asked)
-        assert set(get.asked) <= set(np.array(NAMES)[needs(model, X[k : k + 1])[0]])
+        assert len(set(get.requested)) == len(get.requested)
+        assert answer.features == tuple(get.requested)
+        assert set(get.requested) <= set(np.array(NAMES)[needs(model, X[k : k + 1])[0]])
         assert answer.prediction == model.predict(X[k : k + 1])[0]
-        bought = np.isin(NAMES, get.asked)[None]
+        bought = np.isin(NAMES, get.requested)[None]
         assert answer.price == pytest.approx(price_of(bought, PRICES, [(10.0, [1, 4])])[0])
 
 
-def test_the_price_of_a_row_is_the_meter_s(model):
+def test_the_price_of_a_row_equals_that_of_feature_cost(model):
     cost = FeatureCost(PRICES, GROUPS)
     for k in (300, 301, 302):
         answer = LazyPredictor(model, cost).predict_one(X.iloc[k].get, same="leaves")
         assert answer.price == pytest.approx(cost.mean_price(model, X[k : k + 1]))
 
 
-def test_free_features_come_first_and_a_group_that_is_paid_counts_as_free():
+def test_free_features_and_features_of_a_paid_group_are_bought_first():
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(600, 4))
     y = (rows.sum(axis=1) > 0).astype(int)
@@ -65,7 +65,7 @@ def test_free_features_come_first_and_a_group_that_is_paid_counts_as_free():
     assert answer.price == 56.0
 
 
-def test_the_cheaper_of_two_features_that_say_the_same_is_bought_first():
+def test_the_cheaper_of_two_equal_features_is_bought_first():
     rows = np.repeat(np.random.default_rng(0).normal(size=(300, 1)), 2, axis=1)
     model = RandomForestClassifier(30, max_features=1, random_state=0).fit(rows, rows[:, 0] > 0)
     for prices in ([1.0, 9.0], [9.0, 1.0]):
@@ -85,7 +85,7 @@ def test_prices_by_row_are_those_of_the_row(model):
         predictor.predict_one(X.iloc[303].get, row=20)
 
 
-def test_features_are_called_by_name_or_else_by_number(model):
+def test_features_have_names_or_else_numbers(model):
     plain = DecisionTreeClassifier(random_state=0).fit(X.to_numpy(), Y)
     assert LazyPredictor(model).features == tuple(NAMES)
     assert LazyPredictor(plain).features == tuple(range(10))
@@ -95,20 +95,20 @@ def test_features_are_called_by_name_or_else_by_number(model):
 
 
 @pytest.mark.parametrize("at_once", [1, 3, 100])
-def test_awaited_values_give_the_same_answer(model, at_once):
+def test_asynchronous_requests_give_the_same_answer(model, at_once):
     predictor = LazyPredictor(model, FeatureCost(PRICES))
     for same in ("leaves", "label"):
         for k in range(300, 310):
             get, alone = Recorder(X.iloc[k]), predictor.predict_one(X.iloc[k].get, same=same)
             answer = asyncio.run(predictor.predict_one_async(get.wait, same=same, at_once=at_once))
             assert answer.prediction == alone.prediction
-            assert len(set(get.asked)) == len(get.asked)
-            assert answer.price == pytest.approx(price_of(np.isin(NAMES, get.asked)[None], PRICES)[0])
+            assert len(set(get.requested)) == len(get.requested)
+            assert answer.price == pytest.approx(price_of(np.isin(NAMES, get.requested)[None], PRICES)[0])
             if same == "leaves" or at_once == 1:
                 assert set(answer.features) == set(alone.features)
 
 
-def test_several_are_awaited_at_the_same_time(model):
+def test_at_once_features_are_requested_concurrently(model):
     under_way, most = set(), 0
 
     async def get(feature):
@@ -125,7 +125,7 @@ def test_several_are_awaited_at_the_same_time(model):
     assert most == 4
 
 
-def test_a_cap_holds_when_several_are_awaited(model):
+def test_max_cost_holds_with_concurrent_requests(model):
     for cap in (3.0, 7.0):
         get = Recorder(X.iloc[300])
         answer = asyncio.run(
@@ -136,7 +136,7 @@ def test_a_cap_holds_when_several_are_awaited(model):
 
 
 @pytest.mark.parametrize("gone", [None, np.nan, pd.NA, TimeoutError("too slow"), "no number"])
-def test_what_cannot_be_had_follows_the_model_s_rule_or_is_reported_or_raised(holes, gone):
+def test_an_unavailable_value_is_routed_as_missing_or_reported_or_raised(holes, gone):
     model, rows = holes
     predictor = LazyPredictor(model, FeatureCost(PRICES))
     row = rows.iloc[0].copy()
@@ -152,10 +152,10 @@ def test_what_cannot_be_had_follows_the_model_s_rule_or_is_reported_or_raised(ho
     assert answer.price == pytest.approx(price_of(np.isin(NAMES, answer.features)[None], PRICES)[0])
     assert (answer.reason is not None) == broken
     row = {name: 0.0 if value != value else value for name, value in row.to_dict().items()} | {first: gone}
-    told = predictor.predict_one(Recorder(row), missing="report")
-    assert told.prediction is None
-    assert told.stopped == "failed"
-    assert repr(first) in told.reason
+    reported = predictor.predict_one(Recorder(row), missing="report")
+    assert reported.prediction is None
+    assert reported.stopped == "failed"
+    assert repr(first) in reported.reason
     with pytest.raises(FeatureUnavailableError, match=first):
         predictor.predict_one(Recorder(row), missing="raise")
 
@@ -165,22 +165,22 @@ def test_missing_values_are_routed_as_the_model_routes_them(holes):
     answers = LazyPredictor(model).predict(rows)
     assert np.array_equal(answers.probabilities, model.predict_proba(rows))
     assert np.array_equal(answers.missing, answers.bought & rows.isna().to_numpy())
-    told = LazyPredictor(model).predict(rows, missing="report")
-    assert np.array_equal(told.failed, (needs(model, rows) & rows.isna().to_numpy()).any(axis=1))
-    assert set(told.reasons) == set(np.flatnonzero(told.failed))
+    reported = LazyPredictor(model).predict(rows, missing="report")
+    assert np.array_equal(reported.failed, (needs(model, rows) & rows.isna().to_numpy()).any(axis=1))
+    assert set(reported.reasons) == set(np.flatnonzero(reported.failed))
 
 
-def test_a_model_without_a_rule_for_missing_values_gives_no_answer():
+def test_a_model_that_rejects_missing_values_fails_these_rows():
     model = GradientBoostingClassifier(n_estimators=5).fit(X, Y)
     rows = X[:50].copy()
     rows.iloc[3:5] = np.nan
     answers = LazyPredictor(model).predict(rows)
     assert np.flatnonzero(answers.failed).tolist() == [3, 4]
-    assert "no rule" in answers.reasons[3]
+    assert "does not support missing values" in answers.reasons[3]
     assert answers.prediction[3] is None
     kept = ~answers.failed
     assert (answers.prediction[kept] == model.predict(rows[kept])).all()
-    with pytest.raises(FeatureUnavailableError, match="no rule"):
+    with pytest.raises(FeatureUnavailableError, match="does not support missing values"):
         LazyPredictor(model).predict_one(rows.iloc[3].get)
 
 
@@ -191,7 +191,7 @@ def test_counts_below_one_are_refused(model):
         asyncio.run(LazyPredictor(model).predict_one_async(None, at_once=0))
 
 
-def test_costs_that_are_no_prices_of_features_are_refused(model):
+def test_costs_other_than_feature_prices_are_refused(model):
     with pytest.raises(TypeError, match=r"Pass FeatureCost\(prices\)"):
         LazyPredictor(model, NodeCost())
     with pytest.raises(ValueError, match="prices has shape"):

@@ -1,4 +1,4 @@
-"""Every library we read is served as it predicts; the native model is the oracle, and equal means bit for bit."""
+"""Predictions are bit-identical to those of the native model, for every library."""
 
 import json
 
@@ -40,7 +40,7 @@ def predictor_of(name, cost=None):
 
 
 def as_trained(name):
-    """Return the new rows with categories in the order of training: XGBoost 2 knows them by place alone."""
+    """Return the new rows with categories in the order of training: XGBoost 2 identifies them by position."""
     X, new = case(name).X, case(name).X_new
     known = {column: dtype for column, dtype in getattr(X, "dtypes", {}).items() if dtype == "category"}
     for column, dtype in known.items():
@@ -50,7 +50,7 @@ def as_trained(name):
 
 
 @served
-def test_values_are_the_library_s_and_labels_too_when_buying_ends_early(name):
+def test_values_and_early_labels_equal_those_of_the_library(name):
     c, predictor = case(name), predictor_of(name)
     expected = c.ask(c.model, as_trained(name))
     for same in ("leaves", "value"):
@@ -70,7 +70,7 @@ def test_values_are_the_library_s_and_labels_too_when_buying_ends_early(name):
 
 
 @served
-def test_what_is_bought_is_what_the_paths_need_and_costs_what_the_meter_says(name):
+def test_purchases_are_the_features_on_the_paths_at_their_price(name):
     c = case(name)
     n_columns = c.X.shape[1]
     rng = np.random.default_rng(0)
@@ -85,7 +85,7 @@ def test_what_is_bought_is_what_the_paths_need_and_costs_what_the_meter_says(nam
 
 @pytest.mark.parametrize("name", ON_ANOTHER)
 def test_a_model_that_starts_from_another_one_is_refused(name):
-    with pytest.raises(ValueError, match="Train it without init="):
+    with pytest.raises(ValueError, match="Pass a model trained without init="):
         LazyPredictor(case(name).model)
 
 
@@ -120,7 +120,7 @@ def test_one_row_at_a_time_gives_what_a_batch_gives(name):
         assert np.array_equal(answer.raw, batch.raw[row])
 
 
-def test_fewer_features_are_bought_where_labels_settle():
+def test_early_labels_need_fewer_features():
     names = ["random forest classifier", "gradient boosting classifier", "isolation forest", "xgboost_classifier_two"]
     for name in [*names, "lightgbm classifier", "catboost classes", "adaboost classifier, three classes"]:
         predictor = predictor_of(name)

@@ -1,4 +1,4 @@
-"""Batches: the same answers from every kind of source, and nothing lost when one fails."""
+"""Batches: every source gives the same answers, and a failure affects only its rows."""
 
 import sqlite3
 
@@ -48,14 +48,14 @@ def fill(connection, rows):
 
 
 class Shaky:
-    """A source of which some values, and some whole calls, are lost at random; it keeps what it was asked for."""
+    """A source that fails at random for single values and whole calls, and records its requests."""
 
     def __init__(self, source, seed):
         self.source, self.rng = source, np.random.default_rng(seed)
-        self.asked, self.lost = [], set()
+        self.requested, self.lost = [], set()
 
     def fetch(self, feature, rows):
-        self.asked += [(feature, row) for row in rows.tolist()]
+        self.requested += [(feature, row) for row in rows.tolist()]
         if self.rng.random() < 0.1:
             self.lost |= set(rows.tolist())
             raise ConnectionError("the line is dead")
@@ -79,13 +79,13 @@ def test_a_hundred_thousand_rows_of_a_database_that_fails_at_random(model, rows,
     assert all(prediction is None for prediction in answers.prediction[answers.failed])
     expected = model.predict_proba(rows)
     assert np.array_equal(answers.probabilities[~answers.failed], expected[~answers.failed])
-    assert len(set(source.asked)) == len(source.asked)
+    assert len(set(source.requested)) == len(source.requested)
     reasons = " ".join(set(answers.reasons.values()))
     assert "ConnectionError: the line is dead" in reasons
     assert "TimeoutError: too slow" in reasons
 
 
-def test_what_is_lost_can_count_as_missing(model, rows, database):
+def test_lost_values_are_routed_as_missing(model, rows, database):
     source = Shaky(Sql(database, "people"), 1)
     keys = 7 * np.arange(5000)
     answers = LazyPredictor(model).predict(source, keys)
@@ -136,15 +136,15 @@ def test_every_source_gives_the_same_answers(model, rows, sources, kind):
     assert np.array_equal(again.prediction, model.predict(rows[:3000]))
 
 
-def test_rows_that_are_not_there_are_reported_or_raised(model, database):
+def test_unknown_keys_are_reported_or_raised(model, database):
     answers = LazyPredictor(model).predict(Sql(database, "people"), [0, 3, 7], missing="report")
     assert answers.failed[1]
-    assert "people has no row with id 3" in answers.reasons[1]
+    assert "Table people has no row with id 3" in answers.reasons[1]
     with pytest.raises(FeatureUnavailableError, match=r"Row 3: .*no row with id 3"):
         LazyPredictor(model).predict(Sql(database, "people"), [3], missing="raise")
 
 
-def test_a_key_that_names_two_rows_is_an_error_of_these_rows(model):
+def test_duplicate_keys_fail_only_their_rows(model):
     connection = sqlite3.connect(":memory:")
     pd.DataFrame({"id": [1, 2, 2], **dict.fromkeys(NAMES, 0.5)}).to_sql("people", connection, index=False)
     source = Sql(connection, "people", at_once=1)
@@ -154,31 +154,31 @@ def test_a_key_that_names_two_rows_is_an_error_of_these_rows(model):
     connection.close()
 
 
-def test_columns_that_are_not_there_are_an_error_before_anything_is_bought(model, rows, database):
+def test_invalid_columns_and_rows_are_refused_before_anything_is_bought(model, rows, database):
     with pytest.raises(ValueError, match="has no column 'weight'"):
         LazyPredictor(model).predict(rows.drop(columns="weight"))
-    with pytest.raises(ValueError, match="cannot be asked for 'age'"):
+    with pytest.raises(ValueError, match="Cannot select feature 'age'"):
         LazyPredictor(model).predict(Sql(database, "people", columns=dict.fromkeys(NAMES, "nothing")), [0])
     for keys in ([N_ROWS], [-1], [0.5], ["x"]):
-        with pytest.raises(ValueError, match="places from 0 to 99999"):
+        with pytest.raises(ValueError, match="positions from 0 to 99999"):
             LazyPredictor(model).predict(rows, keys)
-    with pytest.raises(ValueError, match="Pass rows="):
+    with pytest.raises(ValueError, match=r"Sql, which has no length.* rows="):
         LazyPredictor(model).predict(Sql(database, "people"))
-    with pytest.raises(ValueError, match="no rows"):
+    with pytest.raises(ValueError, match="rows is empty"):
         LazyPredictor(model).predict(rows, [])
-    with pytest.raises(TypeError, match="cannot be fetched from a int"):
+    with pytest.raises(TypeError, match="Cannot fetch features from an object of type int"):
         LazyPredictor(model).predict(3)
 
 
 @pytest.mark.parametrize("answer", [[1.0], None, 5.0])
-def test_a_source_that_gives_too_little_loses_these_rows(model, answer):
+def test_rows_fail_if_the_source_returns_too_few_values(model, answer):
     class Broken:
         def fetch(self, feature, rows):
             return answer
 
     answers = LazyPredictor(model).predict(Broken(), range(3), missing="report")
     assert answers.failed.all()
-    assert "a value for each is needed" in answers.reasons[0]
+    assert "one value per row" in answers.reasons[0]
 
 
 def test_one_call_fetches_one_feature_of_many_rows(model, rows):

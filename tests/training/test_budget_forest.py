@@ -1,4 +1,4 @@
-"""BudgetForestClassifier: a scikit-learn forest in every respect, whose trees buy features with care."""
+"""BudgetForestClassifier is a scikit-learn forest and prefers cheap features."""
 
 import pickle
 
@@ -57,22 +57,22 @@ def test_leaves_hold_the_rows_that_scikit_learn_sends_there(options):
     weight = rng.random(len(X)) + 0.5
     model = BudgetForestClassifier(n_estimators=4, random_state=1, **options).fit(X, y, weight)
     for tree, rows in zip(model.estimators_, model.estimators_samples_, strict=True):
-        leaves, own = tree.apply(X.astype(np.float32)), tree.tree_
-        leaf, distinct = own.children_left == -1, np.unique(rows)
+        leaves, nodes = tree.apply(X.astype(np.float32)), tree.tree_
+        leaf, distinct = nodes.children_left == -1, np.unique(rows)
         np.testing.assert_array_equal(
-            np.bincount(leaves[distinct], minlength=own.node_count)[leaf], own.n_node_samples[leaf]
+            np.bincount(leaves[distinct], minlength=nodes.node_count)[leaf], nodes.n_node_samples[leaf]
         )
-        counts = np.zeros((own.node_count, 2))
+        counts = np.zeros((nodes.node_count, 2))
         np.add.at(counts, (leaves[rows], y[rows]), weight[rows])
-        np.testing.assert_allclose(counts.sum(axis=1)[leaf], own.weighted_n_node_samples[leaf])
-        share = counts[leaf] / counts[leaf].sum(axis=1, keepdims=True)
-        np.testing.assert_allclose(own.value[leaf, 0], share, atol=1e-12)
-        np.testing.assert_allclose(own.impurity[leaf], 1 - (share**2).sum(axis=1), atol=1e-12)
-        assert own.n_node_samples[leaf].min() >= options.get("min_samples_leaf", 1)
-        assert own.max_depth <= options.get("max_depth", 1000)
+        np.testing.assert_allclose(counts.sum(axis=1)[leaf], nodes.weighted_n_node_samples[leaf])
+        fraction = counts[leaf] / counts[leaf].sum(axis=1, keepdims=True)
+        np.testing.assert_allclose(nodes.value[leaf, 0], fraction, atol=1e-12)
+        np.testing.assert_allclose(nodes.impurity[leaf], 1 - (fraction**2).sum(axis=1), atol=1e-12)
+        assert nodes.n_node_samples[leaf].min() >= options.get("min_samples_leaf", 1)
+        assert nodes.max_depth <= options.get("max_depth", 1000)
         split = ~leaf
-        for field in (own.n_node_samples, own.weighted_n_node_samples):
-            below = field[own.children_left[split]] + field[own.children_right[split]]
+        for field in (nodes.n_node_samples, nodes.weighted_n_node_samples):
+            below = field[nodes.children_left[split]] + field[nodes.children_right[split]]
             np.testing.assert_allclose(below, field[split])
 
 
@@ -83,7 +83,7 @@ def test_without_alpha_leaves_are_pure():
 
 
 @pytest.mark.parametrize("bootstrap", [True, False])
-def test_the_rows_drawn_can_be_told(bootstrap):
+def test_the_drawn_rows_are_recovered_from_the_seeds(bootstrap):
     model = BudgetForestClassifier(n_estimators=5, max_samples=0.6, bootstrap=bootstrap, random_state=0)
     adapter = adapt(model.fit(CANCER.data, CANCER.target))
     drawn = adapter.in_bag(len(CANCER.data))
@@ -120,7 +120,7 @@ def test_predictions_are_the_mean_of_the_leaves_class_fractions(forest):
     assert adapter.library == "sklearn"
 
 
-def test_labels_may_be_words_and_keep_their_order():
+def test_string_labels_are_supported_and_sorted():
     names = np.array(["setosa", "versicolor", "virginica"])[::-1][IRIS.target]
     model = BudgetForestClassifier(n_estimators=5, random_state=0).fit(IRIS.data, names)
     numbers = BudgetForestClassifier(n_estimators=5, random_state=0).fit(IRIS.data, 2 - IRIS.target)
@@ -129,7 +129,7 @@ def test_labels_may_be_words_and_keep_their_order():
     assert model.score(IRIS.data, names) > 0.95
 
 
-def test_a_weight_is_a_number_of_rows():
+def test_integer_weights_equal_repeated_rows():
     rng = np.random.default_rng(0)
     X, y = IRIS.data.to_numpy(), IRIS.target.to_numpy()
     weight = rng.integers(0, 4, len(y))
@@ -142,7 +142,7 @@ def test_a_weight_is_a_number_of_rows():
     assert weighted.classes_.tolist() == [0, 1, 2]
 
 
-def test_missing_values_can_be_what_tells_the_classes_apart():
+def test_missing_values_can_separate_the_classes():
     X = np.array([[np.nan], [np.nan], [1.0], [2.0]])
     model = BudgetForestClassifier(n_estimators=1, bootstrap=False).fit(X, [0, 0, 1, 1])
     assert model.predict(X).tolist() == [0, 0, 1, 1]
@@ -170,7 +170,7 @@ def used(model):
     return {int(k) for tree in model.estimators_ for k in tree.tree_.feature if k >= 0}
 
 
-def test_dear_features_and_groups_are_left_alone():
+def test_expensive_features_and_groups_are_avoided():
     # Three equal columns: which one is taken is decided by price alone.
     X = np.repeat(IRIS.data.to_numpy()[:, [2]], 3, axis=1)
     options = {"n_estimators": 3, "random_state": 0}
@@ -181,12 +181,12 @@ def test_dear_features_and_groups_are_left_alone():
     assert used(BudgetForestClassifier([0, 0, 0], **options).fit(X, IRIS.target)) == {0}
 
 
-def test_what_a_path_has_bought_is_used_again_if_that_is_free():
+def test_a_low_reuse_price_lowers_the_cost():
     X, y = CANCER.data.to_numpy(), CANCER.target
     options = {"n_estimators": 5, "random_state": 0}
     prices = [
-        FeatureCost().mean_price(BudgetForestClassifier(reuse_price=share, **options).fit(X, y), X)
-        for share in (0.0, 0.8, 1.0)
+        FeatureCost().mean_price(BudgetForestClassifier(reuse_price=fraction, **options).fit(X, y), X)
+        for fraction in (0.0, 0.8, 1.0)
     ]
     assert prices[0] < prices[1] < prices[2]
 
@@ -195,20 +195,22 @@ def test_what_a_path_has_bought_is_used_again_if_that_is_free():
     ("options", "message"),
     [
         ({"feature_costs": [1.0, 2.0]}, "has shape .2,., but the model has 4 features"),
-        ({"feature_costs": [1, 1, 1, -1]}, "a price is a finite number, at least 0"),
-        ({"feature_costs": FeatureCost(row_prices=np.ones((150, 4)))}, "prices by row.*Use `prices`"),
-        ({"bootstrap": False, "max_samples": 151}, "only 150 rows .* Draw fewer"),
+        ({"feature_costs": [1, 1, 1, -1]}, "a price must be finite and at least 0"),
+        ({"feature_costs": FeatureCost(row_prices=np.ones((150, 4)))}, "prices by row.*Pass prices="),
+        ({"bootstrap": False, "max_samples": 151}, "only 150 rows .* Reduce max_samples"),
         ({"alpha": -1.0}, "'alpha' parameter"),
         ({"reuse_price": 1.5}, "'reuse_price' parameter"),
     ],
 )
-def test_what_cannot_be_done_is_refused(options, message):
+def test_invalid_parameters_are_refused(options, message):
     with pytest.raises(ValueError, match=message):
         BudgetForestClassifier(**options).fit(IRIS.data, IRIS.target)
 
 
-@pytest.mark.parametrize(("weight", "message"), [(0.0, "zero"), (-1.0, "sample_weight has -1 .* Pass")])
-def test_rows_must_count(weight, message):
+@pytest.mark.parametrize(
+    ("weight", "message"), [(0.0, "zero for every row|at least one non-zero"), (-1.0, "negative value -1, .* Pass")]
+)
+def test_negative_weights_and_weights_that_are_all_zero_are_refused(weight, message):
     with pytest.raises(ValueError, match=message):
         BudgetForestClassifier().fit(IRIS.data, IRIS.target, np.full(150, weight))
 
@@ -230,7 +232,7 @@ def test_shap_values_add_up_to_the_prediction(forest):
 
 
 @pytest.mark.parametrize("solver", ["weakest_link", "reduced_error", "fewer_trees", "min_cut"])
-def test_it_is_pruned_to_its_own_kind(forest, solver):
+def test_pruning_returns_the_same_type(forest, solver):
     train, rest, y_train, y_rest = train_test_split(CANCER.data, CANCER.target, random_state=0)
     model = clone(forest).fit(train, y_train)
     path = sc.prune_path(model, rest, y_rest, solver=solver, cost=model.cost if solver == "min_cut" else None)

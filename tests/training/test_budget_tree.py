@@ -1,4 +1,4 @@
-"""The kernel that grows budget trees does what a search over all features and thresholds does."""
+"""The kernel that grows budget trees agrees with a search over all features and thresholds."""
 
 from itertools import permutations
 
@@ -53,7 +53,7 @@ def price_of(node, k, bought):
 
 def searched_split(node, rows, bought, features=None):
     """Return (feature, threshold, missing go left, left rows) of the best split, found by trying all; None if none."""
-    whole, best, found = impurity(class_counts(node, rows), node.alpha), None, None
+    node_impurity, best, found = impurity(class_counts(node, rows), node.alpha), None, None
     for k in sorted(range(node.X.shape[1]) if features is None else features):
         x = node.X[rows, k].astype(np.float64)
         present = np.unique(x[~np.isnan(x)])
@@ -64,7 +64,7 @@ def searched_split(node, rows, bought, features=None):
                 if min(left.sum(), (~left).sum()) < node.min_leaf:
                     continue
                 sides = [impurity(class_counts(node, rows[side]), node.alpha) for side in (left, ~left)]
-                progress = whole - max(sides)
+                progress = node_impurity - max(sides)
                 if progress <= 0:
                     continue
                 rank = (price_of(node, k, bought) / progress, -progress)
@@ -81,7 +81,7 @@ def test_impurity_is_its_definition(alpha):
         assert threshold_pairs(counts, alpha) == impurity(counts, alpha)
 
 
-def test_two_equal_classes_are_told_apart_above_twice_alpha():
+def test_two_equal_classes_have_impurity_above_twice_alpha():
     assert threshold_pairs(np.array([6.0, 6.0]), 3.0) == 0
     assert threshold_pairs(np.array([7.0, 7.0]), 3.0) > 0
 
@@ -92,20 +92,20 @@ def test_the_split_is_the_one_a_full_search_finds():
         node = Node(seed)
         order, values = node.sorted
         rows = np.arange(len(node.label))
-        wanted = searched_split(node, rows, set(np.flatnonzero(node.bought)))
+        expected = searched_split(node, rows, set(np.flatnonzero(node.bought)))
         k, cut, nan_left = best_split(
             values, order, 0, len(rows), node.label, node.weight, class_counts(node, rows), node.resources, node.prices,
             node.bought, node.reuse, node.alpha, node.min_leaf, len(order), np.arange(len(order)),
             np.ones(1, np.uint64), np.empty(node.n_classes),
         )  # fmt: skip
-        if wanted is None:
+        if expected is None:
             assert k == -1, seed
             n_leaves += 1
             continue
         missing = np.isnan(values[k])
         left = np.concatenate([order[k, :cut], order[k, missing] if nan_left else []])
-        assert (k, nan_left) == (wanted[0], wanted[2]), seed
-        assert sorted(left) == sorted(wanted[3]), seed
+        assert (k, nan_left) == (expected[0], expected[2]), seed
+        assert sorted(left) == sorted(expected[3]), seed
         n_splits, n_missing_left = n_splits + 1, n_missing_left + nan_left
     assert min(n_splits, n_leaves, n_missing_left) > 15
 
@@ -114,7 +114,7 @@ def is_constant(x):
     return np.isnan(x).all() or (x == x[0]).all()
 
 
-def test_of_features_drawn_the_best_is_taken_and_more_are_drawn_if_none_makes_progress():
+def test_the_best_drawn_feature_is_split_and_more_are_drawn_if_none_makes_progress():
     drawn_first = set()
     for seed in range(300):
         node = Node(seed)
@@ -166,14 +166,14 @@ def test_the_tree_is_the_one_a_full_search_grows(max_depth):
             values, order, node.label, node.weight, node.n_classes, node.resources, node.prices, node.reuse, node.alpha,
             max_depth, node.min_leaf, len(order), 0,
         )  # fmt: skip
-        wanted = searched_tree(node, np.arange(len(node.label)), set(), 0, max_depth)
-        assert np.column_stack([feature, threshold, n_rows, counts]).tolist() == [list(map(float, w)) for w in wanted]
-        depths.add(len(wanted))
+        expected = searched_tree(node, np.arange(len(node.label)), set(), 0, max_depth)
+        assert np.column_stack([feature, threshold, n_rows, counts]).tolist() == [list(map(float, w)) for w in expected]
+        depths.add(len(expected))
     assert max(depths) > (1 if max_depth == 1 else 5)
 
 
-def test_what_is_bought_on_one_path_is_not_bought_on_another():
-    # The first split buys feature 0; its right side needs feature 1, which is dearer there than feature 0 again.
+def test_a_purchase_on_one_path_does_not_count_on_another():
+    # The first split buys feature 0; its right side needs feature 1, which costs more there than feature 0 again.
     X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]], np.float32)
     label = np.array([0, 0, 1, 2], np.int32)
     order = np.argsort(X.T, axis=1, kind="stable").astype(np.int32)
@@ -186,7 +186,7 @@ def test_what_is_bought_on_one_path_is_not_bought_on_another():
     assert right.tolist() == [2, -1, 4, -1, -1]
 
 
-def test_a_split_that_only_peels_off_what_does_not_count_is_no_progress():
+def test_a_split_that_separates_only_a_class_below_alpha_is_refused():
     X = np.array([[0.0]] * 10 + [[1.0]], np.float32)
     label = np.array([0] * 5 + [1] * 5 + [2], np.int32)
     order = np.argsort(X.T, axis=1, kind="stable").astype(np.int32)
@@ -198,7 +198,7 @@ def test_a_split_that_only_peels_off_what_does_not_count_is_no_progress():
     assert feature.tolist() == [-1]
 
 
-def test_rows_of_no_weight_are_not_drawn():
+def test_rows_of_weight_zero_are_not_drawn():
     X = np.array([[2, 0, 1]], np.float32)
     rows, values = drawn_in_order(X, np.array([[1, 2, 0]], np.int32), np.array([1.0, 1.0, 0.0]))
     assert rows.tolist() == [[1, 0]]

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secateur.editing.views import NodeView, top_down
-from secateur.errors import NothingPrunedWarning
+from secateur.errors import InvalidInputError, NothingPrunedWarning
 from secateur.forest import Forest
 from secateur.forest.subforest import Decision
 from secateur.libraries import adapt
@@ -33,7 +33,7 @@ def prune_nodes(model: Any, nodes: Nodes) -> Any:
 
     Raises
     ------
-    ValueError
+    InvalidInputError
         If a tree or a node does not exist, or the ids are not given as above.
 
     Warns
@@ -53,23 +53,23 @@ def prune_nodes(model: Any, nodes: Nodes) -> Any:
     7
     """
     adapter = adapt(model)
-    cut = _ask(adapter, nodes) if callable(nodes) else _find(adapter, _by_tree(adapter.forest, nodes))
-    keep = _above(adapter.forest, cut)
+    cut = _select(adapter, nodes) if callable(nodes) else _forest_nodes(adapter, _by_tree(adapter.forest, nodes))
+    keep = _not_below(adapter.forest, cut)
     if keep.all():
         warnings.warn(
-            "Nothing was pruned: below the nodes given there is nothing to cut. Name splits, not leaves, "
-            "or let the callable return True for some split.",
+            "Nothing was pruned, because none of the given nodes has descendants. Pass the ids of splits, not of "
+            "leaves, or a callable that returns True for at least one split.",
             NothingPrunedWarning,
             stacklevel=2,
         )
     return adapter.write(Decision(keep))
 
 
-def _ask(adapter: Adapter, question: Callable[[NodeView], bool]) -> NDArray[np.intp]:
+def _select(adapter: Adapter, predicate: Callable[[NodeView], bool]) -> NDArray[np.intp]:
     """Return the splits for which the predicate returns True."""
     cut = np.zeros(adapter.forest.n_nodes, bool)
     for v, view in top_down(adapter, cut, splits_only=True):
-        cut[v] = bool(question(view))
+        cut[v] = bool(predicate(view))
     return np.flatnonzero(cut)
 
 
@@ -80,8 +80,8 @@ def _by_tree(forest: Forest, nodes: Any) -> dict[int, NDArray[np.int64]]:
     if forest.n_trees == 1 and not _nested(nodes):
         return {0: _as_ids(nodes)}
     if not _nested(nodes) or len(nodes) != forest.n_trees:
-        raise ValueError(
-            f"Got {nodes!r:.40} for a model of {forest.n_trees} trees; node ids are numbered within each tree. "
+        raise InvalidInputError(
+            f"Got {nodes!r:.40} for a model of {forest.n_trees} trees, but node ids are numbered within each tree. "
             "Pass a dict {tree: ids}, or a sequence with one sequence of ids for every tree."
         )
     return {tree: _as_ids(ids) for tree, ids in enumerate(nodes)}
@@ -94,9 +94,9 @@ def _nested(nodes: Any) -> bool:
 
 def _tree_index(forest: Forest, tree: Any) -> int:
     if not isinstance(tree, int | np.integer) or not 0 <= tree < forest.n_trees:
-        raise ValueError(
-            f"There is no tree {tree!r}; the model has trees 0 to {forest.n_trees - 1}. "
-            "Count trees in the order in which the model adds them."
+        raise InvalidInputError(
+            f"The model has no tree {tree!r}; its trees are numbered 0 to {forest.n_trees - 1}. "
+            "Pass these numbers, in the order in which the model adds its trees."
         )
     return int(tree)
 
@@ -104,14 +104,14 @@ def _tree_index(forest: Forest, tree: Any) -> int:
 def _as_ids(ids: Any) -> NDArray[np.int64]:
     array = np.asarray(list(ids) if isinstance(ids, Iterable) else ids)
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
-        raise ValueError(
-            f"Got node ids of type {array.dtype} and shape {array.shape}; ids are a flat list of whole numbers. "
-            "From a mask of nodes, pass np.flatnonzero(mask)."
+        raise InvalidInputError(
+            f"Got node ids of type {array.dtype} and shape {array.shape}, but ids must be a flat list of integers. "
+            "To use a mask of nodes, pass np.flatnonzero(mask)."
         )
     return array.astype(np.int64)
 
 
-def _find(adapter: Adapter, by_tree: dict[int, NDArray[np.int64]]) -> NDArray[np.intp]:
+def _forest_nodes(adapter: Adapter, by_tree: dict[int, NDArray[np.int64]]) -> NDArray[np.intp]:
     """Return the forest nodes that have these native ids."""
     start, native_ids = adapter.forest.tree_start, adapter.native_ids()
     found = [np.empty(0, np.intp)]
@@ -119,16 +119,16 @@ def _find(adapter: Adapter, by_tree: dict[int, NDArray[np.int64]]) -> NDArray[np
         known = native_ids[start[tree] : start[tree + 1]]
         unknown = ids[~np.isin(ids, known)]
         if len(unknown):
-            raise ValueError(
+            raise InvalidInputError(
                 f"Tree {tree} has no node {unknown[0]}; its nodes are numbered {known.min()} to {known.max()}. "
-                "Pass the library's own node ids; node_views(model) lists them."
+                "Pass node ids of the library; node_views(model) lists them."
             )
         order = np.argsort(known)
         found.append(start[tree] + order[np.searchsorted(known, ids, sorter=order)])
     return np.concatenate(found)
 
 
-def _above(forest: Forest, cut: NDArray[np.intp]) -> NDArray[np.bool_]:
+def _not_below(forest: Forest, cut: NDArray[np.intp]) -> NDArray[np.bool_]:
     """Return the mask of the nodes that are below none of `cut`, (n_nodes,)."""
     # The descendants of v are the preorder slice v+1:end[v], so a running sum counts the cut ancestors of each node.
     opened = np.bincount(cut + 1, minlength=forest.n_nodes + 1)

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from secateur import kernels
 from secateur.editing.views import numeric_splits
+from secateur.errors import InvalidInputError
 from secateur.forest import Forest
 from secateur.forest.subforest import Decision, kept_trees
 from secateur.libraries import adapt
@@ -54,21 +55,19 @@ def simplify(model: Any, preserve: Preserve = "exact") -> Any:
     [29, 29, 13]
     """
     if preserve not in get_args(Preserve):
-        raise ValueError(
-            f"preserve={preserve!r} is unknown; known are {', '.join(get_args(Preserve))}. Use one of these."
-        )
+        raise InvalidInputError(f"preserve={preserve!r} is not supported. Use one of: {', '.join(get_args(Preserve))}.")
     adapter = adapt(model)
-    *bolder, meekest = _means(adapter.forest, preserve)
-    for means in bolder:
-        decision = _decide(adapter.forest, preserve, means)
+    *permissive, strictest = _allowed_sets(adapter.forest, preserve)
+    for allowed in permissive:
+        decision = _decide(adapter.forest, preserve, allowed)
         # Only the adapter knows which decisions its model can represent. It raises before it changes anything.
         with suppress(ValueError):
             return adapter.write(decision)
-    return adapter.write(_decide(adapter.forest, preserve, meekest))
+    return adapter.write(_decide(adapter.forest, preserve, strictest))
 
 
 @dataclass(frozen=True)
-class _Means:
+class _Allowed:
     """Allowed simplifications of a model.
 
     Attributes
@@ -86,15 +85,15 @@ class _Means:
     raising: bool
 
 
-def _means(forest: Forest, preserve: Preserve) -> list[_Means]:
+def _allowed_sets(forest: Forest, preserve: Preserve) -> list[_Allowed]:
     """Return the sets of simplifications to try, from the most to the least permissive."""
     # In a symmetric tree all nodes of a level share a split, so a single node cannot replace its parent.
-    raise_or_not = (False,) if forest.symmetric else (True, False)
-    means = [_Means(None, values, raising) for raising in raise_or_not for values in (True, False)]
+    raising_options = (False,) if forest.symmetric else (True, False)
+    allowed = [_Allowed(None, values, raising) for raising in raising_options for values in (True, False)]
     if preserve != "probabilities" or forest.aggregation != "sum":
-        return means
+        return allowed
     folding: list[tuple[Fold, bool]] = [("base", True), ("leaves", True), ("base", False)]
-    return [*(_Means(fold, values, raise_or_not[0]) for fold, values in folding), *means]
+    return [*(_Allowed(fold, values, raising_options[0]) for fold, values in folding), *allowed]
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,16 +105,16 @@ class _Draft:
     base: NDArray[np.float64]
 
 
-def _decide(forest: Forest, preserve: Preserve, means: _Means) -> Decision:
+def _decide(forest: Forest, preserve: Preserve, allowed: _Allowed) -> Decision:
     """Return the decision that applies all allowed simplifications."""
-    keep = _without_contradictions(forest) if means.raising else np.ones(forest.n_nodes, bool)
+    keep = _without_contradictions(forest) if allowed.raising else np.ones(forest.n_nodes, bool)
     draft = _Draft(keep, forest.value, forest.base)
     if preserve == "probabilities":
-        draft = _merge_and_fold(forest, draft, means)
+        draft = _merge_and_fold(forest, draft, allowed)
     else:
-        draft = _merge(forest, draft, _bits(draft.value), means)
+        draft = _merge(forest, draft, _bits(draft.value), allowed)
     if preserve == "labels" and forest.n_trees == 1 and forest.n_classes and forest.trees_predict_target:
-        draft = _merge(forest, draft, _labels(forest, draft.value), means)
+        draft = _merge(forest, draft, _labels(forest, draft.value), allowed)
     return _only_changes(forest, draft)
 
 
@@ -145,8 +144,8 @@ def _last_left(forest: Forest) -> NDArray[np.int64]:
     """Return the rank of the largest number of the input dtype that each split routes left, (n_nodes,)."""
     with np.errstate(over="ignore"):
         nearest = forest.threshold.astype(forest.input_dtype)
-    beyond = nearest > forest.threshold if forest.comparison == "<=" else nearest >= forest.threshold
-    return _ranks(nearest) - beyond
+    above = nearest > forest.threshold if forest.comparison == "<=" else nearest >= forest.threshold
+    return _ranks(nearest) - above
 
 
 def _ranks(numbers: NDArray[np.floating]) -> NDArray[np.int64]:
@@ -169,71 +168,71 @@ def _labels(forest: Forest, value: NDArray[np.float64]) -> NDArray[np.int64]:
     return np.ascontiguousarray(forest.response.label(raw, forest.n_classes), dtype=np.int64)
 
 
-def _merge(forest: Forest, draft: _Draft, code: NDArray[np.int64], means: _Means, tolerance: int = 0) -> _Draft:
+def _merge(forest: Forest, draft: _Draft, code: NDArray[np.int64], allowed: _Allowed, tolerance: int = 0) -> _Draft:
     """Merge sibling leaves with equal codes; in symmetric trees only if all leaves of the last level can be merged."""
     keep, source = draft.keep.copy(), np.arange(forest.n_nodes)
-    kernels.merge_leaves(forest.right, code, tolerance, means.values, keep, source)
+    kernels.merge_leaves(forest.right, code, tolerance, allowed.values, keep, source)
     if forest.symmetric and forest.n_trees:
         deepest = np.maximum.reduceat(np.where(keep, forest.depth, -1), forest.root)
         keep = forest.depth <= np.repeat(deepest, np.diff(forest.tree_start))
     return replace(draft, keep=keep, value=draft.value[source])
 
 
-def _merge_and_fold(forest: Forest, draft: _Draft, means: _Means) -> _Draft:
+def _merge_and_fold(forest: Forest, draft: _Draft, allowed: _Allowed) -> _Draft:
     """Alternate merging leaves and folding constant trees until nothing changes.
 
     Folding changes leaf values, so leaves that differed before may become equal.
     """
     while True:
-        draft = _merge(forest, draft, _ranks(draft.value), means, tolerance=_ULP)
-        folded = _fold(forest, draft, means)
+        draft = _merge(forest, draft, _ranks(draft.value), allowed, tolerance=_ULP)
+        folded = _fold(forest, draft, allowed)
         if folded is draft:
             return draft
         draft = folded
 
 
-def _fold(forest: Forest, draft: _Draft, means: _Means) -> _Draft:
+def _fold(forest: Forest, draft: _Draft, allowed: _Allowed) -> _Draft:
     """Fold trees with a single leaf into the base or another tree; return the same draft if nothing changes."""
     size = np.diff(np.concatenate([[0], np.cumsum(draft.keep)])[forest.tree_start])
-    lone = np.flatnonzero(size == 1)
-    if means.fold is None or not len(lone):
+    constant = np.flatnonzero(size == 1)
+    if allowed.fold is None or not len(constant):
         return draft
-    return (_fold_into_base if means.fold == "base" else _fold_into_leaves)(forest, draft, lone)
+    return (_fold_into_base if allowed.fold == "base" else _fold_into_leaves)(forest, draft, constant)
 
 
-def _fold_into_base(forest: Forest, draft: _Draft, lone: NDArray[np.intp]) -> _Draft:
-    """Add the contributions of the constant trees `lone` to the base, and drop these trees."""
-    base, share = draft.base.copy(), _share(forest, draft, lone)
-    if forest.tree_output[lone[0]] >= 0:
-        np.add.at(base, forest.tree_output[lone], share[:, 0])
+def _fold_into_base(forest: Forest, draft: _Draft, constant: NDArray[np.intp]) -> _Draft:
+    """Add the contributions of the trees `constant` to the base, and drop these trees."""
+    base, contributions = draft.base.copy(), _contributions(forest, draft, constant)
+    if forest.tree_output[constant[0]] >= 0:
+        np.add.at(base, forest.tree_output[constant], contributions[:, 0])
     else:
-        base += share.sum(axis=0)
-    return replace(draft, keep=draft.keep & ~_nodes_of(forest, lone), base=base)
+        base += contributions.sum(axis=0)
+    return replace(draft, keep=draft.keep & ~_nodes_of(forest, constant), base=base)
 
 
-def _fold_into_leaves(forest: Forest, draft: _Draft, lone: NDArray[np.intp]) -> _Draft:
-    """Add the contributions of the constant trees `lone` to a tree of the same output, and drop these trees."""
+def _fold_into_leaves(forest: Forest, draft: _Draft, constant: NDArray[np.intp]) -> _Draft:
+    """Add the contributions of the trees `constant` to a tree of the same output, and drop these trees."""
     keep, value = draft.keep, draft.value.copy()
-    able = kept_trees(forest, keep) & (forest.tree_weight != 0)
-    for output in np.unique(forest.tree_output[lone]):
-        hosts = np.flatnonzero(able & (forest.tree_output == output))
+    can_host = kept_trees(forest, keep) & (forest.tree_weight != 0)
+    for output in np.unique(forest.tree_output[constant]):
+        hosts = np.flatnonzero(can_host & (forest.tree_output == output))
         if not len(hosts):
             continue
         # The first tree that is not constant, or the first tree if all are.
-        host = hosts[np.isin(hosts, lone).argmin()]
-        moved = lone[(forest.tree_output[lone] == output) & (lone != host)]
+        host = hosts[np.isin(hosts, constant).argmin()]
+        moved = constant[(forest.tree_output[constant] == output) & (constant != host)]
         if not len(moved):
             continue
-        shift = _share(forest, draft, moved).sum(axis=0) / forest.tree_weight[host]
+        shift = _contributions(forest, draft, moved).sum(axis=0) / forest.tree_weight[host]
         value[forest.tree_start[host] : forest.tree_start[host + 1]] += shift
         keep = keep & ~_nodes_of(forest, moved)
     return draft if keep is draft.keep else replace(draft, keep=keep, value=value)
 
 
-def _share(forest: Forest, draft: _Draft, lone: NDArray[np.intp]) -> NDArray[np.float64]:
+def _contributions(forest: Forest, draft: _Draft, constant: NDArray[np.intp]) -> NDArray[np.float64]:
     """Return the contribution of each constant tree, (n_lone, width)."""
-    leaf = np.flatnonzero(draft.keep & _nodes_of(forest, lone))
-    return forest.tree_weight[lone, None] * draft.value[leaf]
+    leaf = np.flatnonzero(draft.keep & _nodes_of(forest, constant))
+    return forest.tree_weight[constant, None] * draft.value[leaf]
 
 
 def _nodes_of(forest: Forest, trees: NDArray[np.intp]) -> NDArray[np.bool_]:

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from secateur.errors import UnsupportedModelError
 from secateur.forest.subforest import Decision
 from secateur.libraries import adapt
 
@@ -11,8 +12,8 @@ from secateur.libraries import adapt
 def majority_vote(model: Any) -> Any:
     """Return a copy of a trained forest, of the same type, that predicts by majority vote.
 
-    Each leaf gives probability 1 to its most probable class. The average over trees is then the share of votes, and the
-    label is that of the majority; ties go to the first class. Forests of scikit-learn average leaf distributions
+    Each leaf gives probability 1 to its most probable class. The average over trees is then the fraction of votes, and
+    the label is that of the majority; ties go to the first class. Forests of scikit-learn average leaf distributions
     instead (eq. (13) in Dercksen 2017), which is usually more accurate after pruning, because leaves are no longer
     pure.
 
@@ -23,7 +24,7 @@ def majority_vote(model: Any) -> Any:
 
     Raises
     ------
-    ValueError
+    UnsupportedModelError
         If single trees do not predict labels, as in boosting, or the leaf values of the model cannot be changed.
 
     References
@@ -46,14 +47,15 @@ def majority_vote(model: Any) -> Any:
     forest = adapter.forest
     reason = adapter.why_immutable("value")
     if forest.link != "probability" or reason:
-        raise ValueError(
-            f"The trees of this {type(model).__name__} cannot be made to vote: "
-            f"{reason or f'they add to {forest.link}, and say no label alone.'} Use a random forest of classes."
+        raise UnsupportedModelError(
+            f"This {type(model).__name__} cannot predict by majority vote: "
+            f"{reason or f'its trees contribute to a sum (link {forest.link!r}) and do not predict classes.'} "
+            "Pass a random forest classifier."
         )
     value = np.zeros_like(forest.value)
     start = 0
     for n_classes in forest.n_classes:
-        likeliest = forest.value[:, start : start + n_classes].argmax(axis=1)
-        value[np.arange(forest.n_nodes), start + likeliest] = 1.0
+        most_probable = forest.value[:, start : start + n_classes].argmax(axis=1)
+        value[np.arange(forest.n_nodes), start + most_probable] = 1.0
         start += n_classes
     return adapter.write(Decision(np.ones(forest.n_nodes, bool), value=value))

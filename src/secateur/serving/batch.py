@@ -8,19 +8,19 @@ from numpy.typing import NDArray
 
 from secateur.costs import PriceTable
 from secateur.forest.routing import leaf_type, raw_scores
-from secateur.kernels.serving.lazy_routing import ASKED, NOTHING, THERE, TOO_DEAR, next_column, walk
+from secateur.kernels.serving.lazy_routing import ARRIVED, NOTHING, REQUESTED, UNAFFORDABLE, advance, next_column
 from secateur.serving.plan import Plan, Terms
 from secateur.serving.results import CAPPED, COMPLETE, DECIDED, FAILED, OPEN
 
-Places = NDArray[np.intp]
+RowIndex = NDArray[np.intp]
 
 
 class BatchState:
     """Mutable state of a batch of rows: purchases, prices and the node reached in each tree.
 
-    The caller alternates between `wanted`, which yields the columns to fetch, and `put` or `give_back`, which record
-    the result, until `wanted` yields nothing. `secateur.kernels.serving.lazy_routing` documents the arrays `state`,
-    `at`, `waits`, `gain`, `least` and `most`.
+    The caller alternates between `purchases`, which yields the columns to fetch, and `record` or `refund`, which store
+    the result, until `purchases` yields nothing. `secateur.kernels.serving.lazy_routing` documents the arrays `state`,
+    `at`, `needed`, `gain`, `lower` and `upper`.
 
     Attributes
     ----------
@@ -42,9 +42,9 @@ class BatchState:
         self.X = np.full((n_rows, forest.n_features), np.nan, forest.input_dtype)
         self.state = np.zeros((n_rows, n_columns), np.uint8)
         start = plan.start(terms)
-        self.at, self.waits = np.tile(start.at, (n_rows, 1)), np.tile(start.waits, (n_rows, 1))
+        self.at, self.needed = np.tile(start.at, (n_rows, 1)), np.tile(start.needed, (n_rows, 1))
         self.gain = np.tile(start.gain, (n_rows, 1))
-        self.least, self.most = np.tile(start.least, (n_rows, 1)), np.tile(start.most, (n_rows, 1))
+        self.lower, self.upper = np.tile(start.lower, (n_rows, 1)), np.tile(start.upper, (n_rows, 1))
         self.owned = np.zeros((n_rows, price_table.prices.shape[1]), bool)
         self.paid = np.zeros(n_rows)
         self.order = np.full((n_rows, n_columns), -1, np.int16)
@@ -53,76 +53,77 @@ class BatchState:
         self.stopped = np.full(n_rows, OPEN, np.int8)
         self.reasons: dict[int, str] = {}
 
-    def wanted(self) -> Iterator[tuple[int, Places]]:
+    def purchases(self) -> Iterator[tuple[int, RowIndex]]:
         """Yield each column to buy next with the rows that need it, and charge its price to them.
 
-        First all trees advance as far as the values in X allow. Then rows stop for which every tree is at a leaf, the
-        bounds settle the answer, or no needed column is affordable. Rows that wait for requested columns yield nothing.
+        First all trees advance as far as the values in X allow. Then a row stops if every tree is at a leaf, the bounds
+        determine the answer, or no needed column is affordable. Rows that wait for requested columns yield nothing.
         """
-        # Invariant: `rows` and `wanted` stay aligned while rows that have stopped are removed from both.
+        # Invariant: `rows` and `chosen` stay aligned while rows that have stopped are removed from both.
         rows = np.flatnonzero(self.stopped == OPEN)
-        under_way = (self.X, self.state, self.at, self.waits, self.gain, self.least, self.most)
-        walk(rows, *under_way, *self.plan.walked(self.terms))
-        wanted = self._next(rows)
-        self.stopped[rows[wanted == NOTHING]] = COMPLETE
-        rows, wanted = rows[wanted != NOTHING], wanted[wanted != NOTHING]
-        if self.plan.bounds_matter(self.terms):
-            sure = self.plan.sure(self.terms, self.least[rows], self.most[rows])
-            self.stopped[rows[sure]] = DECIDED
-            rows, wanted = rows[~sure], wanted[~sure]
-        self.stopped[rows[wanted == TOO_DEAR]] = CAPPED
-        rows, wanted = rows[wanted >= 0], wanted[wanted >= 0]
+        progress = (self.X, self.state, self.at, self.needed, self.gain, self.lower, self.upper)
+        advance(rows, *progress, *self.plan.routing_arrays(self.terms))
+        chosen = self._next_columns(rows)
+        self.stopped[rows[chosen == NOTHING]] = COMPLETE
+        rows, chosen = rows[chosen != NOTHING], chosen[chosen != NOTHING]
+        if self.plan.can_stop_early(self.terms):
+            certain = self.plan.is_certain(self.terms, self.lower[rows], self.upper[rows])
+            self.stopped[rows[certain]] = DECIDED
+            rows, chosen = rows[~certain], chosen[~certain]
+        self.stopped[rows[chosen == UNAFFORDABLE]] = CAPPED
+        rows, chosen = rows[chosen >= 0], chosen[chosen >= 0]
         # Group the remaining rows by column.
-        order = np.argsort(wanted, kind="stable")
-        columns, first = np.unique(wanted[order], return_index=True)
-        for column, places in zip(columns.tolist(), np.split(rows[order], first)[1:], strict=True):
-            self.state[places, column] = ASKED
-            self._charge(column, places)
-            yield column, places
+        order = np.argsort(chosen, kind="stable")
+        columns, first = np.unique(chosen[order], return_index=True)
+        for column, rows_of_column in zip(columns.tolist(), np.split(rows[order], first)[1:], strict=True):
+            self.state[rows_of_column, column] = REQUESTED
+            self._charge(column, rows_of_column)
+            yield column, rows_of_column
 
-    def _next(self, rows: Places) -> NDArray[np.int64]:
-        wanted = np.empty(len(rows), np.int64)
+    def _next_columns(self, rows: RowIndex) -> NDArray[np.int64]:
+        chosen = np.empty(len(rows), np.int64)
         next_column(
             rows,
             self.state,
-            self.waits,
+            self.needed,
             self.gain,
             self.price_table.resources,
             self.price_table.prices,
             self.owned,
             self.paid,
             np.inf if self.terms.max_cost is None else self.terms.max_cost,
-            wanted,
+            chosen,
         )
-        return wanted
+        return chosen
 
-    def _charge(self, column: int, places: Places) -> None:
+    def _charge(self, column: int, rows: RowIndex) -> None:
         for resource in self.price_table.resources[column]:
             if resource != -1:
-                new = places[~self.owned[places, resource]]
-                self.paid[new] += self.price_table.prices[new if len(self.price_table.prices) > 1 else 0, resource]
-                self.owned[new, resource] = True
+                unpaid = rows[~self.owned[rows, resource]]
+                prices = self.price_table.prices
+                self.paid[unpaid] += prices[unpaid if len(prices) > 1 else 0, resource]
+                self.owned[unpaid, resource] = True
 
-    def put(self, column: int, places: Places, missing: NDArray[np.bool_]) -> None:
+    def record(self, column: int, rows: RowIndex, missing: NDArray[np.bool_]) -> None:
         """Record that a column has arrived for some rows; its value may be missing."""
-        self.state[places, column] = THERE
-        self.order[places, column] = self.count[places]
-        self.count[places] += 1
-        self.missing[places, column] = missing
+        self.state[rows, column] = ARRIVED
+        self.order[rows, column] = self.count[rows]
+        self.count[rows] += 1
+        self.missing[rows, column] = missing
 
-    def give_back(self, column: int, places: Places) -> None:
+    def refund(self, column: int, rows: RowIndex) -> None:
         """Record that a column is unavailable for some rows: treat it as missing and refund its price."""
-        self.state[places, column] = THERE
-        self.missing[places, column] = True
-        # A group price may be shared with other columns. So all columns still paid for are charged anew from zero.
-        self.owned[places], self.paid[places] = False, 0.0
-        paid_for = (self.order[places] >= 0) | (self.state[places] == ASKED)
+        self.state[rows, column] = ARRIVED
+        self.missing[rows, column] = True
+        # A group price may be shared with other columns, so all columns still paid for are charged again from zero.
+        self.owned[rows], self.paid[rows] = False, 0.0
+        paid_for = (self.order[rows] >= 0) | (self.state[rows] == REQUESTED)
         for other in np.flatnonzero(paid_for.any(axis=0)).tolist():
-            self._charge(other, places[paid_for[:, other]])
+            self._charge(other, rows[paid_for[:, other]])
 
-    def fail(self, places: Places) -> None:
+    def fail(self, rows: RowIndex) -> None:
         """Mark rows as failed: they get no prediction."""
-        self.stopped[places] = FAILED
+        self.stopped[rows] = FAILED
 
     def raw(self) -> NDArray[np.floating]:
         """Return the raw scores of the nodes the trees have reached, (n_rows, n_outputs)."""

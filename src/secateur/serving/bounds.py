@@ -18,7 +18,7 @@ from secateur.libraries.adapter import Adapter
 
 Floats = NDArray[np.floating]
 
-_FAR = 1e4
+_LARGE = 1e4
 _PROBES = 64
 
 
@@ -28,7 +28,7 @@ class LabelRule:
 
     Attributes
     ----------
-    border : float or None
+    threshold : float or None
         The decision threshold of every output: scores above it have one label, scores below it the other.
     blocks : tuple of slice
         Without a threshold: the outputs of each target; the label is the argmax within a block.
@@ -36,26 +36,26 @@ class LabelRule:
         The margin from the threshold, or between outputs, beyond which rounding cannot change the label.
     """
 
-    border: float | None
+    threshold: float | None
     blocks: tuple[slice, ...]
     slack: Floats
 
-    def settled(self, least: Floats, most: Floats) -> NDArray[np.bool_]:
+    def is_certain(self, lower: Floats, upper: Floats) -> NDArray[np.bool_]:
         """Return the mask of rows for which all scores within the bounds have the same label, (n_rows,).
 
-        `least` and `most` are (n_rows, n_outputs).
+        `lower` and `upper` are (n_rows, n_outputs).
         """
-        if self.border is not None:
-            sure = (least - self.slack > self.border) | (most + self.slack < self.border)
-            return np.asarray(sure.all(axis=1))
-        sure = np.ones(len(least), bool)
+        if self.threshold is not None:
+            certain = (lower - self.slack > self.threshold) | (upper + self.slack < self.threshold)
+            return np.asarray(certain.all(axis=1))
+        certain = np.ones(len(lower), bool)
         for block in self.blocks:
-            low, high = least[:, block] - self.slack[block], most[:, block] + self.slack[block]
+            low, high = lower[:, block] - self.slack[block], upper[:, block] + self.slack[block]
             rows, first = np.arange(len(low)), low.argmax(axis=1)
-            rival = high.copy()
-            rival[rows, first] = -np.inf
-            sure &= low[rows, first] > rival.max(axis=1)
-        return sure
+            runner_up = high.copy()
+            runner_up[rows, first] = -np.inf
+            certain &= low[rows, first] > runner_up.max(axis=1)
+        return certain
 
 
 def slack_of(forest: Forest, term: Floats) -> NDArray[np.float64]:
@@ -74,34 +74,34 @@ def slack_of(forest: Forest, term: Floats) -> NDArray[np.float64]:
         else:
             sizes += largest
     epsilon, steps = float(np.finfo(forest.sum_dtype).eps), forest.n_trees * (forest.max_depth + 2)
-    after = 64 * epsilon * (sizes + (forest.divisor or 1.0))
-    return (forest.n_trees + 3) * epsilon * sizes + after + 4 * steps * np.finfo(np.float64).eps * sizes
+    after_sum = 64 * epsilon * (sizes + (forest.divisor or 1.0))
+    return (forest.n_trees + 3) * epsilon * sizes + after_sum + 4 * steps * np.finfo(np.float64).eps * sizes
 
 
 def label_rule(adapter: Adapter, forest: Forest, term: Floats) -> LabelRule | str:
     """Return the rule that maps scores to labels, or the reason why none is known."""
     slack, link = slack_of(forest, term), forest.response
     if forest.aggregation == "median" or not forest.divisor:
-        return "its trees are not added up"
+        return "the model does not add the values of its trees"
     ends = np.cumsum([0, *forest.n_classes])
     if isinstance(link, Softmax | Probability) and ends[-1] == forest.n_outputs:
         rule = LabelRule(None, tuple(slice(a, b) for a, b in pairwise(ends)), slack)
-        return rule if _tells(adapter, forest) else _NO_LABELS
+        return rule if _predicts_link_labels(adapter, forest) else _NO_LABELS
     if not forest.n_classes and not isinstance(link, Anomaly):
-        return "it predicts numbers"
+        return "the model is a regressor"
     if not isinstance(link, Logit | Anomaly):
-        return f"with the link {forest.link!r} the largest sum need not win"
-    if isinstance(link, Logit) and _tells(adapter, forest):
+        return f"with the link {forest.link!r} the class with the largest score is not always predicted"
+    if isinstance(link, Logit) and _predicts_link_labels(adapter, forest):
         return LabelRule(0.0, (), slack)
-    border = _border(adapter, forest)
-    if border is None:
+    threshold = _decision_threshold(adapter, forest)
+    if threshold is None:
         return _NO_LABELS
     return LabelRule(
-        border * forest.divisor, (), slack + 64 * np.finfo(forest.sum_dtype).eps * abs(border) * forest.divisor
+        threshold * forest.divisor, (), slack + 64 * np.finfo(forest.sum_dtype).eps * abs(threshold) * forest.divisor
     )
 
 
-_NO_LABELS = "its predict gives numbers, or labels by a rule of its own"
+_NO_LABELS = "the model's predict does not return the labels that follow from its scores"
 
 
 def _probes(forest: Forest) -> Floats:
@@ -113,55 +113,55 @@ def _probes(forest: Forest) -> Floats:
     return (size * rng.normal(size=(_PROBES, forest.n_outputs))).astype(forest.sum_dtype)
 
 
-def _tells(adapter: Adapter, forest: Forest) -> bool:
+def _predicts_link_labels(adapter: Adapter, forest: Forest) -> bool:
     """Return whether the model's own `predict` returns the labels that follow from its link, checked on probes."""
     raw = _probes(forest)
     labels = forest.response.label(raw, forest.n_classes)
-    found = np.ravel(_predicted(adapter, raw))
+    found = np.ravel(_predict_quietly(adapter, raw))
     if found.shape != labels.ravel().shape:
         return False
     expected = np.ravel(adapter.decode(labels))
     return bool((found == expected).all()) and len(np.unique(found)) <= max((0, *forest.n_classes))
 
 
-def _border(adapter: Adapter, forest: Forest) -> float | None:
+def _decision_threshold(adapter: Adapter, forest: Forest) -> float | None:
     """Return the decision threshold of a model with one output and two labels, or None if there is none.
 
     The threshold is bracketed by grids of 4097 scores, each refining one interval of the previous grid.
     """
     if forest.n_outputs != 1:
         return None
-    probes = np.vstack([[[-_FAR]], _probes(forest), [[_FAR]]]).astype(forest.sum_dtype)
-    labels = np.ravel(_predicted(adapter, probes))
+    probes = np.vstack([[[-_LARGE]], _probes(forest), [[_LARGE]]]).astype(forest.sum_dtype)
+    labels = np.ravel(_predict_quietly(adapter, probes))
     if len(np.unique(labels)) != 2 or labels[0] == labels[-1]:
         return None
-    low, high = -_FAR, _FAR
+    low, high = -_LARGE, _LARGE
     # Invariant: the label changes between low and high. Each pass divides the interval by 4096, so that after six
     # passes low and high are neighbouring floating-point numbers.
     for _ in range(6):
         grid = np.linspace(low, high, 4097).astype(forest.sum_dtype)
-        first = int((np.ravel(_predicted(adapter, grid[:, None])) != labels[0]).argmax())
+        first = int((np.ravel(_predict_quietly(adapter, grid[:, None])) != labels[0]).argmax())
         low, high = float(grid[first - 1]), float(grid[first])
     return (low + high) / 2
 
 
-def _predicted(adapter: Adapter, raw: Floats) -> NDArray[Any]:
+def _predict_quietly(adapter: Adapter, raw: Floats) -> NDArray[Any]:
     with np.errstate(all="ignore"):
         return np.asarray(adapter.predict(raw))
 
 
-def not_linear(adapter: Adapter, forest: Forest) -> str | None:
+def why_not_linear(adapter: Adapter, forest: Forest) -> str | None:
     """Return why score bounds do not bound the predictions, or None if they do."""
     if forest.aggregation == "median" or not forest.divisor:
-        return "its trees are not added up"
+        return "the model does not add the values of its trees"
     if not forest.response.linear:
-        return f"its sums go through the link {forest.link!r}"
+        return f"the link {forest.link!r} of this model is not linear"
     raw = _probes(forest)
     if forest.n_classes:
         blocks = adapter.probabilities(raw)
         found = np.hstack(blocks) if isinstance(blocks, list) else np.asarray(blocks)
     else:
-        found = _predicted(adapter, raw).reshape(len(raw), -1)
+        found = _predict_quietly(adapter, raw).reshape(len(raw), -1)
     if found.shape == raw.shape and np.array_equal(found, raw):
         return None
-    return "its predictions are not its sums"
+    return "the predictions of this model differ from its scores"

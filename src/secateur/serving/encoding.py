@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from secateur.errors import InvalidInputError
 from secateur.forest.routing import without_zeros
 from secateur.libraries.adapter import Adapter
 from secateur.serving.feature_columns import Purchasable
@@ -56,22 +57,22 @@ class Encoder:
         return [np.flatnonzero(self.columns.origin == k) for k in range(self.columns.n_columns)]
 
     @cached_property
-    def plain(self) -> NDArray[np.bool_]:
+    def is_numeric(self) -> NDArray[np.bool_]:
         """Mask of the numeric columns that trees compare without encoding, (n_columns,)."""
         forest, columns = self.adapter.forest, self.columns
-        plain = np.ones(columns.n_columns, bool)
+        numeric = np.ones(columns.n_columns, bool)
         if hasattr(self.adapter, "inner") or not np.isnan(getattr(self.adapter, "missing", np.nan)):
-            return ~plain
+            return ~numeric
         row = forest.categories.row
-        listed = np.unique(forest.feature[row != -1]) if len(row) else np.empty(0, np.intp)
-        plain[columns.origin[listed]] = False
+        categorical = np.unique(forest.feature[row != -1]) if len(row) else np.empty(0, np.intp)
+        numeric[columns.origin[categorical]] = False
         # Features beyond the input columns are derived by CatBoost.
-        plain[columns.origin[columns.n_columns :]] = False
-        return plain
+        numeric[columns.origin[columns.n_columns :]] = False
+        return numeric
 
     @cached_property
-    def blank(self) -> Any:
-        """The example row, or a row of missing values if there is no example."""
+    def filler(self) -> Any:
+        """The row that fills the other columns: the example, or missing values if there is no example."""
         n_columns, names = self.columns.n_columns, self.columns.names
         if self.example is not None or not hasattr(self.adapter, "inner") or names is None:
             return np.full((1, n_columns), np.nan) if self.example is None else self.example
@@ -80,20 +81,20 @@ class Encoder:
         return pd.DataFrame([[np.nan] * n_columns], columns=list(names))
 
     def check(self) -> None:
-        """Raise ValueError if the model cannot preprocess the example, or the blank row where one is needed."""
-        if self.example is None and self.plain[self.columns.origin[self.adapter.forest.features_used]].all():
+        """Raise InvalidInputError if the model cannot preprocess the row that fills the other columns."""
+        if self.example is None and self.is_numeric[self.columns.origin[self.adapter.forest.features_used]].all():
             return
         try:
-            self.adapter.rows(self.blank)
+            self.adapter.rows(self.filler)
         except Exception as error:
-            found = "a row without values" if self.example is None else "the example"
-            raise ValueError(
-                f"The model cannot prepare {found} ({error}); columns are encoded one by one, and a row it can "
-                "predict must stand in for the others. Pass example=X[:1], as the model was trained."
+            row = "a row of missing values" if self.example is None else "the example"
+            raise InvalidInputError(
+                f"The model cannot preprocess {row} ({error}). Columns are encoded one at a time, and the others are "
+                "filled from a row that the model can predict. Pass example=X[:1], a row of the training data."
             ) from error
 
     @cached_property
-    def knows_missing(self) -> bool:
+    def routes_missing(self) -> bool:
         """Whether the model routes missing values; some scikit-learn models reject them."""
         inner: Any = self.adapter
         while hasattr(inner, "inner"):
@@ -108,45 +109,46 @@ class Encoder:
         """Separate the output of a source into values, missing values and errors."""
         length = len(found) if hasattr(found, "__len__") else None
         if length != n_rows:
-            came = f"a {type(found).__name__}" if length is None else f"{length} values"
-            reason = f"{came} came for {n_rows} rows; a value for each is needed"
+            returned = f"a {type(found).__name__}" if length is None else f"{length} values"
+            reason = f"the source returned {returned} for {n_rows} rows, but must return one value per row"
             return Values(np.full(n_rows, np.nan), np.ones(n_rows, bool), dict.fromkeys(range(n_rows), reason))
-        if self.plain[column]:
+        if self.is_numeric[column]:
             try:
                 numbers = np.asarray(found, np.float64)
                 if numbers.shape == (n_rows,):
                     return Values(numbers, np.isnan(numbers), {})
             except (TypeError, ValueError):
                 pass
-        return self._one_by_one(column, found, n_rows)
+        return self._read_each(column, found, n_rows)
 
-    def _one_by_one(self, column: int, found: Any, n_rows: int) -> Values:
+    def _read_each(self, column: int, found: Any, n_rows: int) -> Values:
+        """Convert the values of a column one at a time, so that an invalid value affects only its row."""
         values = np.empty(n_rows, object)
         missing = np.zeros(n_rows, bool)
         errors: dict[int, str] = {}
         for k, value in enumerate(found):
             if isinstance(value, BaseException):
                 errors[k] = f"{type(value).__name__}: {value}"
-            elif self.plain[column] and not is_missing(value):
+            elif self.is_numeric[column] and not is_missing(value):
                 try:
                     value = float(value)
                 except (TypeError, ValueError):
-                    errors[k] = f"{value!r} is no number"
+                    errors[k] = f"{value!r} is not a number"
             missing[k] = k in errors or is_missing(value)
             values[k] = np.nan if missing[k] else value
-        return Values(values.astype(np.float64) if self.plain[column] else values, missing, errors)
+        return Values(values.astype(np.float64) if self.is_numeric[column] else values, missing, errors)
 
     def encode(self, column: int, values: NDArray[Any]) -> tuple[NDArray[np.floating], dict[int, str]]:
         """Return the features derived from a column, (n_rows, n_derived), and the reasons for values that failed."""
-        if self.plain[column]:
+        if self.is_numeric[column]:
             matrix = self._cast(values[:, None])
             return self._as_routed(np.repeat(matrix, len(self.features[column]), axis=1), column), {}
-        made = np.full((len(values), len(self.features[column])), np.nan, self.adapter.forest.input_dtype)
+        encoded = np.full((len(values), len(self.features[column])), np.nan, self.adapter.forest.input_dtype)
         errors: dict[int, str] = {}
         step = max(1, _CELLS // max(self.columns.n_columns, 1))
         for first in range(0, len(values), step):
-            self._encode_into(made, errors, column, values, first, min(first + step, len(values)))
-        return self._as_routed(made, column), errors
+            self._encode_into(encoded, errors, column, values, first, min(first + step, len(values)))
+        return self._as_routed(encoded, column), errors
 
     def _cast(self, numbers: NDArray[Any]) -> NDArray[np.floating]:
         # Values beyond the range of float32 become infinite.
@@ -157,14 +159,14 @@ class Encoder:
                 return np.asarray(encode(numbers, None, None), self.adapter.forest.input_dtype)
             return numbers.astype(self.adapter.forest.input_dtype)
 
-    def _as_routed(self, made: NDArray[np.floating], column: int) -> NDArray[np.floating]:
+    def _as_routed(self, encoded: NDArray[np.floating], column: int) -> NDArray[np.floating]:
         """Return values as `route` compares them: 0 becomes NaN in features for which zero means missing."""
         zeros = np.flatnonzero(np.isin(self.features[column], self.adapter.forest.zero_is_missing))
-        return without_zeros(made, tuple(zeros.tolist())) if len(zeros) else made
+        return without_zeros(encoded, tuple(zeros.tolist())) if len(zeros) else encoded
 
     def _encode_into(
         self,
-        made: NDArray[np.floating],
+        encoded: NDArray[np.floating],
         errors: dict[int, str],
         column: int,
         values: NDArray[Any],
@@ -173,22 +175,22 @@ class Encoder:
     ) -> None:
         """Encode the slice first:last; if the model rejects it, bisect, so that only the rejected values are lost."""
         try:
-            made[first:last] = self.adapter.rows(self._table(column, values[first:last]))[:, self.features[column]]
+            encoded[first:last] = self.adapter.rows(self._table(column, values[first:last]))[:, self.features[column]]
         except Exception as error:
             if last - first == 1:
                 errors[first] = f"{values[first]!r} cannot be encoded ({error})"
                 return
             middle = (first + last) // 2
-            self._encode_into(made, errors, column, values, first, middle)
-            self._encode_into(made, errors, column, values, middle, last)
+            self._encode_into(encoded, errors, column, values, first, middle)
+            self._encode_into(encoded, errors, column, values, middle, last)
 
     def _table(self, column: int, values: NDArray[Any]) -> Any:
         """Return copies of the example row with one column replaced by `values`."""
-        if hasattr(self.blank, "iloc"):
-            table = self.blank.iloc[np.zeros(len(values), int)].reset_index(drop=True)
-            table.isetitem(column, _series(values, self.blank.dtypes.iloc[column]))
+        if hasattr(self.filler, "iloc"):
+            table = self.filler.iloc[np.zeros(len(values), int)].reset_index(drop=True)
+            table.isetitem(column, _series(values, self.filler.dtypes.iloc[column]))
             return table
-        matrix = np.repeat(np.asarray(self.blank)[:1], len(values), axis=0)
+        matrix = np.repeat(np.asarray(self.filler)[:1], len(values), axis=0)
         if matrix.dtype != object and values.dtype == object:
             try:
                 values = values.astype(np.float64)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secateur._util.text import quoted
+from secateur.errors import UnsupportedModelError
 from secateur.libraries.adapter import Adapter
 
 _ONE_TO_ONE = {
@@ -49,12 +50,12 @@ def purchasable(adapter: Adapter, example: Any = None) -> Purchasable:
 
     Raises
     ------
-    ValueError
+    UnsupportedModelError
         If a feature is derived from several columns, or by a step whose column mapping is not known.
     """
     if hasattr(adapter, "inner"):
         names, n_columns = _names_of(adapter.model), int(adapter.model.n_features_in_)
-        origin = _behind(adapter)[np.arange(adapter.forest.n_features)]
+        origin = _input_columns(adapter)[np.arange(adapter.forest.n_features)]
     elif adapter.library == "catboost":
         names, n_columns, origin = _of_catboost(adapter)
     else:
@@ -70,25 +71,25 @@ def _names_of(model: Any) -> tuple[str, ...] | None:
     return None if names is None else tuple(str(name) for name in names)
 
 
-def _behind(adapter: Adapter) -> NDArray[np.intp]:
+def _input_columns(adapter: Adapter) -> NDArray[np.intp]:
     """Return the input column behind each feature of a possibly nested model."""
     model, inner = adapter.model, getattr(adapter, "inner", None)
     if inner is None:
         return np.arange(adapter.forest.n_features)
     # A hyperparameter search passes its rows on unchanged.
     if not hasattr(model, "steps"):
-        return _behind(inner)
-    return _through_steps([step for _, step in model.steps[:-1]], int(model.n_features_in_))[_behind(inner)]
+        return _input_columns(inner)
+    return _through_steps([step for _, step in model.steps[:-1]], int(model.n_features_in_))[_input_columns(inner)]
 
 
 def _through_steps(steps: list[Any], n_columns: int) -> NDArray[np.intp]:
     columns = np.arange(n_columns)
     for step in steps:
-        columns = columns[_made_from(step, len(columns))]
+        columns = columns[_source_columns(step, len(columns))]
     return columns
 
 
-def _made_from(step: Any, n_columns: int) -> NDArray[np.intp]:
+def _source_columns(step: Any, n_columns: int) -> NDArray[np.intp]:
     """Return the input column of each output column of a fitted step."""
     kind = type(step).__name__
     if step is None or (isinstance(step, str) and step == "passthrough"):
@@ -108,10 +109,10 @@ def _made_from(step: Any, n_columns: int) -> NDArray[np.intp]:
         return _of_column_transformer(step)
     if kind == "Pipeline":
         return _through_steps([inner for _, inner in step.steps], n_columns)
-    raise ValueError(
-        f"The Pipeline has the step {type(step).__name__}, of which it is not known that each column it makes comes "
-        "from one column; only such columns can be bought one by one. Serve the last step, model[-1], and let the "
-        "source give the columns it is trained on."
+    raise UnsupportedModelError(
+        f"The Pipeline has the step {type(step).__name__}, which may combine several input columns into one. Buying "
+        "columns one at a time requires steps that derive each output column from one input column. Pass the last "
+        "step, model[-1], and a source of the columns that it was trained on."
     )
 
 
@@ -123,42 +124,43 @@ def _of_imputer(step: Any) -> NDArray[np.intp]:
 
 
 def _of_column_transformer(step: Any) -> NDArray[np.intp]:
-    places = {name: place for name, place in step.output_indices_.items() if place.stop > place.start}
-    made = np.empty(max((place.stop for place in places.values()), default=0), np.intp)
-    everything = np.arange(step.n_features_in_)
+    outputs = {name: output for name, output in step.output_indices_.items() if output.stop > output.start}
+    source = np.empty(max((output.stop for output in outputs.values()), default=0), np.intp)
+    all_columns = np.arange(step.n_features_in_)
     names = list(getattr(step, "feature_names_in_", ()))
     for name, inner, chosen in step.transformers_:
-        if name in places:
-            columns = everything[chosen if isinstance(chosen, slice) else _numbers(chosen, names)]
-            made[places[name]] = columns[_made_from(inner, len(columns))]
-    return made
+        if name in outputs:
+            columns = all_columns[chosen if isinstance(chosen, slice) else _as_index(chosen, names)]
+            source[outputs[name]] = columns[_source_columns(inner, len(columns))]
+    return source
 
 
-def _numbers(chosen: Any, names: list[str]) -> list[Any]:
+def _as_index(chosen: Any, names: list[str]) -> list[Any]:
     """Return a column selection (names, numbers or a mask) as an index into an array."""
     return [names.index(c) if isinstance(c, str) else c for c in np.atleast_1d(chosen).tolist()]
 
 
 def _of_catboost(adapter: Any) -> tuple[tuple[str, ...] | None, int, NDArray[np.intp]]:
     """Return the column names, the number of columns, and the column behind each plain or derived feature."""
-    questions = adapter.native.questions
-    n_columns = questions.n_columns
-    names = questions.names[:n_columns]
-    origin = np.arange(len(questions.names))
+    conditions = adapter.native.conditions
+    n_columns = conditions.n_columns
+    names = conditions.names[:n_columns]
+    origin = np.arange(len(conditions.names))
     used = set(adapter.forest.features_used.tolist())
-    for k in range(n_columns, len(questions.names)):
-        text = questions.names[k]
-        about = [c for c, name in enumerate(names) if text.startswith(_hidden(name))]
-        if k in used and (len(about) != 1 or any(mark in names[about[0]] for mark in (",", ">", "="))):
-            raise ValueError(
-                f"The model looks at {quoted([text])}, which is made from several columns; only what is made from one "
-                "can be bought. Train with max_ctr_complexity=1 and names without commas, > and =."
+    for k in range(n_columns, len(conditions.names)):
+        text = conditions.names[k]
+        sources = [c for c, name in enumerate(names) if text.startswith(_derived_prefixes(name))]
+        if k in used and (len(sources) != 1 or any(character in names[sources[0]] for character in ",>=")):
+            raise UnsupportedModelError(
+                f"The model uses the feature {quoted([text])}, which may be derived from several columns. Buying "
+                "columns one at a time requires features derived from one column. Train with max_ctr_complexity=1 and "
+                "column names without commas, > and =."
             )
-        origin[k] = about[0] if about else 0
-    made_up = names == tuple(str(k) for k in range(n_columns))
-    return None if made_up else names, n_columns, origin
+        origin[k] = sources[0] if sources else 0
+    default_names = names == tuple(str(k) for k in range(n_columns))
+    return None if default_names else names, n_columns, origin
 
 
-def _hidden(name: str) -> tuple[str, ...]:
+def _derived_prefixes(name: str) -> tuple[str, ...]:
     """Return the prefixes of the names of features that CatBoost derives from one column."""
     return (f"{name} is category ", f"ctr({name}) ", f"text({name}) ", f"embedding({name}) ")

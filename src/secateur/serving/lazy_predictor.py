@@ -10,14 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secateur.costs import FeatureCost, PriceTable, SharedCost
+from secateur.errors import InvalidInputError, UnsupportedModelError
 from secateur.libraries import adapt
 from secateur.libraries.adapter import Adapter
 from secateur.serving.batch import BatchState, Outcome
 from secateur.serving.encoding import Encoder
 from secateur.serving.feature_columns import Purchasable, purchasable
 from secateur.serving.plan import Options, Plan, Terms
-from secateur.serving.purchases import Intake
-from secateur.serving.results import FAILED, STOPPED, Answer, Answers, Feature, without
+from secateur.serving.purchases import ColumnWriter
+from secateur.serving.results import FAILED, STOPPED, Answer, Answers, Feature, mask_failed
 from secateur.serving.sources import FeatureSource, as_source, row_names
 
 _CELLS = 20_000_000
@@ -54,8 +55,9 @@ class LazyPredictor:
         With same="value", for models that predict the sum or mean of their trees: the largest allowed difference from
         the full prediction.
     max_cost : float, optional
-        The price limit for a row. When no further feature is affordable, each tree contributes the value of the node
-        it has reached.
+        The price limit for a row, with a relative tolerance of 1e-12: prices 0.1 and 0.2 are within max_cost=0.3,
+        although their floating-point sum is larger. When no further feature is affordable, each tree contributes the
+        value of the node it has reached.
     missing : "model", "report" or "raise"
         How to treat a value that is None, NaN or unavailable. "model": follow the model's rule for missing values.
         "report": the row gets no prediction, and the answer gives the reason. "raise": raise FeatureUnavailableError.
@@ -80,17 +82,18 @@ class LazyPredictor:
     def __post_init__(self) -> None:
         if self.cost is not None and not isinstance(self.cost, SharedCost):
             raise TypeError(
-                f"cost is a {type(self.cost).__name__}; prices of features are needed. Pass FeatureCost(prices)."
+                f"cost is a {type(self.cost).__name__}, but lazy prediction requires feature prices. "
+                "Pass FeatureCost(prices)."
             )
         adapter = self.adapter
         if adapter.offset(np.zeros((1, adapter.forest.n_features), adapter.forest.input_dtype)) is not None:
-            raise ValueError(
-                "The model starts from the predictions of another model, which looks at all features of a row, so "
-                "that nothing is left to save. Train it without init=."
+            raise UnsupportedModelError(
+                "The model starts from the predictions of another model (init=), which uses all features of a row, so "
+                "no feature can be saved. Pass a model trained without init=."
             )
-        self._intake.encoder.check()
+        self._writer.encoder.check()
         # Compute the price table now, so that invalid prices raise here.
-        self._bill  # noqa: B018
+        self._price_table  # noqa: B018
 
     @cached_property
     def adapter(self) -> Adapter:
@@ -104,19 +107,19 @@ class LazyPredictor:
 
     @cached_property
     def _columns(self) -> Purchasable:
-        found = purchasable(self.adapter, self.example)
-        listed: Any = self.cost.listed[0] if isinstance(self.cost, FeatureCost) else None
-        named = isinstance(listed, dict) and all(isinstance(name, str) for name in listed)
-        if found.names is None and named and len(listed) == found.n_columns:
-            return replace(found, names=tuple(listed))
-        return found
+        columns = purchasable(self.adapter, self.example)
+        prices: Any = self.cost.listed[0] if isinstance(self.cost, FeatureCost) else None
+        named = isinstance(prices, dict) and all(isinstance(name, str) for name in prices)
+        if columns.names is None and named and len(prices) == columns.n_columns:
+            return replace(columns, names=tuple(prices))
+        return columns
 
     @cached_property
-    def _intake(self) -> Intake:
-        return Intake(Encoder(self.adapter, self._columns, self.example), self.features)
+    def _writer(self) -> ColumnWriter:
+        return ColumnWriter(Encoder(self.adapter, self._columns, self.example), self.features)
 
     @cached_property
-    def _bill(self) -> PriceTable:
+    def _price_table(self) -> PriceTable:
         return self.plan.price_table(1 if self.row_prices is None else len(self.row_prices))
 
     @property
@@ -132,7 +135,7 @@ class LazyPredictor:
     @property
     def features_used(self) -> tuple[Feature, ...]:
         """The features used by at least one split."""
-        return tuple(self.features[k] for k in np.unique(self.plan.asks[self.plan.forest.is_split]).tolist())
+        return tuple(self.features[k] for k in np.unique(self.plan.split_column[self.plan.forest.is_split]).tolist())
 
     @property
     def why_not_label(self) -> str | None:
@@ -142,10 +145,10 @@ class LazyPredictor:
     def full_price(self, n_rows: int = 1) -> NDArray[np.float64]:
         """Return the price of each row if every feature used by the model is bought, (n_rows,)."""
         price_table = self.plan.price_table(n_rows)
-        resources = np.unique(price_table.resources[np.unique(self.plan.asks[self.plan.forest.is_split])])
+        resources = np.unique(price_table.resources[np.unique(self.plan.split_column[self.plan.forest.is_split])])
         return np.broadcast_to(price_table.prices[:, resources[resources >= 0]].sum(axis=1), (n_rows,))
 
-    def predict_one(self, get: Callable[[Feature], Any], *, row: int = 0, **terms: Unpack[Options]) -> Answer:
+    def predict_one(self, get: Callable[[Feature], Any], *, row: int = 0, **options: Unpack[Options]) -> Answer:
         """Return the prediction for one row; call `get(feature)` once for each feature needed.
 
         `row` is the index of this row in the cost's `row_prices`.
@@ -155,14 +158,14 @@ class LazyPredictor:
         FeatureUnavailableError
             If a value is unavailable and the model has no rule for missing values, unless missing="report".
         """
-        batch = self._basket(Terms(**terms), row)
-        while step := list(batch.wanted()):
+        batch = self._single_row_batch(Terms(**options), row)
+        while step := list(batch.purchases()):
             for column, _ in step:
-                self._intake.take_one(batch, column, _outcome(get, self.features[column]))
+                self._writer.write_one(batch, column, _value_or_error(get, self.features[column]))
         return self._answers([batch.outcome()])[0]
 
     async def predict_one_async(
-        self, get: Callable[[Feature], Awaitable[Any]], *, row: int = 0, at_once: int = 1, **terms: Unpack[Options]
+        self, get: Callable[[Feature], Awaitable[Any]], *, row: int = 0, at_once: int = 1, **options: Unpack[Options]
     ) -> Answer:
         """Return the prediction for one row, as `predict_one` does, with an asynchronous `get`.
 
@@ -171,15 +174,20 @@ class LazyPredictor:
         than with sequential requests.
         """
         _check_count(at_once, "at_once")
-        batch = self._basket(Terms(**terms), row)
-        while columns := _several(batch, at_once):
-            asked = [_await_outcome(get, self.features[column]) for column in columns]
-            for column, found in zip(columns, await asyncio.gather(*asked), strict=True):
-                self._intake.take_one(batch, column, found)
+        batch = self._single_row_batch(Terms(**options), row)
+        while columns := _next_columns(batch, at_once):
+            requests = [_await_value_or_error(get, self.features[column]) for column in columns]
+            for column, found in zip(columns, await asyncio.gather(*requests), strict=True):
+                self._writer.write_one(batch, column, found)
         return self._answers([batch.outcome()])[0]
 
     def predict(
-        self, source: Any, rows: Sequence[Any] | None = None, *, batch_size: int | None = None, **terms: Unpack[Options]
+        self,
+        source: Any,
+        rows: Sequence[Any] | None = None,
+        *,
+        batch_size: int | None = None,
+        **options: Unpack[Options],
     ) -> Answers:
         """Return the predictions for many rows; fetch one feature for many rows at a time.
 
@@ -198,47 +206,47 @@ class LazyPredictor:
         FeatureUnavailableError
             If missing="raise" and a value is unavailable. Otherwise only the affected rows fail.
         """
-        agreed, asked = Terms(**terms), as_source(source, self.features)
-        self.plan.check(agreed)
+        terms, feature_source = Terms(**options), as_source(source, self.features)
+        self.plan.check(terms)
         if batch_size is not None:
             _check_count(batch_size, "batch_size")
-        names = row_names(asked, rows)
-        if hasattr(asked, "check"):
-            asked.check(self.features_used, names)
+        names = row_names(feature_source, rows)
+        if hasattr(feature_source, "check"):
+            feature_source.check(self.features_used, names)
         price_table = self.plan.price_table(len(names))
         cells = self.plan.forest.n_trees + self.plan.forest.n_features + 4 * self._columns.n_columns
         step = batch_size or max(1, _CELLS // max(cells, 1))
         outcomes = []
         for first in range(0, len(names), step):
-            some = names[first : first + step]
+            batch_names = names[first : first + step]
             prices = price_table.prices[first : first + step] if len(price_table.prices) > 1 else price_table.prices
-            batch = BatchState(self.plan, agreed, PriceTable(price_table.resources, prices), len(some))
-            self._shop(batch, asked, some)
+            batch = BatchState(self.plan, terms, PriceTable(price_table.resources, prices), len(batch_names))
+            self._fetch_all(batch, feature_source, batch_names)
             outcomes.append(batch.outcome())
         return self._answers(outcomes)
 
-    def _basket(self, terms: Terms, row: int) -> BatchState:
+    def _single_row_batch(self, terms: Terms, row: int) -> BatchState:
         """Return the batch state of a single row."""
         self.plan.check(terms)
-        prices = self._bill.prices
+        prices = self._price_table.prices
         if self.row_prices is not None:
             if not 0 <= row < len(prices):
-                raise ValueError(
-                    f"row is {row}, but there are prices for rows 0 to {len(prices) - 1}. Name one of them."
+                raise InvalidInputError(
+                    f"row is {row}, but row_prices has prices for rows 0 to {len(prices) - 1}. Pass one of these rows."
                 )
             prices = prices[row : row + 1]
-        return BatchState(self.plan, terms, PriceTable(self._bill.resources, prices), 1)
+        return BatchState(self.plan, terms, PriceTable(self._price_table.resources, prices), 1)
 
-    def _shop(self, batch: BatchState, source: FeatureSource, names: NDArray[Any]) -> None:
+    def _fetch_all(self, batch: BatchState, source: FeatureSource, names: NDArray[Any]) -> None:
         """Fetch features for all rows of a batch until every row has stopped."""
-        # Invariant: every (row, column) pair is fetched at most once, since `wanted` marks the pairs it yields.
-        while step := list(batch.wanted()):
-            for column, places in step:
+        # Invariant: every (row, column) pair is fetched at most once, since `purchases` marks the pairs it yields.
+        while step := list(batch.purchases()):
+            for column, batch_rows in step:
                 try:
-                    found = source.fetch(self.features[column], names[places])
+                    found = source.fetch(self.features[column], names[batch_rows])
                 except Exception as error:
-                    found = [error] * len(places)
-                self._intake.take(batch, column, places, found, names)
+                    found = [error] * len(batch_rows)
+                self._writer.write(batch, column, batch_rows, found, names)
 
     def _answers(self, outcomes: list[Outcome]) -> Answers:
         """Return the outcomes of all batches as one `Answers`."""
@@ -247,32 +255,32 @@ class LazyPredictor:
         starts = np.cumsum([0, *(len(outcome.paid) for outcome in outcomes)]).tolist()
         reasons = zip(starts, parts[5], strict=False)
         return Answers(
-            prediction=without(np.asarray(self.adapter.predict(raw)), stopped == FAILED),
+            prediction=mask_failed(np.asarray(self.adapter.predict(raw)), stopped == FAILED),
             price=paid,
             order=order,
             missing=missing,
             stopped=STOPPED[stopped],
-            reasons={start + k: why for start, found in reasons for k, why in found.items()},
+            reasons={start + k: reason for start, found in reasons for k, reason in found.items()},
             features=self.features,
             raw=raw,
             source=self.adapter,
         )
 
 
-def _check_count(count: int, what: str) -> None:
+def _check_count(count: int, name: str) -> None:
     if count < 1:
-        raise ValueError(f"{what} is {count}; a number of at least 1 is needed.")
+        raise InvalidInputError(f"{name} is {count}, but it must be at least 1. Pass a positive integer.")
 
 
-def _several(batch: BatchState, at_once: int) -> list[int]:
+def _next_columns(batch: BatchState, at_once: int) -> list[int]:
     """Return up to `at_once` columns to buy for the row of a single-row batch, best first."""
     columns: list[int] = []
-    while len(columns) < at_once and (step := list(batch.wanted())):
+    while len(columns) < at_once and (step := list(batch.purchases())):
         columns.append(step[0][0])
     return columns
 
 
-def _outcome(get: Callable[[Feature], Any], feature: Feature) -> Any:
+def _value_or_error(get: Callable[[Feature], Any], feature: Feature) -> Any:
     """Return the value of a feature, or the exception that `get` raised."""
     try:
         return get(feature)
@@ -280,7 +288,7 @@ def _outcome(get: Callable[[Feature], Any], feature: Feature) -> Any:
         return error
 
 
-async def _await_outcome(get: Callable[[Feature], Awaitable[Any]], feature: Feature) -> Any:
+async def _await_value_or_error(get: Callable[[Feature], Awaitable[Any]], feature: Feature) -> Any:
     """Return the awaited value of a feature, or the exception that `get` raised."""
     try:
         return await get(feature)

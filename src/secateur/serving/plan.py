@@ -9,11 +9,12 @@ from numpy.typing import NDArray
 
 from secateur.costs import PriceTable, SharedCost
 from secateur.data.rows import LocalRows
+from secateur.errors import InvalidInputError
 from secateur.forest import Forest
 from secateur.forest.routing import inclusive_threshold
 from secateur.kernels.serving.lazy_routing import leaves_below
 from secateur.libraries.adapter import Adapter
-from secateur.serving.bounds import LabelRule, label_rule, not_linear, slack_of
+from secateur.serving.bounds import LabelRule, label_rule, slack_of, why_not_linear
 from secateur.serving.feature_columns import Purchasable
 
 Same = Literal["leaves", "value", "label"]
@@ -41,12 +42,19 @@ class Terms:
     def __post_init__(self) -> None:
         for name, known in (("same", get_args(Same)), ("missing", get_args(Missing))):
             if getattr(self, name) not in known:
-                raise ValueError(f"{name}={getattr(self, name)!r} is unknown; use one of {', '.join(known)}.")
+                raise InvalidInputError(
+                    f"{name}={getattr(self, name)!r} is not supported. Use one of: {', '.join(known)}."
+                )
         for name in ("tolerance", "max_cost"):
             if getattr(self, name) is not None and not getattr(self, name) >= 0:
-                raise ValueError(f"{name} is {getattr(self, name)}; a number of at least 0 is needed.")
+                raise InvalidInputError(
+                    f"{name} is {getattr(self, name)}, but it must be at least 0. Pass a number >= 0."
+                )
         if self.tolerance and self.same != "value":
-            raise ValueError(f"tolerance is about values, but same={self.same!r} was asked for. Use same='value'.")
+            raise InvalidInputError(
+                f"tolerance={self.tolerance} applies only to same='value', but same={self.same!r}. "
+                "Use same='value', or omit tolerance."
+            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +81,7 @@ class Plan:
         return replace(forest, divisor=1.0) if self.adapter.raw_is_total else forest
 
     @cached_property
-    def asks(self) -> NDArray[np.int32]:
+    def split_column(self) -> NDArray[np.int32]:
         """The input column each split needs, −1 at a leaf, (n_nodes,)."""
         feature = self.forest.feature
         return np.where(feature >= 0, np.append(self.columns.origin, np.int32(-1))[feature], np.int32(-1))
@@ -108,7 +116,7 @@ class Plan:
         return (self.high - self.low).sum(axis=1)
 
     @cached_property
-    def here(self) -> NDArray[np.int32]:
+    def identity(self) -> NDArray[np.int32]:
         """The identity map of nodes, (n_nodes,)."""
         return np.arange(self.forest.n_nodes, dtype=np.int32)
 
@@ -118,7 +126,7 @@ class Plan:
         It is a leaf if all leaves below the node have identical values, and the node itself otherwise. With
         same="leaves" it is always the node itself.
         """
-        return self.here if terms.same == "leaves" else self._below[2]
+        return self.identity if terms.same == "leaves" else self._below[2]
 
     @cached_property
     def replacement(self) -> Forest:
@@ -126,14 +134,14 @@ class Plan:
         low, high = _value_bounds(self.forest)
         return replace(self.forest, value=np.clip(self.forest.value, low, high))
 
-    def walked(self, terms: Terms) -> tuple[Any, ...]:
+    def routing_arrays(self, terms: Terms) -> tuple[Any, ...]:
         """Return the forest arrays the kernel `walk` takes, in the order of its parameters."""
-        return (*self._questions, self.settled(terms), self.low, self.high, self.width, self.forest.tree_output)
+        return (*self._split_arrays, self.settled(terms), self.low, self.high, self.width, self.forest.tree_output)
 
     @cached_property
-    def _questions(self) -> tuple[Any, ...]:
+    def _split_arrays(self) -> tuple[Any, ...]:
         f, lists = self.forest, self.forest.categories
-        nodes = (f.right, f.feature, self.asks, inclusive_threshold(f), f.default_left)
+        nodes = (f.right, f.feature, self.split_column, inclusive_threshold(f), f.default_left)
         return (*nodes, lists.row, lists.start, lists.code, lists.left, lists.other_left)
 
     def start(self, terms: Terms) -> "Start":
@@ -142,16 +150,16 @@ class Plan:
 
     @cached_property
     def _starts(self) -> tuple["Start", "Start"]:
-        settled, here = (start_of(self, settled[self.forest.root]) for settled in (self._below[2], self.here))
-        return settled, here
+        first, second = (start_of(self, settled[self.forest.root]) for settled in (self._below[2], self.identity))
+        return first, second
 
     def price_table(self, n_rows: int) -> PriceTable:
         """Return the price table of the input columns for `n_rows` rows."""
-        bought = replace(
-            self.forest, feature=self.asks, n_features=self.columns.n_columns, feature_names=self.columns.names
+        by_column = replace(
+            self.forest, feature=self.split_column, n_features=self.columns.n_columns, feature_names=self.columns.names
         )
         return self.cost.price_table(
-            bought, LocalRows(np.zeros((0, n_rows), np.uint8), np.zeros((n_rows, 1)), np.ones(n_rows))
+            by_column, LocalRows(np.zeros((0, n_rows), np.uint8), np.zeros((n_rows, 1)), np.ones(n_rows))
         )
 
     @cached_property
@@ -165,26 +173,26 @@ class Plan:
         return slack_of(self.forest, self.term)
 
     @cached_property
-    def _not_linear(self) -> str | None:
-        return not_linear(self.adapter, self.forest)
+    def _why_not_linear(self) -> str | None:
+        return why_not_linear(self.adapter, self.forest)
 
     def check(self, terms: Terms) -> None:
-        """Raise ValueError if a tolerance is given but score bounds do not bound the prediction."""
-        if terms.tolerance and self._not_linear:
-            raise ValueError(
-                f"A tolerance needs a model that predicts the sum or the mean of its trees; here {self._not_linear}. "
-                "Leave tolerance out."
+        """Raise InvalidInputError if a tolerance is given but score bounds do not bound the prediction."""
+        if terms.tolerance and self._why_not_linear:
+            raise InvalidInputError(
+                "tolerance requires a model that predicts the sum or the mean of its trees, but "
+                f"{self._why_not_linear}. Omit tolerance."
             )
 
-    def sure(self, terms: Terms, least: NDArray[np.float64], most: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """Return the mask of rows whose answer is certain for every score between `least` and `most`, (n_rows,)."""
+    def is_certain(self, terms: Terms, lower: NDArray[np.float64], upper: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Return the mask of rows whose answer is certain for every score between `lower` and `upper`, (n_rows,)."""
         if terms.tolerance:
-            open_by = (most - least + 2 * self.slack) / self.forest.divisor
-            return np.asarray((open_by <= terms.tolerance).all(axis=1))
+            uncertainty = (upper - lower + 2 * self.slack) / self.forest.divisor
+            return np.asarray((uncertainty <= terms.tolerance).all(axis=1))
         assert isinstance(self.rule, LabelRule)
-        return self.rule.settled(least, most)
+        return self.rule.is_certain(lower, upper)
 
-    def bounds_matter(self, terms: Terms) -> bool:
+    def can_stop_early(self, terms: Terms) -> bool:
         """Return whether a row may stop before all its trees have reached a leaf."""
         return bool(terms.tolerance) or (terms.same == "label" and isinstance(self.rule, LabelRule))
 
@@ -197,31 +205,31 @@ class Start:
     ----------
     at : (n_trees,)
         The node reached in each tree.
-    waits : (n_trees,)
+    needed : (n_trees,)
         The column needed at that node, −1 at a leaf.
     gain : (n_columns,)
-        The total `Plan.width` of the trees that wait for each column.
-    least, most : (n_outputs,)
+        The total `Plan.width` of the trees that need each column.
+    lower, upper : (n_outputs,)
         Bounds of the score.
     """
 
     at: NDArray[np.int32]
-    waits: NDArray[np.int32]
+    needed: NDArray[np.int32]
     gain: NDArray[np.float64]
-    least: NDArray[np.float64]
-    most: NDArray[np.float64]
+    lower: NDArray[np.float64]
+    upper: NDArray[np.float64]
 
 
 def start_of(plan: Plan, at: NDArray[np.int32]) -> Start:
     """Return the initial state for the nodes `at`, one per tree, (n_trees,)."""
-    forest, waits = plan.forest, plan.asks[at]
-    stuck = waits != -1
-    gain = np.bincount(waits[stuck], plan.width[at[stuck]], minlength=plan.columns.n_columns)
-    least, most = forest.base.astype(np.float64), forest.base.astype(np.float64)
-    for sums, bound in ((least, plan.low), (most, plan.high)):
+    forest, needed = plan.forest, plan.split_column[at]
+    at_split = needed != -1
+    gain = np.bincount(needed[at_split], plan.width[at[at_split]], minlength=plan.columns.n_columns)
+    lower, upper = forest.base.astype(np.float64), forest.base.astype(np.float64)
+    for sums, bound in ((lower, plan.low), (upper, plan.high)):
         for v, output in zip(at.tolist(), forest.tree_output.tolist(), strict=True):
             sums[output if output >= 0 else slice(None)] += bound[v, 0] if output >= 0 else bound[v]
-    return Start(at, waits, gain.astype(np.float64), least, most)
+    return Start(at, needed, gain.astype(np.float64), lower, upper)
 
 
 def _value_bounds(forest: Forest) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from secateur.errors import InvalidInputError
 from secateur.libraries.adapter import Adapter
 
 Feature = str | int
@@ -140,15 +141,17 @@ def probabilities(source: Adapter, raw: NDArray[np.floating]) -> Any:
 
     Raises
     ------
-    ValueError
+    InvalidInputError
         If the model is not a classifier.
     """
     if not source.forest.n_classes:
-        raise ValueError("This model predicts numbers and has no probabilities. Use the prediction.")
+        raise InvalidInputError(
+            "The model is not a classifier and predicts no probabilities. Use the attribute `prediction`."
+        )
     return source.probabilities(raw)
 
 
-def without(prediction: NDArray[Any], failed: NDArray[np.bool_]) -> NDArray[Any]:
+def mask_failed(prediction: NDArray[Any], failed: NDArray[np.bool_]) -> NDArray[Any]:
     """Return predictions with NaN (floating-point arrays) or None (all others) for failed rows."""
     if not failed.any():
         return prediction

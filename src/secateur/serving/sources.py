@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secateur._util.text import quoted
+from secateur.errors import InvalidInputError
 from secateur.serving.results import Feature
 
 
@@ -53,17 +54,18 @@ class Columns:
         return len(next(iter(self.columns.values()), ()))
 
     def check(self, features: Sequence[Feature], rows: NDArray[Any]) -> None:
-        """Raise ValueError if a feature has no column, or a row is not a valid position."""
+        """Raise InvalidInputError if a feature has no column, or a row is not a valid position."""
         unknown = [feature for feature in features if feature not in self.columns]
         if unknown:
-            raise ValueError(
-                f"The source has no column {quoted([str(f) for f in unknown])}, which the model looks at. Give it one."
+            raise InvalidInputError(
+                f"The source has no column {quoted([str(f) for f in unknown])}, which the model uses. "
+                "Add the missing columns to the source."
             )
-        known = (rows >= 0) & (rows < len(self)) if rows.dtype.kind in "iu" else np.zeros(len(rows), bool)
-        if not known.all():
-            raise ValueError(
-                f"rows must be places from 0 to {len(self) - 1}, as the source is a table in memory; one is "
-                f"{rows[~known].tolist()[0]!r}. To name rows by keys, pass a function or a database."
+        valid = (rows >= 0) & (rows < len(self)) if rows.dtype.kind in "iu" else np.zeros(len(rows), bool)
+        if not valid.all():
+            raise InvalidInputError(
+                f"rows contains {rows[~valid].tolist()[0]!r}, but rows of a table in memory are positions from 0 to "
+                f"{len(self) - 1}. Pass such positions; to identify rows by keys, pass a function or a database."
             )
 
     def fetch(self, feature: Feature, rows: NDArray[Any]) -> NDArray[Any]:
@@ -108,21 +110,22 @@ class Sql:
         keys = np.asarray(rows).tolist()
         found: list[Any] = []
         for first in range(0, len(keys), self.at_once):
-            some = keys[first : first + self.at_once]
+            chunk = keys[first : first + self.at_once]
             try:
-                found += self._select(column, some)
+                found += self._select(column, chunk)
             except Exception as error:
-                found += [error] * len(some)
+                found += [error] * len(chunk)
         return found
 
     def check(self, features: Sequence[Feature], rows: NDArray[Any]) -> None:
-        """Raise ValueError if the table has no column for a feature."""
+        """Raise InvalidInputError if the table has no column for a feature."""
         for feature in features:
             try:
                 self._run(self._column(feature), "1 = 0", [])
             except Exception as error:
-                raise ValueError(
-                    f"{self.table} cannot be asked for {feature!r} ({error}). Name its column with columns=."
+                raise InvalidInputError(
+                    f"Cannot select feature {feature!r} from table {self.table} ({error}). Each feature the model uses "
+                    "requires a column. Pass the column name of each feature as columns=."
                 ) from error
 
     def _column(self, feature: Feature) -> str:
@@ -130,12 +133,15 @@ class Sql:
 
     def _select(self, column: str, keys: list[Any]) -> list[Any]:
         marks = ", ".join([self.mark] * len(keys))
-        pairs = self._run(column, f"asked.{_quoted(self.key)} IN ({marks})", keys)
+        pairs = self._run(column, f"source_table.{_quoted(self.key)} IN ({marks})", keys)
         values = dict(pairs)
         if len(values) < len(pairs):
-            raise LookupError(f"Several rows of {self.table} have the same {self.key}; a key must name one. Mend it.")
+            raise LookupError(
+                f"Several rows of table {self.table} have the same {self.key}, but keys must be unique. "
+                "Remove the duplicates or use another key"
+            )
         return [
-            values[key] if key in values else LookupError(f"{self.table} has no row with {self.key} {key!r}")
+            values[key] if key in values else LookupError(f"Table {self.table} has no row with {self.key} {key!r}")
             for key in keys
         ]
 
@@ -147,8 +153,8 @@ class Sql:
         table = ".".join(_quoted(part) for part in self.table.split("."))
         cursor = self.connection.cursor()
         try:
-            names = f"asked.{_quoted(self.key)}, asked.{_quoted(column)}"
-            cursor.execute(f"SELECT {names} FROM {table} AS asked WHERE {where}", keys)
+            names = f"source_table.{_quoted(self.key)}, source_table.{_quoted(column)}"
+            cursor.execute(f"SELECT {names} FROM {table} AS source_table WHERE {where}", keys)
             pairs: list[tuple[Any, Any]] = cursor.fetchall()
             return pairs
         finally:
@@ -171,39 +177,39 @@ def as_source(source: Any, features: Sequence[Feature] = ()) -> FeatureSource:
     if isinstance(source, Mapping):
         return Columns(source)
     if hasattr(source, "iloc") and hasattr(source, "columns"):
-        return Columns(_Named([str(name) for name in source.columns], lambda k: source.iloc[:, k]))
+        return Columns(_TableColumns([str(name) for name in source.columns], lambda k: source.iloc[:, k]))
     if hasattr(source, "column_names"):
-        return Columns(_Named(list(source.column_names), source.column))
+        return Columns(_TableColumns(list(source.column_names), source.column))
     if isinstance(source, np.ndarray) and source.ndim == 2:
-        return Columns(_Named(list(features or range(source.shape[1])), lambda k: source[:, k]))
-    if callable(source) and not _awaits(source):
+        return Columns(_TableColumns(list(features or range(source.shape[1])), lambda k: source[:, k]))
+    if callable(source) and not _is_async(source):
         return Calls(source)
     raise TypeError(
-        f"Features cannot be fetched from a {type(source).__name__}; needed is a table, a dict of columns, a function "
-        "get(feature, row), or an object with fetch(feature, rows). Pass one of these."
+        f"Cannot fetch features from an object of type {type(source).__name__}. Pass a table, a dict of columns, a "
+        "function get(feature, row), or an object with a method fetch(feature, rows)."
     )
 
 
-def _awaits(function: Any) -> bool:
+def _is_async(function: Any) -> bool:
     return inspect.iscoroutinefunction(function)
 
 
-class _Named(Mapping[Any, Any]):
+class _TableColumns(Mapping[Any, Any]):
     """Map names and numbers to the columns of a table."""
 
     def __init__(self, names: Sequence[Feature], column: Callable[[int], Any]) -> None:
-        self.place: dict[Feature, int] = {k: k for k in range(len(names))}
-        self.place.update({name: k for k, name in enumerate(names)})
+        self.position: dict[Feature, int] = {k: k for k in range(len(names))}
+        self.position.update({name: k for k, name in enumerate(names)})
         self.column = column
 
     def __getitem__(self, feature: Any) -> Any:
-        return self.column(self.place[feature])
+        return self.column(self.position[feature])
 
     def __iter__(self) -> Iterator[Any]:
-        return iter(self.place)
+        return iter(self.position)
 
     def __len__(self) -> int:
-        return len(self.place)
+        return len(self.position)
 
 
 def _quoted(name: str) -> str:
@@ -217,15 +223,18 @@ def row_names(source: FeatureSource, rows: Any) -> NDArray[Any]:
 
     Raises
     ------
-    ValueError
+    InvalidInputError
         If there are no rows, or none are given and the source has no length.
     """
     if rows is None and not hasattr(source, "__len__"):
-        raise ValueError(f"A {type(source).__name__} does not say which rows it has. Pass rows=, their names to it.")
+        raise InvalidInputError(
+            f"The source has type {type(source).__name__}, which has no length, so its rows are not known. "
+            "Pass the row identifiers as rows=."
+        )
     if rows is None:
         rows = range(len(source))  # type: ignore[arg-type]
     if not len(rows):
-        raise ValueError("There are no rows to predict. Pass at least one.")
+        raise InvalidInputError("rows is empty, so there are no rows to predict. Pass at least one row.")
     if isinstance(rows, range) or hasattr(rows, "dtype"):
         return np.asarray(rows)
     names = np.empty(len(rows), object)

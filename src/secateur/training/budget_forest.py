@@ -24,6 +24,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from secateur.costs import FeatureCost
 from secateur.costs.base import PriceTable
 from secateur.data.rows import LocalRows
+from secateur.errors import InvalidInputError
 from secateur.forest import Forest
 from secateur.training.budget_tree import Draws, TrainingRows, grow_tree, sort_rows
 
@@ -173,10 +174,10 @@ class BudgetForestClassifier(RandomForestClassifier):
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
         self.classes_, codes = np.unique(y, return_inverse=True)
         self.n_classes_, self.n_outputs_, self._n_samples = len(self.classes_), 1, len(X)
-        drawable = _drawable(weight)
+        drawable = _rows_with_weight(weight)
         self._drawable = None if len(drawable) == len(X) else drawable
         draws = self._draws()
-        self.estimators_ = self._grow(sort_rows(X, codes, weight, self.n_classes_, self._bill()), draws)
+        self.estimators_ = self._grow(sort_rows(X, codes, weight, self.n_classes_, self._price_table()), draws)
         return self
 
     def _grow(self, rows: TrainingRows, draws: Draws) -> list[DecisionTreeClassifier]:
@@ -204,28 +205,27 @@ class BudgetForestClassifier(RandomForestClassifier):
         return [draws.rows(tree.random_state) for tree in self.estimators_]
 
     def _draws(self) -> Draws:
-        """Return how rows are drawn; raise ValueError if there are not enough."""
+        """Return how rows are drawn; raise InvalidInputError if there are not enough."""
         drawable = np.arange(self._n_samples) if self._drawable is None else self._drawable
-        n, size = len(drawable), self.max_samples
-        share = 1.0 if size is None else size
-        n_drawn = int(share) if isinstance(share, int | np.integer) else max(1, round(n * float(share)))
+        n, size = len(drawable), 1.0 if self.max_samples is None else self.max_samples
+        n_drawn = int(size) if isinstance(size, int | np.integer) else max(1, round(n * float(size)))
         if n_drawn > n and not self.bootstrap:
-            raise ValueError(
-                f"max_samples={size}, but only {n} rows have a positive weight, and bootstrap=False draws each once. "
-                "Draw fewer, or use bootstrap=True."
+            raise InvalidInputError(
+                f"max_samples={size}, but only {n} rows have a positive weight, and bootstrap=False draws each row at "
+                "most once. Reduce max_samples, or use bootstrap=True."
             )
         return Draws(drawable, n_drawn, bool(self.bootstrap))
 
-    def _bill(self) -> PriceTable:
+    def _price_table(self) -> PriceTable:
         """Return the price table of the features."""
         if self.cost.row_prices is not None:
-            raise ValueError(
-                "feature_costs has prices by row; a tree that is grown has one price for all rows. Use `prices`, the "
-                "mean over rows say."
+            raise InvalidInputError(
+                "feature_costs has prices by row, but training requires one price per feature. Pass prices= instead of "
+                "row_prices=, for example the means over rows."
             )
         names = getattr(self, "feature_names_in_", None)
-        nothing = LocalRows(np.zeros((1, 0), np.uint8), np.zeros((0, 1)), np.zeros(0))
-        return self.cost.price_table(_stump(self.n_features_in_, None if names is None else tuple(names)), nothing)
+        no_rows = LocalRows(np.zeros((1, 0), np.uint8), np.zeros((0, 1)), np.zeros(0))
+        return self.cost.price_table(_stump(self.n_features_in_, None if names is None else tuple(names)), no_rows)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -235,15 +235,18 @@ class BudgetForestClassifier(RandomForestClassifier):
         return tags
 
 
-def _drawable(weight: NDArray[np.float64]) -> NDArray[np.intp]:
-    """Return the rows of positive weight; raise ValueError if a weight is negative or all are 0."""
+def _rows_with_weight(weight: NDArray[np.float64]) -> NDArray[np.intp]:
+    """Return the rows of positive weight; raise InvalidInputError if a weight is negative or all are 0."""
     if (weight < 0).any():
-        raise ValueError(
-            f"sample_weight has {weight.min():g} among its values; a row counts 0 or more. Pass weights >= 0."
+        raise InvalidInputError(
+            f"sample_weight contains the negative value {weight.min():g}, but weights must be at least 0. "
+            "Pass weights >= 0."
         )
     rows = np.flatnonzero(weight > 0)
     if not len(rows):
-        raise ValueError("sample_weight is zero for every row, which leaves none to learn from. Pass positive weights.")
+        raise InvalidInputError(
+            "sample_weight is zero for every row, but training requires rows of positive weight. Pass positive weights."
+        )
     return rows
 
 

@@ -127,12 +127,12 @@ def as_sklearn_tree(
     empty = Tree(n_features, np.array([counts.shape[1]], dtype=np.intp), 1)
     nodes = np.zeros(len(right), empty.__getstate__()["nodes"].dtype)
     leaf, weight = right == -1, counts.sum(axis=1)
-    share = counts / weight[:, None]
+    class_fraction = counts / weight[:, None]
     nodes["left_child"] = np.where(leaf, _LEAF, np.arange(1, len(right) + 1))
     nodes["right_child"] = np.where(leaf, _LEAF, right)
     nodes["feature"] = np.where(leaf, _UNDEFINED, feature)
     nodes["threshold"] = np.where(leaf, _UNDEFINED, threshold)
-    nodes["impurity"] = np.maximum(1.0 - (share**2).sum(axis=1), 0.0)
+    nodes["impurity"] = np.maximum(1.0 - (class_fraction**2).sum(axis=1), 0.0)
     nodes["n_node_samples"], nodes["weighted_n_node_samples"] = n_rows, weight
     nodes["missing_go_to_left"] = missing_left
-    return build_tree(empty, nodes, np.ascontiguousarray(share[:, None, :]))
+    return build_tree(empty, nodes, np.ascontiguousarray(class_fraction[:, None, :]))

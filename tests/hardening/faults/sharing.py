@@ -135,7 +135,7 @@ def errors_of_threads() -> list[tuple[str, str]]:
     path = sc.prune_path(model, X, y, solver="weakest_link")
     cost = sc.costs.FeatureCost(np.arange(1.0, X.shape[1] + 1))
     first, shared_prices.cheapest_trees = shared_prices.cheapest_trees, fail
-    shared_prices._FEW = 0
+    shared_prices._MIN_NEEDS_FOR_THREADS = 0
     found = [
         ("progress, block_descent", _raised(lambda: sc.prune_path(model, X, y, solver="block_descent", progress=fail))),
         ("progress, evaluate", _raised(lambda: path.evaluate(X, y, progress=fail))),

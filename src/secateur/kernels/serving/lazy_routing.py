@@ -1,12 +1,13 @@
 """Route rows down all trees as far as the acquired columns allow, and choose the next column to buy.
 
-A *column* is the unit of purchase. `asks[v]` is the column that split v needs, −1 at a leaf. The state of row i is:
+A *column* is the unit of purchase. `split_column[v]` is the column that split v needs, −1 at a leaf. The state of row i
+is:
 
-* `state[i, c]`: 0 if column c was not requested, `ASKED` if it was requested, `THERE` if its value is in X.
+* `state[i, c]`: 0 if column c was not requested, `REQUESTED` if it was requested, `ARRIVED` if its value is in X.
 * `at[i, t]`: the node reached in tree t.
-* `waits[i, t]`: the column needed at that node, −1 at a leaf.
-* `gain[i, c]`: the sum of `width[at[i, t]]`, the range of contributions still possible, over the trees that wait for c.
-* `least[i]`, `most[i]`: bounds of the scores.
+* `needed[i, t]`: the column that the split at this node needs, −1 at a leaf.
+* `gain[i, c]`: the sum of `width[at[i, t]]`, the range of contributions still possible, over the trees that need c.
+* `lower[i]`, `upper[i]`: bounds of the scores, (n_outputs,).
 """
 
 import numpy as np
@@ -14,12 +15,17 @@ import numpy as np
 from secateur.kernels._jit import kernel
 from secateur.kernels.forest.routing import category_goes_left
 
-THERE, ASKED = 1, 2
-NOTHING, TOO_DEAR, WAITING = -1, -2, -3
+ARRIVED, REQUESTED = 1, 2
+_ROUNDING = 1e-12
+"""Relative tolerance of the price limit.
+
+A sum of n prices has a relative rounding error of at most n · 2⁻⁵³, so 1e-12 covers 9000 purchases per row.
+"""
+NOTHING, UNAFFORDABLE, WAITING = -1, -2, -3
 """Codes that `next_column` writes instead of a column.
 
-NOTHING: all trees are at leaves. TOO_DEAR: trees need columns, but none is affordable. WAITING: no other column can be
-bought until a requested one arrives.
+NOTHING: all trees are at leaves. UNAFFORDABLE: trees need columns, but none is affordable. WAITING: no other column can
+be bought until a requested one arrives.
 """
 
 
@@ -40,28 +46,28 @@ def leaves_below(
             low[v], high[v] = term[v], term[v]
             continue
         a, b = settled[v + 1], settled[right[v]]
-        alike = right[a] == -1 and right[b] == -1
+        equal = right[a] == -1 and right[b] == -1
         for k in range(term.shape[1]):
             low[v, k] = min(low[v + 1, k], low[right[v], k])
             high[v, k] = max(high[v + 1, k], high[right[v], k])
-            alike = alike and bits[a, k] == bits[b, k]
-        if alike:
+            equal = equal and bits[a, k] == bits[b, k]
+        if equal:
             settled[v] = a
 
 
 @kernel
-def walk(
+def advance(
     rows: np.ndarray,
     X: np.ndarray,
     state: np.ndarray,
     at: np.ndarray,
-    waits: np.ndarray,
+    needed: np.ndarray,
     gain: np.ndarray,
-    least: np.ndarray,
-    most: np.ndarray,
+    lower: np.ndarray,
+    upper: np.ndarray,
     right: np.ndarray,
     feature: np.ndarray,
-    asks: np.ndarray,
+    split_column: np.ndarray,
     threshold: np.ndarray,
     default_left: np.ndarray,
     category_row: np.ndarray,
@@ -77,19 +83,19 @@ def walk(
 ) -> None:
     """Advance each of the rows in each tree to a leaf, or to a split whose column has not arrived.
 
-    Missing values follow `default_left`. `at`, `waits`, `gain`, `least` and `most` are updated in place.
+    Missing values follow `default_left`. `at`, `needed`, `gain`, `lower` and `upper` are updated in place.
     """
-    # Invariant: before and after each tree, gain[i], least[i] and most[i] are the sums over all trees of the
+    # Invariant: before and after each tree, gain[i], lower[i] and upper[i] are the sums over all trees of the
     # quantities at the nodes at[i]; moving a tree from `first` to v changes them by the difference of these two nodes.
     categorical = category_row.shape[0] > 0
     for i in rows:
         for tree in range(at.shape[1]):
-            column = waits[i, tree]
-            if column == -1 or state[i, column] != THERE:
+            column = needed[i, tree]
+            if column == -1 or state[i, column] != ARRIVED:
                 continue
             first = at[i, tree]
             v = first
-            while asks[v] != -1 and state[i, asks[v]] == THERE:
+            while split_column[v] != -1 and state[i, split_column[v]] == ARRIVED:
                 x = X[i, feature[v]]
                 if np.isnan(x):
                     left = default_left[v]
@@ -100,63 +106,66 @@ def walk(
                         x, category_row[v], category_start, category_code, category_left, other_left
                     )
                 v = settled[v + 1 if left else right[v]]
-            at[i, tree], waits[i, tree] = v, asks[v]
+            at[i, tree], needed[i, tree] = v, split_column[v]
             gain[i, column] -= width[first]
-            if asks[v] != -1:
-                gain[i, asks[v]] += width[v]
+            if split_column[v] != -1:
+                gain[i, split_column[v]] += width[v]
             output = tree_output[tree]
             for k in range(low.shape[1]):
-                to = k if output < 0 else output
-                least[i, to] += low[v, k] - low[first, k]
-                most[i, to] += high[v, k] - high[first, k]
+                target = k if output < 0 else output
+                lower[i, target] += low[v, k] - low[first, k]
+                upper[i, target] += high[v, k] - high[first, k]
 
 
 @kernel
 def next_column(
     rows: np.ndarray,
     state: np.ndarray,
-    waits: np.ndarray,
+    needed: np.ndarray,
     gain: np.ndarray,
     resources: np.ndarray,
     prices: np.ndarray,
     owned: np.ndarray,
     paid: np.ndarray,
     max_cost: float,
-    wanted: np.ndarray,
+    chosen: np.ndarray,
 ) -> None:
-    """Write to `wanted[j]` the column to buy next for row `rows[j]`.
+    """Write to `chosen[j]` the column to buy next for row `rows[j]`.
 
-    It is the affordable column with the largest gain per price. Free columns come first, and ties go to the column with
+    It is the affordable column with the largest gain per price. A column is affordable if `paid` plus its price is at
+    most `max_cost`, up to a relative rounding error of 1e-12. Free columns come first, and ties go to the column with
     the lowest number. `resources` and `prices` are those of a `PriceTable`; `owned` (n_rows, n_resources) marks the
-    resources already paid for. The cost is O(n_trees) per row.
+    resources already paid for. The complexity is O(n_trees) per row.
     """
     n_columns = state.shape[1]
-    # met[c] == j if column c was already considered for row j.
-    met = np.full(n_columns, -1, np.int64)
+    # Prices that sum to the limit may exceed it by rounding: 0.1 + 0.2 > 0.3.
+    limit = max_cost * (1.0 + _ROUNDING)
+    # considered_for[c] == j if column c was already considered for row j.
+    considered_for = np.full(n_columns, -1, np.int64)
     for j in range(rows.shape[0]):
         i = rows[j]
-        # Invariant: best is the best affordable column among those considered, TOO_DEAR if none was affordable, NOTHING
-        # if none was considered; waiting tells whether a requested column has not arrived.
+        # Invariant: best is the best affordable column among those considered, UNAFFORDABLE if none was affordable,
+        # NOTHING if none was considered. waiting is True if a needed column was requested and has not arrived.
         best, best_rate, best_free, waiting = NOTHING, -np.inf, False, False
-        for tree in range(waits.shape[1]):
-            column = waits[i, tree]
-            if column == -1 or met[column] == j:
+        for tree in range(needed.shape[1]):
+            column = needed[i, tree]
+            if column == -1 or considered_for[column] == j:
                 continue
-            met[column] = j
-            if state[i, column] == ASKED:
+            considered_for[column] = j
+            if state[i, column] == REQUESTED:
                 waiting = True
                 continue
             if best == NOTHING:
-                best = TOO_DEAR
+                best = UNAFFORDABLE
             price = _price(resources[column], prices[i if prices.shape[0] > 1 else 0], owned[i])
-            if paid[i] + price > max_cost:
+            if paid[i] + price > limit:
                 continue
             free = price == 0.0
             rate = gain[i, column] if free else gain[i, column] / price
             better = rate > best_rate or (rate == best_rate and column < best)
             if best < 0 or (free and not best_free) or (free == best_free and better):
                 best, best_rate, best_free = column, rate, free
-        wanted[j] = WAITING if waiting and best < 0 else best
+        chosen[j] = WAITING if waiting and best < 0 else best
 
 
 @kernel

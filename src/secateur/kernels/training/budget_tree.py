@@ -38,11 +38,11 @@ def drawn_in_order(columns: np.ndarray, order: np.ndarray, weight: np.ndarray) -
     rows = np.empty((len(order), n_drawn), np.int32)
     values = np.empty((len(order), n_drawn), np.float32)
     for k in range(len(order)):
-        place = 0
+        position = 0
         for row in order[k]:
             if weight[row] > 0.0:
-                rows[k, place], values[k, place] = row, columns[k, row]
-                place += 1
+                rows[k, position], values[k, position] = row, columns[k, row]
+                position += 1
     return rows, values
 
 
@@ -97,13 +97,13 @@ def grow_budget_tree(
     # A pending node: the range of its rows, its depth, its parent, and whether it is a right child.
     pending = np.empty((n_drawn + 1, 5), np.int64)
     pending_counts = np.empty((n_drawn + 1, n_classes))
-    _set(pending[0], 0, n_drawn, 0, -1, 0)
+    _push(pending[0], 0, n_drawn, 0, -1, 0)
     goes_left = np.ones(len(label), np.uint8)
     _count_sides(order[0], goes_left, label, weight, pending_counts[0], pending_counts[1])
     n_pending, n_nodes = 1, 0
 
-    spare_row, spare_value = np.empty(n_drawn, np.int32), np.empty(n_drawn, np.float32)
-    on_the_left = np.empty(n_classes)
+    row_buffer, value_buffer = np.empty(n_drawn, np.int32), np.empty(n_drawn, np.float32)
+    left_counts = np.empty(n_classes)
     bought = np.zeros(len(prices), np.bool_)
     candidates = np.arange(n_features)
     random = np.array([2 * seed + 1], np.uint64)
@@ -111,35 +111,35 @@ def grow_budget_tree(
     # sorted by every feature. The left child is on top of the stack, so nodes are numbered in preorder.
     while n_pending:
         n_pending -= 1
-        start, end, depth, above, is_right = pending[n_pending]
+        start, end, depth, parent_node, is_right = pending[n_pending]
         n, node = end - start, n_nodes
         n_nodes += 1
-        parent[node], n_rows[node] = above, n
+        parent[node], n_rows[node] = parent_node, n
         counts[node] = pending_counts[n_pending]
         if is_right:
-            right[above] = node
+            right[parent_node] = node
         if _is_final(counts[node], n, depth, alpha, max_depth, min_leaf):
             continue
         _mark_bought(node, parent, feature, resources, bought, True)
         k, cut, nan_left = best_split(
             values, order, start, end, label, weight, counts[node], resources, prices, bought, reuse, alpha,
-            min_leaf, n_candidates, candidates, random, on_the_left,
+            min_leaf, n_candidates, candidates, random, left_counts,
         )  # fmt: skip
         _mark_bought(node, parent, feature, resources, bought, False)
         if k == -1:
             continue
-        own = values[k, start:end]
-        n_present = _n_present(own)
+        column = values[k, start:end]
+        n_present = _n_present(column)
         n_left = cut + n - n_present if nan_left else cut
         feature[node] = k
-        threshold[node] = _between(own, cut, n_present)
+        threshold[node] = _midpoint(column, cut, n_present)
         missing_left[node] = nan_left if n_present < n else 2 * n_left > n
         for i in range(n):
             goes_left[order[k, start + i]] = i < cut or (nan_left and i >= n_present)
         left, right_ = pending_counts[n_pending + 1], pending_counts[n_pending]
         _count_sides(order[k, start:end], goes_left, label, weight, left, right_)
-        _set(pending[n_pending], start + n_left, end, depth + 1, node, 1)
-        _set(pending[n_pending + 1], start, start + n_left, depth + 1, node, 0)
+        _push(pending[n_pending], start + n_left, end, depth + 1, node, 1)
+        _push(pending[n_pending + 1], start, start + n_left, depth + 1, node, 0)
         n_pending += 2
         # The columns need not be partitioned if both children are leaves.
         if not (
@@ -147,11 +147,11 @@ def grow_budget_tree(
             and _is_final(right_, n - n_left, depth + 1, alpha, max_depth, min_leaf)
         ):
             for j in range(n_features):
-                _part(order[j, start:end], values[j, start:end], goes_left, spare_row, spare_value)
-    kept = slice(0, n_nodes)
+                _partition(order[j, start:end], values[j, start:end], goes_left, row_buffer, value_buffer)
+    grown = slice(0, n_nodes)
     return (
-        right[kept].copy(), feature[kept].copy(), threshold[kept].copy(),
-        missing_left[kept].copy(), n_rows[kept].copy(), counts[kept].copy(),
+        right[grown].copy(), feature[grown].copy(), threshold[grown].copy(),
+        missing_left[grown].copy(), n_rows[grown].copy(), counts[grown].copy(),
     )  # fmt: skip
 
 
@@ -183,35 +183,35 @@ def best_split(
     """
     n_features, n = len(order), end - start
     impurity = threshold_pairs(counts, alpha)
-    best, cut, nan_left, least, most = -1, 0, False, np.inf, 0.0
+    best, cut, nan_left, best_ratio, best_progress = -1, 0, False, np.inf, 0.0
     n_seen = 0
     for i in range(n_features):
         if n_candidates < n_features:
             if n_seen >= n_candidates and best != -1:
                 break
-            j = i + _next(random) % (n_features - i)
+            j = i + _next_random(random) % (n_features - i)
             candidates[i], candidates[j] = candidates[j], candidates[i]
         k = candidates[i]
         if values[k, start] == values[k, end - 1] or np.isnan(values[k, start]):
             continue
         n_seen += 1
-        own, rows = values[k, start:end], order[k, start:end]
-        n_present = _n_present(own)
+        column, rows = values[k, start:end], order[k, start:end]
+        n_present = _n_present(column)
         price = _price(k, resources, prices, bought, reuse)
         for side in range(1 if n_present == n else 2):
             if len(counts) == 2:
-                place, worst = _scan_two(own, rows, n_present, side == 1, label, weight, counts, alpha, min_leaf)
+                n_left, worst = _scan_two(column, rows, n_present, side == 1, label, weight, counts, alpha, min_leaf)
             else:
-                place, worst = _scan(
-                    own, rows, n_present, side == 1, label, weight, counts, alpha, min_leaf, impurity, left
+                n_left, worst = _scan(
+                    column, rows, n_present, side == 1, label, weight, counts, alpha, min_leaf, impurity, left
                 )
             progress = impurity - worst
-            if place == 0 or progress <= _ROUNDING * impurity:
+            if n_left == 0 or progress <= _ROUNDING * impurity:
                 continue
             ratio = price / progress
-            tie = ratio == least and (progress > most or (progress == most and k < best))
-            if ratio < least or tie:
-                best, cut, nan_left, least, most = k, place, side == 1, ratio, progress
+            tie = ratio == best_ratio and (progress > best_progress or (progress == best_progress and k < best))
+            if ratio < best_ratio or tie:
+                best, cut, nan_left, best_ratio, best_progress = k, n_left, side == 1, ratio, progress
     return best, cut, nan_left
 
 
@@ -333,12 +333,12 @@ def _mark_bought(
     node: int, parent: np.ndarray, feature: np.ndarray, resources: np.ndarray, bought: np.ndarray, mark: bool
 ) -> None:
     """Mark, or unmark, the resources bought by the ancestors of a node."""
-    above = parent[node]
-    while above != -1:
-        for resource in resources[feature[above]]:
+    ancestor = parent[node]
+    while ancestor != -1:
+        for resource in resources[feature[ancestor]]:
             if resource != -1:
                 bought[resource] = mark
-        above = parent[above]
+        ancestor = parent[ancestor]
 
 
 @kernel
@@ -357,7 +357,7 @@ def _n_present(values: np.ndarray) -> int:
 
 
 @kernel
-def _between(values: np.ndarray, cut: int, n_present: int) -> float:
+def _midpoint(values: np.ndarray, cut: int, n_present: int) -> float:
     """Return the midpoint of two float32 values, exact in float64, or infinity for a cut above all values."""
     if cut == n_present:
         return np.inf
@@ -365,7 +365,7 @@ def _between(values: np.ndarray, cut: int, n_present: int) -> float:
 
 
 @kernel
-def _set(node: np.ndarray, start: int, end: int, depth: int, parent: int, is_right: int) -> None:
+def _push(node: np.ndarray, start: int, end: int, depth: int, parent: int, is_right: int) -> None:
     """Write a pending node."""
     node[0], node[1], node[2], node[3], node[4] = start, end, depth, parent, is_right
 
@@ -390,8 +390,8 @@ def _count_sides(
 
 
 @kernel
-def _part(
-    rows: np.ndarray, values: np.ndarray, goes_left: np.ndarray, spare_row: np.ndarray, spare_value: np.ndarray
+def _partition(
+    rows: np.ndarray, values: np.ndarray, goes_left: np.ndarray, row_buffer: np.ndarray, value_buffer: np.ndarray
 ) -> None:
     """Partition a column stably: move the rows that go left to the front, in order on both sides."""
     n_left, n_right = 0, 0
@@ -400,15 +400,15 @@ def _part(
         side = int(goes_left[row])
         # Invariant: n_left ≤ i, so nothing unread is overwritten. Both writes are unconditional; `side` advances one.
         rows[n_left], values[n_left] = row, value
-        spare_row[n_right], spare_value[n_right] = row, value
+        row_buffer[n_right], value_buffer[n_right] = row, value
         n_left += side
         n_right += 1 - side
     for i in range(n_right):
-        rows[n_left + i], values[n_left + i] = spare_row[i], spare_value[i]
+        rows[n_left + i], values[n_left + i] = row_buffer[i], value_buffer[i]
 
 
 @kernel
-def _next(random: np.ndarray) -> int:
+def _next_random(random: np.ndarray) -> int:
     """Return the next integer of an xorshift generator, below 2^31."""
     x = random[0]
     x ^= x << np.uint64(13)
