@@ -13,8 +13,8 @@ import secateur as sc
 from benchmarks.folds import Floats, Fold
 from benchmarks.grown_small import grow_small
 from benchmarks.results import Row
-from secateur.api import evaluated_path
 from secateur.path.rules import choose
+from secateur.selection.evaluated_path import evaluated_path
 
 BUDGETS = (50, 100, 1_000, 5_000, None)
 """Node budgets; None for no limit."""

@@ -56,7 +56,7 @@ def pass_over(forest: Any, frame: Any, repeats: int, before: int, *, judged: boo
     if judged:
         evaluate(path.thin(16), frame)
     judging = perf_counter() - start
-    n_rows, seconds = path.facts["made_on_rows"], float(np.median(times))
+    n_rows, seconds = path.info.made_on_rows, float(np.median(times))
     return {
         "rows": n_rows,
         "nodes": path.forest.n_nodes,

@@ -13,11 +13,12 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from tests.cases import RECIPES, case
 
 import secateur as sc
-from secateur.api import evaluated_path, prune_point
+from secateur.api import prune_point
 from secateur.data.rows import read_sample
 from secateur.errors import NoisyChoiceWarning, NothingPrunedWarning, TrainingRowsWarning
 from secateur.files.models import save_model
 from secateur.libraries import adapt
+from secateur.selection.evaluated_path import evaluated_path
 
 
 @pytest.fixture(scope="module")

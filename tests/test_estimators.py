@@ -100,8 +100,8 @@ def test_the_rows_that_judge_are_not_the_rows_that_train(cancer, monkeypatch):
     monkeypatch.setattr(DecisionTreeClassifier, "fit", spy_fit)
     monkeypatch.setattr(Path, "evaluate_sample", spy_evaluate)
     model = PrunedClassifier(validation=0.3, random_state=0).fit(X, y)
-    assert len(seen["held out"]) == round(0.3 * len(X)) == model.path_.facts["evaluated_rows"]
-    assert len(seen["training"]) == model.path_.facts["made_on_rows"]
+    assert len(seen["held out"]) == round(0.3 * len(X)) == model.path_.info.evaluated_rows
+    assert len(seen["training"]) == model.path_.info.made_on_rows
     assert sorted([*seen["training"], *seen["held out"]]) == list(range(len(X)))
     share = y[seen["held out"].astype(int)].mean()
     assert share == pytest.approx(y.mean(), abs=1 / len(seen["held out"]))
@@ -149,7 +149,7 @@ def test_solver_cost_and_loss_reach_the_path(cancer):
     solver = sc.solvers.WeakestLink()
     model = PrunedClassifier(solver=solver, cost="leaves", loss="zero_one", rule="one_se", random_state=0).fit(X, y)
     assert model.path_.solver == repr(solver)
-    assert (model.path_.facts["cost"], model.path_.facts["loss"]) == ("leaves", "zero_one")
+    assert (model.path_.info.cost, model.path_.info.loss) == ("leaves", "zero_one")
     assert model.estimator_.get_n_leaves() == model.path_.select(rule="one_se").row["n_leaves"]
 
 
@@ -159,7 +159,7 @@ def test_a_fitted_estimator_is_pruned_on_all_rows_and_not_changed(cancer):
     before = pickle.dumps(forest)
     model = PrunedClassifier(forest, prefit=True, max_nodes=100).fit(X_val, y_val)
     assert pickle.dumps(forest) == before
-    assert model.path_.facts["made_on_rows"] == model.path_.facts["evaluated_rows"] == len(X_val)
+    assert model.path_.info.made_on_rows == model.path_.info.evaluated_rows == len(X_val)
     assert sc.as_forest(model.estimator_).n_nodes <= 100
 
 

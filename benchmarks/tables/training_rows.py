@@ -102,11 +102,11 @@ def measure(data: Data, n_rows: int, kind: str, n_trees: int, seed: int) -> Row:
     before, after = (loss_on(some, X_test, y_test) for some in (model, pruned.to_model()))
     return {
         "rows": n_rows,
-        "clones": pruned.facts["clones"],
-        "loss": pruned.facts["loss"],
+        "clones": pruned.info.clones,
+        "loss": pruned.info.loss,
         "nodes": pruned.source.forest.n_nodes,
         "kept": 100 * pruned.row["n_nodes"] / pruned.source.forest.n_nodes,
-        "foreseen": 100 * (pruned.row["loss"] / pruned.facts["unpruned_loss"] - 1),
+        "foreseen": 100 * (pruned.row["loss"] / pruned.info.unpruned_loss - 1),
         "before": before,
         "after": after,
         "rise": 100 * (after / before - 1),

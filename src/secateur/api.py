@@ -1,35 +1,21 @@
 """Provide the main functions: `prune`, `prune_path` and `as_forest`."""
 
-import warnings
-from collections.abc import Callable
-from contextlib import nullcontext
-from dataclasses import dataclass, replace
 from os import PathLike
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
-from secateur._util.blas import one_blas_thread
-from secateur.costs import COSTS, Cost, NodeCost, SharedCost
-from secateur.data.row_source import RowSource
-from secateur.data.rows import LocalRows
-from secateur.errors import TrainingRowsWarning
+from secateur.costs import Cost
+from secateur.data.row_provider import row_provider
 from secateur.forest import Forest
 from secateur.libraries import adapt
-from secateur.libraries.adapter import Adapter
-from secateur.losses import Loss, default_loss, loss_named
-from secateur.path import Path, Progress, Pruned
-from secateur.path.rules import LIMITS
-from secateur.problem import Problem
+from secateur.losses import Loss
+from secateur.path import Limits, Path, Progress, Pruned
 from secateur.selection.choice import choose_point
-from secateur.selection.cross_validation import Fold
-from secateur.selection.regrow import regrow as regrow_on
-from secateur.selection.ridge_averaging import average_ridges
-from secateur.selection.validation import Make, RowProvider, Rows, Validation, make_and_evaluate
-from secateur.solvers import SOLVERS, BlockDescent, Solver
-from secateur.solvers.auto import automatic
-
-_EVALUATED_POINTS = 256
+from secateur.selection.evaluated_path import evaluated_path, fit
+from secateur.selection.fitting import FitSettings, solver_for
+from secateur.selection.validation import Validation
+from secateur.solvers import Solver
 
 
 def as_forest(model: Any, *, trust: bool = False) -> Forest:
@@ -90,10 +76,9 @@ def prune_path(
     >>> path.table["n_leaves"].tolist()
     [9, 7, 5, 4, 3, 2, 1]
     """
-    adapter = adapt(model)
-    rows = _source(X, y, sample_weight)
-    question = _Question(_solver_for(solver, adapter, cost), cost, loss, progress, rows if regrow else None)
-    return question.ask(adapter, rows.sample(adapter))
+    adapter, rows = adapt(model), row_provider(X, y, sample_weight)
+    settings = FitSettings(solver_for(solver, adapter, cost), cost, loss, progress, rows if regrow else None)
+    return fit(settings, adapter, rows.sample(adapter))
 
 
 def prune(
@@ -105,19 +90,12 @@ def prune(
     cost: Cost | str | None = None,
     loss: Loss | str | None = None,
     validation: Validation = "auto",
-    max_nodes: int | None = None,
-    max_leaves: int | None = None,
-    max_trees: int | None = None,
-    max_depth: int | None = None,
-    max_features: int | None = None,
-    max_cost: float | None = None,
-    max_bytes: int | None = None,
-    max_loss_increase: float | None = None,
     saved_as: str | None = None,
     sample_weight: Any = None,
     regrow: bool = False,
     random_state: int | np.random.Generator = 0,
     progress: Progress | None = None,
+    **limits: Unpack[Limits],
 ) -> Any:
     """Prune a trained model and return a smaller copy of the same type; the given model is not modified.
 
@@ -193,191 +171,11 @@ def prune(
         regrow=regrow,
         random_state=random_state,
         progress=progress,
-        max_nodes=max_nodes,
-        max_leaves=max_leaves,
-        max_trees=max_trees,
-        max_depth=max_depth,
-        max_features=max_features,
-        max_cost=max_cost,
-        max_bytes=max_bytes,
-        max_loss_increase=max_loss_increase,
+        **limits,
     ).to_model()
 
 
-def prune_point(model: Any, X: Any, y: Any = None, *, max_loss_increase: float | None = None, **options: Any) -> Pruned:
+def prune_point(model: Any, X: Any, y: Any = None, **options: Any) -> Pruned:
     """Prune like `prune`, but return the selected `Pruned`, whose `summary()` reports sizes and losses."""
-    limits = {name: options.get(name) for name in LIMITS}
-    return choose_point(evaluated_path(model, X, y, **options), max_loss_increase=max_loss_increase, **limits)
-
-
-def evaluated_path(
-    model: Any,
-    X: Any,
-    y: Any = None,
-    *,
-    solver: Solver | str = "auto",
-    cost: Cost | str | None = None,
-    loss: Loss | str | None = None,
-    validation: Validation = "auto",
-    saved_as: str | None = None,
-    sample_weight: Any = None,
-    regrow: bool = False,
-    random_state: int | np.random.Generator = 0,
-    progress: Progress | None = None,
-    max_trees: int | None = None,
-    **limits: float | None,
-) -> Path:
-    """Return the path from which `prune` selects: at most 256 points within the limits, with their losses."""
-    adapter = adapt(model)
-    if isinstance(solver, str) and isinstance(validation, str) and (solver, validation) == ("auto", "oob"):
-        # Out-of-bag evaluation needs predictions of single trees, which jointly fitted trees do not have.
-        solver = "weakest_link"
-    chosen = _solver_for(solver, adapter, cost)
-    budget = _node_budget(adapter, limits.get("max_nodes"), limits.pop("max_bytes", None), saved_as)
-    chosen = chosen.with_budget(max_nodes=budget, max_trees=max_trees, max_cost=limits.get("max_cost"))
-
-    rows = _source(X, y, sample_weight)
-    question = _Question(chosen, cost, loss, progress, rows if regrow else None)
-
-    def shorten(path: Path) -> Path:
-        return path.thin(_EVALUATED_POINTS, max_trees=max_trees, **limits)
-
-    rng = np.random.default_rng(random_state)
-    path = make_and_evaluate(
-        adapter,
-        rows,
-        question.ask,
-        shorten,
-        validation,
-        remake=_settling(question, budget),
-        trees_interact=chosen.uses_ensemble_loss,
-        match_by_size=budget is not None,
-        rng=rng,
-        progress=progress,
-    )
-    return path if saved_as is None else path.saved_as(saved_as)
-
-
-def _settling(question: "_Question", budget: int | None) -> Callable[[list[Fold]], Make] | None:
-    """Return the function that averages the ridges after validation; None without a budget or several ridges."""
-    solver = question.solver
-    if budget is None or not isinstance(solver, BlockDescent) or not solver.several_ridges:
-        return None
-    return lambda folds: replace(question, solver=solver.with_ridge(average_ridges(folds, budget))).ask
-
-
-def _source(X: Any, y: Any, sample_weight: Any) -> RowProvider:
-    """Return X if it is a RowProvider, otherwise wrap the arrays as rows in memory."""
-    return X if isinstance(X, RowProvider) else Rows(X, y, sample_weight)
-
-
-def _node_budget(
-    adapter: Adapter, max_nodes: float | None, max_bytes: float | None, saved_as: str | None
-) -> int | None:
-    """Return the node budget implied by the limits on nodes and bytes, None without such a limit.
-
-    Bytes are converted to nodes by the mean file size per node of the unpruned model.
-    """
-    budgets = [max_nodes] if max_nodes is not None else []
-    if max_bytes is not None:
-        from secateur.files.models import file_size
-
-        whole = adapter.n_bytes(adapter.model) if saved_as is None else file_size(adapter.model, saved_as)
-        budgets.append(max_bytes * adapter.forest.n_nodes / whole)
-    return max(1, int(min(budgets))) if budgets else None
-
-
-def _solver_for(choice: Solver | str, adapter: Adapter, cost: Cost | str | None) -> Solver:
-    """Return the solver given as an object or by name, or the default solver of the model."""
-    if isinstance(choice, str) and choice == "auto":
-        return automatic(
-            adapter.forest, _from_table(cost, COSTS, "cost"), new_values=adapter.why_immutable("value") is None
-        )
-    solver: Solver = _from_table(choice, SOLVERS, "solver")
-    return solver
-
-
-@dataclass(frozen=True, eq=False)
-class _Question:
-    """Hold the settings of a path computation, independent of model and rows.
-
-    If `to_train_on` is given, clones are trained on these rows and pruned too.
-    """
-
-    solver: Solver
-    cost: Cost | str | None
-    loss: Loss | str | None
-    progress: Progress | None
-    to_train_on: RowProvider | None
-
-    def ask(self, adapter: Adapter, row_source: RowSource) -> Path:
-        """Return the path of a model on some rows; clones are trained on the subset of `to_train_on` in these rows."""
-        rows = self.to_train_on
-        if rows is None:
-            return self._path(adapter, row_source)
-        if not isinstance(rows, Rows) or not isinstance(row_source, LocalRows):
-            raise ValueError(
-                "regrow=True trains clones of the model here, but the rows are elsewhere. Leave regrow out, or pass a "
-                "sample of the rows as arrays."
-            )
-        if row_source.row_index is not None:
-            rows = rows.take(row_source.row_index)
-        cost = _from_table(self.cost, COSTS, "cost") or self.solver.default_cost()
-        if not isinstance(cost, SharedCost):
-            raise ValueError(
-                "regrow=True trains clones on fewer features, which only a cost of features asks for. Pass "
-                "cost=FeatureCost(prices), or leave regrow out."
-            )
-        price_table = cost.price_table(adapter.forest, row_source)
-        prices = np.append(price_table.prices.mean(axis=0), 0.0)[price_table.resources].sum(axis=1)
-        return regrow_on(adapter, rows, row_source, self._path, prices)
-
-    def _path(self, adapter: Adapter, row_source: RowSource) -> Path:
-        with row_source.persisted() if self.solver.many_passes else nullcontext(row_source) as rows:
-            return self._path_of(adapter, rows)
-
-    def _path_of(self, adapter: Adapter, row_source: RowSource) -> Path:
-        chosen, forest = self.solver, adapter.forest
-        problem = Problem(
-            forest,
-            row_source,
-            _loss_for(self.loss, chosen, adapter),
-            _from_table(self.cost, COSTS, "cost") or chosen.default_cost() or NodeCost(),
-            self.progress,
-        )
-        reasons = [chosen.unsupported(problem), *(adapter.why_immutable(what) for what in chosen.changes)]
-        if forest.symmetric and not chosen.supports_symmetric:
-            reasons.append(
-                "all splits of a level ask the same question in these trees, so levels stay or go as a whole. "
-                "Use weakest_link, BlockDescent(granularity='layer') or fewer_trees."
-            )
-        if chosen.needs_rows and problem.why_no_rows:
-            reasons.append(f"it looks at rows one by one, and {problem.why_no_rows}")
-        for reason in reasons:
-            if reason:
-                raise ValueError(f"{type(chosen).__name__} cannot prune this: {reason}")
-        if chosen.needs_unseen_rows and isinstance(row_source, LocalRows) and adapter.grown_on(row_source.leaves):
-            warnings.warn(
-                f"{type(chosen).__name__} was given the rows the model was trained on, where it finds next to no "
-                "errors and so prunes next to nothing. Pass rows the model has not seen.",
-                TrainingRowsWarning,
-                stacklevel=2,
-            )
-        with one_blas_thread:
-            return replace(chosen.path(problem), source=adapter)
-
-
-def _loss_for(choice: Loss | str | None, solver: Solver, adapter: Adapter) -> Loss:
-    """Return the given loss, or the default of the solver, of the model's training objective or of the model type."""
-    if choice is None:
-        choice = solver.default_loss(adapter.forest) or adapter.objective or default_loss(adapter.forest)
-    return loss_named(choice) if isinstance(choice, str) else choice
-
-
-def _from_table(choice: Any, table: dict[str, Any], what: str) -> Any:
-    """Return the object registered under a name; anything but a string is returned unchanged."""
-    if not isinstance(choice, str):
-        return choice
-    if choice not in table:
-        raise ValueError(f"{what}={choice!r} is unknown; known are {', '.join(table)}. Use one of these.")
-    return table[choice]()
+    limits = {name: limit for name, limit in options.items() if name in Limits.__annotations__}
+    return choose_point(evaluated_path(model, X, y, **options), **limits)

@@ -18,12 +18,12 @@ from sklearn.utils import check_random_state, get_tags, indexable
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-from secateur.api import evaluated_path
 from secateur.costs import Cost
+from secateur.data.row_provider import Rows
 from secateur.losses import Loss
 from secateur.path import Path, Pruned
-from secateur.path.rules import LIMITS
-from secateur.selection.validation import Rows
+from secateur.path.limits import LIMITS
+from secateur.selection.evaluated_path import evaluated_path
 from secateur.solvers import Solver
 
 __all__ = ["PrunedClassifier", "PrunedRegressor"]

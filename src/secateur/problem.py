@@ -7,10 +7,11 @@ from functools import cached_property, partial
 import numpy as np
 from numpy.typing import NDArray
 
-from secateur.costs import AdditiveCost, Cost, PriceTable, SharedCost
+from secateur.costs import Cost, PriceTable
 from secateur.data.row_source import RowSource
 from secateur.data.rows import LocalRows, weight_at_nodes
 from secateur.data.targets import LARGEST
+from secateur.errors import InvalidInputError, UnsupportedModelError, UnsupportedProblemError
 from secateur.forest import Forest
 from secateur.forest.masks import Masks, NestedMasks
 from secateur.forest.node_sums import NodeStats, class_stats, output_spread, value_stats
@@ -47,18 +48,17 @@ class Problem:
     def __post_init__(self) -> None:
         reason = self.loss.unsupported(self.forest)
         if reason:
-            raise ValueError(reason)
+            raise UnsupportedProblemError(reason)
         _check_size(self.forest)
-
-    @property
-    def why_no_rows(self) -> str | None:
-        """Reason why single rows are unavailable, None if they are available."""
-        return self.row_source.why_not_local
 
     @cached_property
     def sample(self) -> LocalRows:
-        """The rows in local memory, collected if they are remote. Check `why_no_rows` first."""
+        """The rows in local memory, collected if they are remote."""
         return self.row_source.collect()
+
+    def local(self) -> "Problem":
+        """Return the problem with its rows in local memory."""
+        return replace(self, row_source=self.sample)
 
     @property
     def total_weight(self) -> float:
@@ -68,12 +68,14 @@ class Problem:
     def pruned(self, decision: Decision) -> "Problem":
         """Return the problem for the pruned forest, with the rows routed through it."""
         if self.sample.rows is None:
-            raise ValueError("Only the leaves of the rows are known. Pass the rows too to send them other ways.")
+            raise InvalidInputError(
+                "The pruned forest routes rows differently, but only their leaves are known. Pass X in memory."
+            )
         forest = subforest(self.forest, decision)
         return replace(self, forest=forest, row_source=replace(self.sample, leaves=route(forest, self.sample.rows)))
 
     def watch(self, what: str, run: int = 0, n_runs: int = 1) -> Callable[[int, int], None] | None:
-        """Return a callback `tell(done, total)` for one of several runs; None without a progress callback."""
+        """Return a callback `report(done, total)` for one of several runs; None without a progress callback."""
         progress = self.progress
         if progress is None:
             return None
@@ -88,7 +90,7 @@ class Problem:
         """Sums of the targets over the rows at each node."""
         if self.forest.n_classes:
             return self.row_source.total(self.forest, _class_stats)
-        shift = _said_by_roots(self.forest) if self.row_source.is_remote else None
+        shift = _mean_root_value(self.forest) if self.row_source.is_remote else None
         return self.row_source.total(self.forest, partial(_value_stats, shift=shift))
 
     @cached_property
@@ -116,32 +118,29 @@ class Problem:
     @property
     def why_no_node_prices(self) -> str | None:
         """Reason why the cost is not a sum of node prices, None if it is."""
-        if isinstance(self.cost, AdditiveCost):
+        if not self.cost.shared:
             return None
         return (
-            f"the cost {self.cost.name} is shared between nodes, and this method prices them one by one. Use min_cut."
+            f"the cost {self.cost.name} is shared between nodes, but this solver needs a price for each node. Use "
+            "min_cut."
         )
 
     @cached_property
     def prices(self) -> tuple[Floats, Floats]:
         """Cost of each node as a leaf and as a split, both (n_nodes,); for additive costs only."""
-        if not isinstance(self.cost, AdditiveCost):
-            raise TypeError(f"The cost {self.cost.name} is shared between nodes; ask for `why_no_node_prices` first.")
         return self.cost.prices(self.forest, self.weight / self.total_weight)
 
     @cached_property
     def price_table(self) -> PriceTable:
         """Resources a row may require and their prices; for shared costs only."""
-        if not isinstance(self.cost, SharedCost):
-            raise TypeError(f"The cost {self.cost.name} is paid node by node; nothing is bought for rows.")
         return self.cost.price_table(self.forest, self.sample)
 
     def costs(self, masks: Masks) -> Floats:
         """Return the cost of every point, (n_points,)."""
-        if isinstance(self.cost, AdditiveCost):
-            # The prices reuse cached node sums, so no further pass over the rows is needed.
-            return masks.totals(self.forest, *self.prices)
-        return self.cost.totals(self.forest, self.row_source, masks)
+        if self.cost.shared:
+            return self.cost.totals(self.forest, self.row_source, masks)
+        # The prices reuse cached node sums, so no further pass over the rows is needed.
+        return masks.totals(self.forest, *self.prices)
 
     @cached_property
     def unpruned_cost(self) -> float:
@@ -151,14 +150,14 @@ class Problem:
 
 def _check_size(forest: Forest) -> None:
     """Raise ValueError if the fourth power of the largest node value or base would overflow or underflow."""
-    said = np.maximum(forest.value.max(axis=1, initial=0.0), -forest.value.min(axis=1, initial=0.0))
-    said *= np.repeat(np.abs(forest.tree_weight), np.diff(forest.tree_start))
-    largest = np.append(said, np.abs(forest.base)).max(initial=0.0)
+    size = np.maximum(forest.value.max(axis=1, initial=0.0), -forest.value.min(axis=1, initial=0.0))
+    size *= np.repeat(np.abs(forest.tree_weight), np.diff(forest.tree_start))
+    largest = np.append(size, np.abs(forest.base)).max(initial=0.0)
     if largest == 0 or 1 / LARGEST <= largest <= LARGEST:
         return
-    raise ValueError(
-        f"The largest number in the model's trees is {largest:g}; methods square such numbers, and squares that can be "
-        f"compared need it between {1 / LARGEST:g} and {LARGEST:g}. Train the model on a target in another unit."
+    raise UnsupportedModelError(
+        f"The largest value in the model's trees is {largest:g}; solvers square such values, so it must lie between "
+        f"{1 / LARGEST:g} and {LARGEST:g}. Train the model on a rescaled target."
     )
 
 
@@ -170,6 +169,6 @@ def _value_stats(forest: Forest, sample: LocalRows, shift: Floats | None) -> Nod
     return value_stats(forest, sample.leaves, sample.y, sample.weight, shift)
 
 
-def _said_by_roots(forest: Forest) -> Floats:
+def _mean_root_value(forest: Forest) -> Floats:
     """Return the mean value of the roots, which approximates the target mean and needs no pass over the rows."""
     return forest.value[forest.root].mean(axis=0) if forest.trees_predict_target else np.zeros(forest.n_outputs)

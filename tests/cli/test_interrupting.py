@@ -40,7 +40,7 @@ def test_a_path_has_the_points_found_until_the_interruption(here, args, watched)
     done = call(*args("path", "--json"), code=130)
     found, saved = json.loads(done.stdout), sc.Path.load(here / "p.npz")
     assert found["interrupted"]
-    assert saved.facts["interrupted"]
+    assert saved.info.interrupted
     assert 1 < found["points"] == len(saved) < whole["points"]
     assert set(found["table"]["risk"][1:]) < set(whole["table"]["risk"])
     first, last = done.stderr.splitlines()
@@ -187,7 +187,7 @@ def test_control_c_at_a_terminal_keeps_the_points_found(long_work):
     assert code == 130, written
     assert "left" in written
     assert "p.npz is partial. Run again" in written
-    assert sc.Path.load(long_work / "p.npz").facts["interrupted"]
+    assert sc.Path.load(long_work / "p.npz").info.interrupted
     assert names(long_work) == ["m.skops", "p.npz", "rows.csv"]
     (long_work / "p.npz").unlink()
 

@@ -3,7 +3,6 @@
 import json
 import re
 import shlex
-from dataclasses import replace
 
 import pandas as pd
 import pytest
@@ -72,7 +71,7 @@ def test_baselines_are_named_after_their_files(paths, tmp_path):
 
 def test_a_report_does_not_need_the_model(paths, tmp_path):
     whole = sc.Path.load(paths / "judged.npz")
-    replace(whole, facts={**whole.facts, "model_file": str(tmp_path / "gone.skops")}).save(tmp_path / "alone.npz")
+    whole.with_info(model_file=str(tmp_path / "gone.skops")).save(tmp_path / "alone.npz")
     result = call("report", tmp_path / "alone.npz", "--out", tmp_path / "r.html", "--json")
     assert "gone.skops" in result.stderr
     assert "The report is written without the model" in result.stderr

@@ -150,7 +150,7 @@ def test_a_target_the_loss_has_no_place_for_is_named(name, y):
 
 @pytest.mark.parametrize("text", ["quantile:high", "no_such", "poisson:3", "brier:1"])
 def test_an_unknown_loss_says_which_are_known(text):
-    with pytest.raises(ValueError, match="unknown. The known names are squared_error"):
+    with pytest.raises(ValueError, match=r"unknown\. The known names are squared_error"):
         loss_named(text)
 
 

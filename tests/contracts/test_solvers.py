@@ -134,7 +134,7 @@ def check_cost_and_risk(solver, path, c, costs):
     """
     rows = path.source.rows(rows_for(solver, c))
     sample = read_sample(path.source, rows_for(solver, c), c.y, c.sample_weight)
-    loss = LOSSES[path.facts["loss"]]()
+    loss = LOSSES[path.info.loss]()
     columns = [path.table["cost"]]
     columns += [Problem(path.forest, sample, loss, COSTS[cost]()).costs(path.masks) for cost in costs[1:]]
     for point in some_points(path):
@@ -154,7 +154,7 @@ def check_native_loss(path, c):
     """Assert that the native model of a point has the loss the path reports."""
     X = c.X_new[: len(c.X)]
     path = path.evaluate(X, c.y)
-    loss = LOSSES[path.facts["loss"]]()
+    loss = LOSSES[path.info.loss]()
     for point in some_points(path):
         native = adapt(path[int(point)].to_model())
         sample = read_sample(native, X, c.y)
@@ -172,7 +172,7 @@ def test_a_saved_path_is_the_same_path(solver, tmp_path):
     for again in (Path.load(file), Path.load(file, c.model)):
         assert list(again.table) == list(path.table)
         assert all(same_column(again.table[k], path.table[k]) for k in path.table)
-        assert (again.solver, again.facts) == (path.solver, path.facts)
+        assert (again.solver, again.info) == (path.solver, path.info)
         assert all(np.array_equal(again.masks.keep(i), path.masks.keep(i)) for i in range(len(path)))
     assert isinstance(Path.load(file)[1].to_model(), sc.Forest)
     native = Path.load(file, c.model)[1].to_model()

@@ -8,9 +8,9 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 import secateur as sc
-from secateur.api import evaluated_path
 from secateur.costs import FeatureCost
 from secateur.errors import InvalidInputError, TrainingRowsWarning
+from secateur.selection.evaluated_path import evaluated_path
 
 IRIS = load_iris(as_frame=True)
 NAMES = list(IRIS.data.columns)
@@ -93,7 +93,7 @@ def test_prices_of_rows_follow_the_rows_into_clones():
     forest = RandomForestClassifier(5, random_state=0).fit(X, y)
     prices = np.random.default_rng(0).uniform(1, 2, (150, 4))
     path = evaluated_path(forest, X, y, cost=FeatureCost(row_prices=prices), solver="min_cut", validation="cv")
-    assert path.facts["clones"] == 5
+    assert path.info.clones == 5
 
 
 def test_a_model_without_names_takes_prices_in_their_order():

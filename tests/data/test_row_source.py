@@ -56,7 +56,7 @@ def assert_same_path(found, expected, rtol=1e-9):
         np.testing.assert_array_equal(found.masks.keep(point), expected.masks.keep(point))
     for name, column in expected.table.items():
         np.testing.assert_allclose(found.table[name], column, rtol=rtol, atol=1e-12, err_msg=name)
-    assert found.facts["made_on_rows"] == expected.facts["made_on_rows"]
+    assert found.info.made_on_rows == expected.info.made_on_rows
 
 
 @pytest.mark.parametrize("how", SPLITS)
@@ -98,7 +98,7 @@ def test_a_path_evaluated_in_parts_is_the_same(kind, how):
     parts = path.evaluate_sample(parts_of(problem.sample, how), rows="all")
     for name in ("loss", "loss_se", "changed", "increase_se"):
         np.testing.assert_allclose(parts.table[name], whole.table[name], rtol=1e-7, atol=1e-9, err_msg=name)
-    assert parts.facts == pytest.approx(whole.facts)
+    assert parts.info.to_json() == pytest.approx(whole.info.to_json())
 
 
 def test_the_error_of_a_difference_is_that_of_the_rows_differences():

@@ -50,7 +50,7 @@ def _met(forest: Forest, x: Any) -> set[int]:
 def risk(path: Path, point: int, rows: Any, y: Any, weight: Floats) -> float | None:
     """Return the mean loss the solver traded against cost; None where a point has lost trees that stand alone."""
     whole, pruned = path.forest, path[point].forest
-    if path.facts["judges"] == "ensemble":
+    if path.info.judges == "ensemble":
         return None  # asked of the native model instead
     if pruned.n_trees != whole.n_trees:
         return None
@@ -58,7 +58,7 @@ def risk(path: Path, point: int, rows: Any, y: Any, weight: Floats) -> float | N
     for tree in range(whole.n_trees):
         ends = [walk(pruned, tree, x) for x in rows]
         if whole.trees_predict_target:
-            losses = loss(path.facts["loss"], pruned, pruned.value[ends], y)
+            losses = loss(path.info.loss, pruned, pruned.value[ends], y)
         else:
             before = whole.value[[walk(whole, tree, x) for x in rows]]
             losses = ((pruned.value[ends] - before) ** 2).sum(axis=1) * whole.tree_weight[tree] ** 2

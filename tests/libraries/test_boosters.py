@@ -53,8 +53,8 @@ def test_prune_shrinks_a_booster_within_its_own_loss(name, fitted):
     small = sc.prune(model, X, y, max_loss_increase=0.5)
     assert type(small) is type(model)
     assert sc.as_forest(small).n_nodes < sc.as_forest(model).n_nodes
-    assert chosen.facts["loss"] == ("squared_error" if "numbers" in name else "log_loss")
-    assert chosen.row["loss"] <= 1.5 * chosen.facts["unpruned_loss"]
+    assert chosen.info.loss == ("squared_error" if "numbers" in name else "log_loss")
+    assert chosen.row["loss"] <= 1.5 * chosen.info.unpruned_loss
     assert small.predict(X).dtype == model.predict(X).dtype
     assert small.predict(X).shape == model.predict(X).shape
 

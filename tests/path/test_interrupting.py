@@ -1,6 +1,7 @@
 """A path whose evaluation is interrupted has the points evaluated until then."""
 
 import signal
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -37,10 +38,10 @@ def test_points_evaluated_until_the_interruption_are_kept(made, step):
     with pytest.warns(InterruptedWarning, match=f"the {step} of {len(path)} points"):
         partial = path.evaluate(X, y, progress=interrupt_at(step))
     assert len(partial) == step < len(whole)
-    assert partial.facts == {**whole.facts, "interrupted": True}
+    assert partial.info == replace(whole.info, interrupted=True)
     for name, column in partial.table.items():
         np.testing.assert_array_equal(column, whole.table[name][:step])
-    assert "interrupted" not in path.facts
+    assert path.info.interrupted is False
     assert 0 < partial.select().point < step
 
 
@@ -55,4 +56,4 @@ def test_the_interruption_after_the_last_point_is_told_and_loses_nothing(made):
     with pytest.warns(InterruptedWarning):
         whole = path.evaluate(X, y, progress=interrupt_at(len(path)))
     assert len(whole) == len(path)
-    assert "interrupted" not in whole.facts
+    assert whole.info.interrupted is False

@@ -160,8 +160,8 @@ def test_changed_values_weights_and_base_survive_saving(tmp_path):
     [
         (lambda h, a: h.update(n_points="3"), "number of points"),
         (lambda h, a: h["facts"].pop("made_on_rows"), "made_on_rows is missing"),
-        (lambda h, a: h["facts"].update(loss=["x"]), "the fact loss"),
-        (lambda h, a: h["facts"].update(made_on_rows=True), "the fact made_on_rows"),
+        (lambda h, a: h["facts"].update(loss=["x"]), "the field loss"),
+        (lambda h, a: h["facts"].update(made_on_rows=True), "the field made_on_rows"),
         (lambda h, a: h["columns"].remove("cost"), "no column cost"),
         (lambda h, a: a.update({"table.cost": a["table.cost"].astype("U8")}), "'cost' of the table holds"),
         (lambda h, a: a.update({"table.risk": a["table.risk"] * np.nan}), "no number for some point"),

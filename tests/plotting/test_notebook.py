@@ -126,7 +126,7 @@ def test_a_pruned_shows_before_and_after(path):
 
 
 def test_names_that_are_tags_are_escaped(path):
-    evil = replace(path, solver=EVIL, facts={**path.facts, "loss": EVIL, "evaluated_on": EVIL, "cost": EVIL})
+    evil = replace(path, solver=EVIL).with_info(loss=EVIL, evaluated_on=EVIL, cost=EVIL)
     model = type(EVIL, (), {})()
     evil = replace(evil, source=replace_model(path.source, model))
     for html in (evil._repr_html_(), evil[1]._repr_html_()):

@@ -113,10 +113,10 @@ def test_the_risk_is_drawn_where_it_is_the_same_quantity(of_forest, of_features,
     def dotted(path):
         return [line for line in path.plot().lines if line.get_linestyle() == ":"]
 
-    assert of_forest.facts["judges"] == "ensemble"
+    assert of_forest.info.judges == "ensemble"
     (line,) = dotted(of_forest)
     assert set(line.get_ydata()) <= set(of_forest.table["risk"])
-    assert of_features.facts["judges"] == "trees"
+    assert of_features.info.judges == "trees"
     assert not dotted(of_features)
     (line,) = dotted(of_tree)  # a single tree is the ensemble
     assert of_tree.evaluate(*OLD).table["loss"] == pytest.approx(of_tree.table["risk"])

@@ -22,8 +22,9 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import secateur as sc
-from secateur.api import evaluated_path, prune_point
+from secateur.api import prune_point
 from secateur.errors import EverythingPrunedWarning, TrainingRowsWarning
+from secateur.selection.evaluated_path import evaluated_path
 
 
 @pytest.fixture(scope="module")
@@ -98,7 +99,7 @@ def test_cross_validation_measures_clones_on_folds_they_have_not_seen(cancer):
         clone = DecisionTreeClassifier(random_state=0).fit(X[fold_of != fold], y[fold_of != fold])
         wrong[fold_of == fold] = clone.predict(X[fold_of == fold]) != y[fold_of == fold]
     assert path.table["loss"][0] == pytest.approx(wrong.mean())
-    assert path.facts["evaluated_on"].startswith("5-fold")
+    assert path.info.evaluated_on.startswith("5-fold")
     # At one penalty, each clone's own cost-complexity pruning at that penalty.
     k = len(path) // 2
     alpha = math.sqrt(path.table["penalty"][k] * path.table["penalty"][k + 1])
@@ -222,7 +223,7 @@ def test_a_refitted_clone_is_judged_on_rows_it_has_not_seen(diabetes):
     other = clone(forest).fit(X[~held_out], y[~held_out])
     theirs = sc.prune_path(other, X[~held_out], y[~held_out], solver=solver).evaluate(X[held_out], y[held_out])
     assert path.table["loss"][0] == pytest.approx(mean_squared_error(y[held_out], other.predict(X[held_out])))
-    assert path.facts["evaluated_rows"] == held_out.sum()
+    assert path.info.evaluated_rows == held_out.sum()
     for point in (1, len(path) // 2, len(path) - 1):  # the clone's point with the same values and the nearest penalty
         alike = [theirs.table[name] == path.table[name][point] for name in ("ridge", "kept")]
         apart = np.abs(np.log(theirs.table["penalty"] / path.table["penalty"][point]))
@@ -265,7 +266,7 @@ def test_a_share_is_held_out_for_choosing_and_then_all_rows_are_used(diabetes):
     order = np.random.default_rng(0).permutation(len(y))
     held_out, others = np.sort(order[: round(len(y) / 4)]), np.sort(order[round(len(y) / 4) :])
     trial = sc.prune_path(forest, X[others], y[others], solver=solver).evaluate(X[held_out], y[held_out])
-    assert path.facts["evaluated_rows"] == len(held_out)
+    assert path.info.evaluated_rows == len(held_out)
     assert path.table["loss"][0] == pytest.approx(trial.table["loss"][0], rel=1e-12)
     for point in (1, len(path) // 2, len(path) - 1):
         nearest = np.nanargmin(np.abs(np.log(trial.table["penalty"] / path.table["penalty"][point])))
@@ -281,7 +282,7 @@ def test_marked_rows_are_held_out_for_choosing_and_then_all_rows_are_used(diabet
     path = evaluated_path(forest, X, y, validation=marked, solver=solver)
     whole = sc.prune_path(forest, X, y, solver=solver)
     np.testing.assert_array_equal(path.table["risk"], whole.table["risk"])
-    assert path.facts["evaluated_rows"] == marked.sum()
+    assert path.info.evaluated_rows == marked.sum()
     assert path.table["loss"][0] == pytest.approx(np.mean((forest.predict(X[marked]) - y[marked]) ** 2))
     alone = evaluated_path(forest, X, y, validation=marked, solver="weakest_link")
     apart = sc.prune_path(forest, X[~marked], y[~marked], solver="weakest_link").evaluate(X[marked], y[marked])
@@ -308,7 +309,7 @@ def test_where_nodes_are_aimed_at_points_of_the_same_size_stand_for_each_other()
     solver = sc.solvers.BlockDescent(ridge=25.0, max_nodes=60)
     judged = evaluated_path(model, X, y, solver=solver, validation=mask, max_nodes=60)
     table = judged.table
-    assert judged.facts["aimed"]
+    assert judged.info.fills_budget
     trial = sc.prune_path(model, X[~mask], y[~mask], solver=solver)
     for point in range(1, len(judged)):
         apart = np.abs(np.log(table["n_nodes"][point] / trial.table["n_nodes"]))
@@ -349,7 +350,7 @@ def test_clones_weigh_the_ridges_together():
     path = evaluated_path(model, X, y, solver=several, validation="cv", max_nodes=40)
     (ridge,) = set(path.table["ridge"][1:])
     assert 2.0 <= ridge <= 200.0
-    assert path.facts["clones"] == 5
+    assert path.info.clones == 5
     again = sc.solvers.BlockDescent(ridge=ridge)
     same = evaluated_path(model, X, y, solver=again, validation="cv", max_nodes=40)
     np.testing.assert_array_equal(path.table["n_nodes"], same.table["n_nodes"])

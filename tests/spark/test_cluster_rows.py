@@ -17,6 +17,7 @@ from tests.cases.spark import MODELS, VERSION
 from tests.models.make_spark import data, new_rows
 
 from secateur.data.rows import joined, read_sample, weight_at_nodes
+from secateur.errors import InvalidInputError
 from secateur.forest.node_sums import class_stats, value_stats
 from secateur.forest.routing import route
 from secateur.libraries import adapt
@@ -308,20 +309,32 @@ def test_rows_brought_here_are_those_of_the_local_sample(spark):
     adapter = classifier()
     there = ClusterSample.of(frame(spark).repartition(3), adapter, WEIGHTED)
     assert there.is_remote
-    assert there.why_not_local is None
+    assert there.fits_in_memory
     found, here = there.collect(), read_sample(adapter, X, Y, WEIGHT)
     assert found.rows is None
     assert found.leaves.dtype == here.leaves.dtype
     assert np.array_equal(in_order(found), in_order(here))
 
 
-def test_more_rows_than_the_driver_may_hold_are_too_far(spark):
+def test_of_more_rows_than_the_driver_may_hold_a_share_is_drawn_by_content(spark):
     adapter = classifier()
-    there = ClusterSample.of(frame(spark), adapter, WEIGHTED, driver_bytes=1000)
-    assert there.row_counts.parts is None
-    assert "150 rows with 45 bytes each for 5 trees" in there.why_not_local  # 5 leaves, code, weight and 3 sums
-    assert there.row_counts.parts is None  # known without a look at the features
-    with pytest.raises(ValueError, match="cannot be brought here: the DataFrame has 150 rows"):
+    drawn = []
+    for n_partitions in (1, 4):
+        there = ClusterSample.of(frame(spark).repartition(n_partitions), adapter, WEIGHTED, driver_bytes=45 * 60)
+        assert not there.fits_in_memory  # a row has 5 leaves, code, weight and 3 sums: 45 bytes
+        drawn.append(there.collect())
+    assert 20 <= len(drawn[0]) <= 60
+    assert drawn[0].sampled_from == len(Y)
+    for name in ("leaves", "y", "weight"):
+        assert np.array_equal(getattr(drawn[0], name), getattr(drawn[1], name))
+    whole = read_sample(adapter, X, Y, WEIGHT)
+    contents = {tuple(row) for row in np.column_stack([*whole.leaves, whole.y, whole.weight]).tolist()}
+    assert {tuple(row) for row in np.column_stack([*drawn[0].leaves, drawn[0].y, drawn[0].weight]).tolist()} <= contents
+
+
+def test_a_driver_without_room_for_a_row_is_told_what_to_do(spark):
+    there = ClusterSample.of(frame(spark), classifier(), WEIGHTED, driver_bytes=40)
+    with pytest.raises(InvalidInputError, match="Raise driver_bytes"):
         there.collect()
 
 

@@ -12,7 +12,6 @@ from tests.solvers.by_need import solvers_of_node_sums
 
 import secateur as sc
 from secateur.costs import FeatureCost
-from secateur.data.rows import LocalRows
 from secateur.libraries import adapt
 from secateur.libraries.spark import SavedModel
 from secateur.solvers import BlockDescent, CostDescent, MaxHeap, MinCut, PartitionCut, WeakestLink
@@ -111,38 +110,63 @@ def test_feature_cost_exactly_and_in_partitions(spark, classifier, flowers, how)
 
 
 @partitions
-def test_block_descent_finds_the_path_of_the_rows_in_memory(spark, how):
+def test_layers_are_pruned_by_sums_as_by_the_rows_in_memory(spark, how, monkeypatch):
+    from secateur.spark import cluster_rows as cluster
     from secateur.spark import prune_path
 
     X, y = load_diabetes(return_X_y=True)
     model = RandomForestRegressor(4, max_depth=4, random_state=0).fit(X[::3], y[::3])
     frame, names = frame_of(spark, X, y, PARTITIONS[how])
-    for solver in (BlockDescent(penalties=6), BlockDescent(granularity="layer", values="keep", penalties=6)):
-        found = prune_path(model, frame, features=names, solver=solver)
-        local = sc.prune_path(model, X, y, solver=solver)
-        assert_same_path(found, local, rtol=1e-6)
+    solver = BlockDescent(granularity="layer", values="keep", penalties=6)
+    monkeypatch.setattr(cluster.ClusterSample, "collect", None)
+    found = prune_path(model, frame, features=names, solver=solver)
+    assert_same_path(found, sc.prune_path(model, X, y, solver=solver), rtol=1e-6)
 
 
-def test_log_odds_are_descended_pass_by_pass(spark, flowers):
+def test_layers_of_log_odds_are_pruned_by_the_rows_on_the_driver(spark, flowers):
     from secateur.spark import prune_path
 
     X, y = flowers
     model = GradientBoostingClassifier(n_estimators=3, max_depth=2, random_state=0).fit(X[::3], y[::3] == 1)
     frame, names = frame_of(spark, X, y == 1)
-    solver = BlockDescent(penalties=(0.02, 0.005), values="keep")
+    solver = BlockDescent(penalties=(0.02, 0.005), granularity="layer", values="keep")
     found = prune_path(model, frame, features=names, solver=solver)
     assert_same_path(found, sc.prune_path(model, X, y == 1, solver=solver), rtol=1e-6)
 
 
-def test_other_solvers_get_the_leaves_of_rows_that_fit(spark, classifier, flowers):
+def test_other_solvers_get_the_leaves_of_the_rows_or_of_a_share_that_fits(spark, classifier, flowers, caplog):
     from secateur.spark import prune_path
 
     frame, names = frame_of(spark, *flowers)
-    solver = CostDescent(penalties=(0.05, 0.02))
-    found = prune_path(classifier, frame, features=names, solver=solver, cost="features")
-    assert found.facts["made_on_rows"] == len(flowers[1])
+    options = {"features": names, "solver": CostDescent(penalties=(0.05, 0.02)), "cost": "features"}
+    found = prune_path(classifier, frame, **options)
+    assert found.info.made_on_rows == len(flowers[1])
+    assert found.info.sampled_from is None
+    with caplog.at_level("INFO", "secateur"):
+        found = prune_path(classifier, frame, **options, driver_bytes=3000)
+    assert 20 < found.info.made_on_rows < len(flowers[1]) == found.info.sampled_from
+    assert found[0].summary()["rows"]["sampled_from"] == len(flowers[1])
+    assert "drawn by their contents" in caplog.text
     with pytest.raises(ValueError, match="driver_bytes"):
-        prune_path(classifier, frame, features=names, solver=solver, cost="features", driver_bytes=100)
+        prune_path(classifier, frame, **options, driver_bytes=10)
+
+
+@pytest.mark.parametrize(
+    ("driver_bytes", "numbers"), [(2**30, (1, 4)), *(pytest.param(n, (1, 4, 16), marks=NIGHTLY) for n in (2**30, 8000))]
+)
+def test_another_number_of_partitions_gives_the_same_model(spark, classifier, flowers, driver_bytes, numbers):
+    from secateur.spark import prune_point
+
+    chosen = []
+    frame, names = frame_of(spark, *flowers)
+    for n_partitions in numbers:
+        rows = frame.repartition(n_partitions, *names[: n_partitions % 3])
+        options = {"features": names, "driver_bytes": driver_bytes, "random_state": 3}
+        chosen.append(prune_point(classifier, rows, max_nodes=40, **options))
+    assert chosen[0].info.made_on_rows == (len(flowers[1]) if driver_bytes == 2**30 else chosen[1].info.made_on_rows)
+    for other in chosen[1:]:
+        for name in ("right", "feature", "threshold", "value", "base"):
+            assert np.array_equal(getattr(chosen[0].forest, name), getattr(other.forest, name)), name
 
 
 @pytest.mark.parametrize("validation", [0.25, *[pytest.param(how, marks=NIGHTLY) for how in ("frame", None)]])
@@ -151,7 +175,7 @@ def test_prune_gives_a_model_of_the_same_type(spark, classifier, flowers, valida
 
     frame, names = frame_of(spark, *flowers)
     other = frame if validation == "frame" else validation
-    for limit in (2**30, 0):  # brought to the driver, and left where they are
+    for limit in (2**30, 3000):  # all leaf ids on the driver, and a share of them
         chosen = prune_point(
             classifier, frame, features=names, validation=other, max_leaves=20, driver_bytes=limit, random_state=2
         )
@@ -163,18 +187,6 @@ def test_prune_gives_a_model_of_the_same_type(spark, classifier, flowers, valida
         )
         if validation == 0.25:
             assert rows["chosen_on_rows"] < 0.5 * len(flowers[1])
-
-
-def test_what_is_left_where_it_is_takes_a_solver_of_few_passes():
-    from secateur.spark.pruning import from_afar
-
-    X, y = load_diabetes(return_X_y=True)
-    small, large = (RandomForestRegressor(n, random_state=0).fit(X, y) for n in (2, 40))
-    assert from_afar(adapt(small), None) == BlockDescent(penalties=25)
-    assert from_afar(adapt(large), None) == BlockDescent(granularity="layer", values="keep")
-    assert from_afar(adapt(small), "features") == MinCut()
-    assert from_afar(saved("forest_classes"), None) == WeakestLink()
-    assert from_afar(saved("tree_regression"), None) == WeakestLink()
 
 
 def test_a_pruned_spark_model_is_judged_in_the_cluster_as_in_memory(spark):
@@ -288,15 +300,6 @@ def test_boosters_are_pruned_by_rows_in_spark(spark, flowers, library):
     assert type(prune(model, frame, features=names, max_nodes=12)) is type(model)
 
 
-def test_rows_brought_here_are_a_sample(spark, classifier, flowers):
-    from secateur.spark.pruning import SparkRows
-
-    frame, names = frame_of(spark, *flowers)
-    assert isinstance(SparkRows(frame, names, near=True).sample(adapt(classifier)), LocalRows)
-    far = SparkRows(frame, names, near=True, driver_bytes=10).sample(adapt(classifier))
-    assert far.why_not_local is not None
-
-
 def test_prices_by_row_are_for_rows_in_memory(spark, classifier, flowers):
     from secateur.spark import prune_path
 
@@ -310,5 +313,5 @@ def test_clones_and_masks_are_for_rows_in_memory(spark, classifier, flowers):
 
     frame, names = frame_of(spark, *flowers)
     for validation in ("cv", "oob", np.ones(3, bool)):
-        with pytest.raises(ValueError, match="elsewhere"):
+        with pytest.raises(ValueError, match="rows are remote"):
             prune(classifier, frame, features=names, validation=validation, solver="weakest_link")

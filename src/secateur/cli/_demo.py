@@ -34,9 +34,9 @@ class _Split:
 def run_demo(folder: Path, *, force: bool) -> dict[str, Any]:
     """Train a forest, prune it, write the model and a report, and return the results as plain values."""
     with progress_bar("training a random forest") as progress:
-        from secateur.api import evaluated_path
         from secateur.files.atomic import check_free
         from secateur.selection.choice import choose_point
+        from secateur.selection.evaluated_path import evaluated_path
 
         file = folder / ("small.skops" if find_spec("skops") else "small.joblib")
         page = folder / "report.html"

@@ -180,15 +180,15 @@ def model_of(path: "PruningPath", file: Path, other: Path | None) -> Path:
     """
     if other is not None:
         return other
-    if "model_file" not in path.facts:
+    if path.info.model_file is None:
         raise InvalidInputError(f"{file} does not record its model file, which is needed. Pass it with --model.")
-    model = Path(path.facts["model_file"])
+    model = Path(path.info.model_file)
     if not model.exists():
         raise FileNotFoundError(
             f"The model file {model}, from which {file} was computed, does not exist. If it was moved, pass it with "
             "--model."
         )
-    if digest(model) != path.facts.get("model_sha256"):
+    if digest(model) != path.info.model_sha256:
         raise InvalidInputError(
             f"{model} has changed since {file} was computed from it. Compute the path again, or pass an unchanged copy "
             "of the model with --model."

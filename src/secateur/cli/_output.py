@@ -3,7 +3,6 @@
 import inspect
 import shlex
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -51,11 +50,10 @@ def finish_model(chosen: "Pruned", out: Path, force: bool, json: bool) -> None:
 
 
 def with_origin(path: "PruningPath", model: Path) -> "PruningPath":
-    """Return the path with the file name and digest of its model added to its facts."""
+    """Return the path with the file name and digest of its model added to its `info`."""
     from secateur.cli._inputs import digest
 
-    origin = {"model_file": str(model.resolve()), "model_sha256": digest(model)}
-    return replace(path, facts={**path.facts, **origin})
+    return path.with_info(model_file=str(model.resolve()), model_sha256=digest(model))
 
 
 def also_save(path: "PruningPath", out: Path, force: bool, json: bool) -> None:

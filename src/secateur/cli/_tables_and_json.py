@@ -51,7 +51,7 @@ def bytes_of(file: Path) -> int:
 def describe_path(path: "PruningPath", file: Path) -> dict[str, Any]:
     """Return all points of a path, its solver and its facts as plain values."""
     table = {name: column.tolist() for name, column in path.table.items()}
-    return {"file": str(file), "points": len(path), "solver": path.solver, "facts": path.facts, "table": table}
+    return {"file": str(file), "points": len(path), "solver": path.solver, "facts": path.info.to_json(), "table": table}
 
 
 def print_json(facts: Mapping[str, Any]) -> None:
@@ -136,7 +136,7 @@ def print_path(path: "PruningPath", file: Path) -> None:
 
     shown = np.unique(np.linspace(0, len(path) - 1, _SHOWN_POINTS).round().astype(int)).tolist()
     omitted: set[str] = set()
-    if path.facts["cost"] == "nodes":
+    if path.info.cost == "nodes":
         omitted = {"cost"}
     elif {"jump", "origin"} & set(path.table):
         omitted = {"n_leaves", "depth"}
@@ -148,7 +148,7 @@ def print_path(path: "PruningPath", file: Path) -> None:
     console.print(f"{len(path)} points" + (f", {len(shown)} of them shown" if len(shown) < len(path) else ""))
     console.print(table)
     console.print(_legend(path))
-    limit = "--max-nodes" if path.facts["cost"] == "nodes" else "--max-cost"
+    limit = "--max-nodes" if path.info.cost == "nodes" else "--max-cost"
     console.print(f"Pruned by {path.solver}. Choose a point with: secateur select {file} {limit} …", soft_wrap=True)
 
 
@@ -169,15 +169,15 @@ def _grid(first: str, *others: str, header: bool = True) -> "Table":
 
 
 def _legend(path: "PruningPath") -> str:
-    facts = path.facts
-    scope = "whole model" if facts.get("judges") == "ensemble" else "single trees"
-    risk = f"Risk: {facts['loss']} of the {scope} on the {_number(facts['made_on_rows'])} pruning rows."
+    info = path.info
+    scope = "whole model" if info.is_ensemble_risk else "single trees"
+    risk = f"Risk: {info.loss} of the {scope} on the {_number(info.made_on_rows)} pruning rows."
     if "jump" in path.table:
         risk = f"Jump: cost saved by the step to the point, as a fraction of the unpruned cost. {risk}"
     if "loss" not in path.table:
         return f"{risk} Use --validation to measure the loss of the whole model."
-    rows = f"{_number(facts['evaluated_rows'])} rows, {facts['evaluated_on']}"
-    return f"{risk} Loss: {facts['loss']} of the whole model on {rows}, ± one standard error. Changed: predictions."
+    rows = f"{_number(info.evaluated_rows or 0)} rows, {info.evaluated_on}"
+    return f"{risk} Loss: {info.loss} of the whole model on {rows}, ± one standard error. Changed: predictions."
 
 
 def _cell(name: str, value: Any) -> str:

@@ -21,14 +21,29 @@ class Cost(ABC):
     """Base class of costs of a pruned forest."""
 
     name: ClassVar[str]
+    shared: ClassVar[bool]
+    """Whether trees share what is paid for, so that the cost is not a sum over nodes."""
 
     @abstractmethod
     def totals(self, forest: Forest, row_source: RowSource, masks: Masks) -> Floats:
         """Return the cost of the forest on these rows at each point of a path, (n_points,)."""
 
+    def prices(self, forest: Forest, reach: Floats) -> tuple[Floats, Floats]:
+        """Return the price of each node as a leaf and as a split, both (n_nodes,); for costs that are not shared.
+
+        `reach` (n_nodes,) is the fraction of rows that reach each node.
+        """
+        raise TypeError(f"The cost {self.name} is shared between nodes, which have no prices. Check `shared` first.")
+
+    def price_table(self, forest: Forest, sample: LocalRows) -> "PriceTable":
+        """Return the resources that rows buy and their prices; for shared costs."""
+        raise TypeError(f"The cost {self.name} is a sum over nodes; rows buy nothing. Check `shared` first.")
+
 
 class AdditiveCost(Cost):
     """Base class of costs that are sums over nodes; a node has one price as a leaf and another as a split."""
+
+    shared = False
 
     @abstractmethod
     def prices(self, forest: Forest, reach: Floats) -> tuple[Floats, Floats]:
@@ -65,6 +80,8 @@ class SharedCost(Cost):
 
     A row buys a resource at the first split, of any tree, that needs it.
     """
+
+    shared = True
 
     @abstractmethod
     def price_table(self, forest: Forest, sample: LocalRows) -> PriceTable:

@@ -59,13 +59,18 @@ class RowSource(ABC):
         """Split the rows at random: return the remaining rows, and a fraction `fraction` of all rows."""
 
     @property
-    @abstractmethod
-    def why_not_local(self) -> str | None:
-        """Why `collect` cannot bring the rows to this machine, or None if it can."""
+    def fits_in_memory(self) -> bool:
+        """Whether `collect` returns all rows."""
+        return True
+
+    @property
+    def sampled_from(self) -> int | None:
+        """The number of rows these were drawn from by `collect`; None if they were not drawn."""
+        return None
 
     @abstractmethod
     def collect(self) -> "LocalRows":
-        """Return all rows, on this machine."""
+        """Return the rows on this machine: all of them, or a share drawn by their contents if they do not fit."""
 
     @contextmanager
     def persisted(self) -> "Iterator[RowSource]":

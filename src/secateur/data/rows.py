@@ -40,6 +40,8 @@ class LocalRows(RowSource):
         Whether a tree may predict a row: out-of-bag trees only. None if all trees may.
     row_index : (n_rows,), or None
         The indices of these rows among the user's rows; None if they are all of them in order.
+    sampled_from : int, or None
+        The number of rows these were drawn from, if not all of them fit into memory.
     """
 
     leaves: Leaves
@@ -49,6 +51,7 @@ class LocalRows(RowSource):
     rows: NDArray[np.floating] | None = None
     voters: NDArray[np.bool_] | None = None
     row_index: NDArray[np.intp] | None = None
+    sampled_from: int | None = None
 
     def __len__(self) -> int:
         return len(self.y)
@@ -68,6 +71,7 @@ class LocalRows(RowSource):
             None if self.rows is None else self.rows[index],
             None if self.voters is None else np.ascontiguousarray(self.voters[:, index]),
             index if self.row_index is None else self.row_index[index],
+            self.sampled_from,
         )
 
     def total(self, forest: Forest, query: Callable[[Forest, "LocalRows"], A]) -> A:
@@ -88,11 +92,6 @@ class LocalRows(RowSource):
             )
         order = rng.permutation(len(self))
         return self.take(np.sort(order[n_drawn:])), self.take(np.sort(order[:n_drawn]))
-
-    @property
-    def why_not_local(self) -> None:
-        """None: the rows are in memory."""
-        return None
 
     def collect(self) -> "LocalRows":
         """Return the rows themselves."""
@@ -149,11 +148,6 @@ class Parts(RowSource):
         rest = tuple(part.take(np.flatnonzero(~mask)) for part, mask in pairs)
         return Parts(rest), Parts(tuple(part.take(np.flatnonzero(mask)) for part, mask in pairs))
 
-    @property
-    def why_not_local(self) -> None:
-        """None: the rows are in memory."""
-        return None
-
     def collect(self) -> LocalRows:
         """Return all rows as one part."""
         return joined(self.parts)
@@ -180,6 +174,21 @@ def joined(parts: Sequence[LocalRows]) -> LocalRows:
         stack("voters", 1),
         stack("row_index"),
     )
+
+
+def content_order(rows: LocalRows) -> NDArray[np.intp]:
+    """Return an order of the rows that depends on their contents alone, (n_rows,): that of a 64-bit hash.
+
+    Rows of equal contents are interchangeable, so that any permutation of the rows gives the same sequence.
+    """
+    numbers = [rows.y.astype(np.float64), rows.weight[:, None], *([] if rows.offset is None else [rows.offset])]
+    columns = [*rows.leaves, *(np.ascontiguousarray(column).view(np.uint64) for part in numbers for column in part.T)]
+    code = np.zeros(len(rows), np.uint64)
+    for column in columns:
+        # One round of multiply and shift per column (splitmix64).
+        code = (code ^ column) * np.uint64(0xBF58476D1CE4E5B9)
+        code ^= code >> np.uint64(31)
+    return np.argsort(code, kind="stable")
 
 
 def weight_at_nodes(forest: Forest, sample: LocalRows) -> Floats:

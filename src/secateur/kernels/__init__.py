@@ -7,16 +7,12 @@ The tests contain a slow reference implementation of each kernel.
 from secateur.kernels.editing.simplify import merge_leaves, reachable
 from secateur.kernels.ensemble.active_nodes import mark_active_nodes
 from secateur.kernels.ensemble.block_descent import (
-    add_overlaps,
-    add_parts,
     move_intercept,
-    shift_rows,
-    sum_trees,
     sweep_blocks,
     update_tree,
 )
-from secateur.kernels.ensemble.block_update import KEEP, REFIT, SCALE, SCALE_SPARSE, choose_subtree, price_gain
-from secateur.kernels.ensemble.collapse import collapse, drop_tree, weakest_collapse, weakest_collapses
+from secateur.kernels.ensemble.block_update import KEEP, REFIT, SCALE, SCALE_SPARSE
+from secateur.kernels.ensemble.collapse import collapse, drop_tree, weakest_collapses
 from secateur.kernels.ensemble.gram_descent import layer_steps, move_cut, sweep_layers
 from secateur.kernels.feature_cost.closure_path import closure_path, inseparable, profitable_splits
 from secateur.kernels.feature_cost.cost_descent import (
@@ -60,15 +56,12 @@ __all__ = [
     "SCALE",
     "SCALE_SPARSE",
     "add_moments",
-    "add_overlaps",
-    "add_parts",
     "add_rows",
     "add_trees",
     "add_trees_by_fours",
     "best_closure",
     "best_of_every_size",
     "cheapest_cut",
-    "choose_subtree",
     "closure_path",
     "collapse",
     "collapse_features",
@@ -99,7 +92,6 @@ __all__ = [
     "no_more_than_parent",
     "node_gradient",
     "preorder",
-    "price_gain",
     "price_needs",
     "price_tree",
     "profitable_splits",
@@ -110,21 +102,18 @@ __all__ = [
     "roll_up",
     "route_categorical",
     "route_numeric",
-    "shift_rows",
     "shifts_without",
     "softmax_rows",
     "softplus_all",
     "subtree_end",
     "sum_down",
     "sum_over_leaves",
-    "sum_trees",
     "sweep_blocks",
     "sweep_layers",
     "table_start",
     "tree_depth",
     "tree_parent",
     "update_tree",
-    "weakest_collapse",
     "weakest_collapses",
     "weakest_link",
 ]

@@ -20,6 +20,8 @@ class Loss(ABC):
     task: ClassVar[str]
     additive: ClassVar[bool] = True
     """Whether the loss of a row is independent of other rows and `nodes` is exact, so that node losses add up."""
+    counts_errors: ClassVar[bool] = False
+    """Whether the loss is the number of wrong labels."""
 
     def unsupported(self, forest: Forest) -> str | None:
         """Return the reason why this loss does not apply to `forest`, or None if it does."""
@@ -42,3 +44,10 @@ class Loss(ABC):
     @abstractmethod
     def nodes(self, forest: Forest, stats: NodeStats) -> Floats:
         """Return the total loss of the rows at each node if they get the node's value as prediction, (n_nodes,)."""
+
+    def labels(self, p: Floats) -> Floats:
+        """Return the loss for each possible true label, given the probabilities `p`, both (n_nodes, n_classes).
+
+        Losses of regressors have no labels.
+        """
+        raise TypeError(f"The loss {self.name} is for {self.task}; it is not a function of a label.")

@@ -79,6 +79,7 @@ class ZeroOne(ClassLoss):
     """Zero-one loss: 1 for a wrong label, 0 for a correct one."""
 
     name = "zero_one"
+    counts_errors = True
 
     def labels(self, p: Floats) -> Floats:
         """Return 0 for the most probable label (the first of several), 1 for all others."""

@@ -2,19 +2,19 @@
 
 import warnings
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from secateur.costs import SharedCost
 from secateur.errors import InterruptedWarning
 from secateur.forest.masks import Masks, PackedMasks
 from secateur.forest.subforest import Decision, apply_decision, check_keep, kept_splits, kept_trees, raises
 from secateur.libraries.adapter import ForestAdapter
 from secateur.path import Path
 from secateur.path.evaluation import LossesAt
+from secateur.path.info import PathInfo
 from secateur.problem import Problem
 
 Floats = NDArray[np.float64]
@@ -43,13 +43,16 @@ class Point:
     risk: float = np.nan
 
 
-def trace_points(problem: Problem, points: Iterable[Point], solver: str, *, ensemble: bool) -> Path:
+def trace_points(
+    problem: Problem, points: Iterable[Point], solver: str, *, ensemble: bool, runs: tuple[str, ...] = ()
+) -> Path:
     """Return the path of the unpruned forest and the given points, sorted by decreasing size, then by penalty.
 
     With a shared (feature) cost, points are sorted by decreasing cost first.
 
     The values of kept nodes are copied as each point arrives, so a generator may reuse its arrays. After Ctrl-C the
-    path contains the points found so far; its facts and a warning report it.
+    path contains the points found so far; its `info` and a warning report it. `runs` names the columns that tell apart
+    the runs of the solver.
     """
     forest = problem.forest
     found = [_Packed(np.nan, np.packbits(np.ones(forest.n_nodes, bool)), forest.n_nodes, forest.value, {}, np.nan)]
@@ -65,7 +68,7 @@ def trace_points(problem: Problem, points: Iterable[Point], solver: str, *, ense
         interrupted = True
         message = f"Interrupted: the path has the {len(found) - 1} points found so far. Run again for the others."
         warnings.warn(message, InterruptedWarning, stacklevel=2)
-    if isinstance(problem.cost, SharedCost):
+    if problem.cost.shared:
         masks = PackedMasks(np.array([point.bits for point in found]), forest.n_nodes)
         price = dict(zip(map(id, found), problem.costs(masks).tolist(), strict=True))
         found[1:] = sorted(found[1:], key=lambda point: (-price[id(point)], -point.size, point.penalty))
@@ -78,7 +81,7 @@ def trace_points(problem: Problem, points: Iterable[Point], solver: str, *, ense
     changes: dict[str, Any] = {"values": [point.value for point in found]} if changed else {}
     risk = np.array([point.risk for point in found])
     path = trace_path(problem, masks, penalty, solver, more=columns, ensemble=ensemble, risk=risk, **changes)
-    return replace(path, facts={**path.facts, "interrupted": True}) if interrupted else path
+    return path.with_info(interrupted=interrupted, runs=runs)
 
 
 class _Packed(NamedTuple):
@@ -128,23 +131,22 @@ def trace_path(
     forest = problem.forest
     table: dict[str, NDArray[Any]] = {"penalty": penalty, **masks.sizes(forest)}
     table["cost"] = problem.costs(masks) if cost is None else cost
-    facts = {
-        "loss": problem.loss.text,
-        "cost": problem.cost.name,
-        "unpruned_cost": float(table["cost"][0]),
-        "made_on_rows": len(problem.row_source),
-        "judges": "ensemble" if ensemble else "trees",
-    }
-    some = table["n_leaves"] > table["n_trees"]
-    if some.any():
-        # Lowest cost among the points that still have a split.
-        facts["cheapest"] = float(table["cost"][some].min())
-    path = Path(ForestAdapter(forest), masks, table, solver, facts, **changes)
+    has_split = table["n_leaves"] > table["n_trees"]
+    info = PathInfo(
+        loss=problem.loss.text,
+        cost=problem.cost.name,
+        made_on_rows=len(problem.row_source),
+        sampled_from=problem.row_source.sampled_from,
+        judges="ensemble" if ensemble else "trees",
+        unpruned_cost=float(table["cost"][0]),
+        cheapest=float(table["cost"][has_split].min()) if has_split.any() else None,
+    )
+    path = Path(ForestAdapter(forest), masks, table, solver, info, **changes)
     table["risk"] = known = np.full(len(path), np.nan) if risk is None else risk.copy()
     unknown = np.flatnonzero(np.isnan(known)).tolist()
     if ensemble and unknown:
-        ask = LossesAt(path.decisions, tuple(unknown), problem.loss)
-        known[unknown] = problem.row_source.total(forest, ask) / problem.total_weight
+        query = LossesAt(path.decisions, tuple(unknown), problem.loss)
+        known[unknown] = problem.row_source.total(forest, query) / problem.total_weight
     elif ensemble or changes:
         for point in unknown:
             known[point] = _risk_of(problem, path.decision(point))

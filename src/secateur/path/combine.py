@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secateur.data.rows import LocalRows
+from secateur.errors import InvalidInputError, UnsupportedFileError
 from secateur.forest.routing import route
 from secateur.forest.subforest import Decision
 from secateur.losses import Loss
@@ -42,13 +43,13 @@ class JoinedPath(Path):
 
     def __getitem__(self, point: int) -> Pruned:
         if not -len(self) <= point < len(self):
-            raise IndexError(f"Point {point} asked for; the path has points 0 to {len(self) - 1}.")
+            raise IndexError(f"Point {point} does not exist; the path has points 0 to {len(self) - 1}.")
         point = point % len(self)
         part, own = self._of(point)
         row = {name: column[point].item() for name, column in self.table.items()}
         given = None if part is self.parts[0] else self.source
         proof = certificate(self.table, point, None)
-        return replace(part[own], point=point, row=row, solver=self.solver, facts=self.facts, proof=proof, given=given)
+        return replace(part[own], point=point, row=row, solver=self.solver, info=self.info, proof=proof, given=given)
 
     def _of(self, point: int) -> tuple[Path, int]:
         which, own = self.place[point].tolist()
@@ -71,7 +72,9 @@ class JoinedPath(Path):
         if part is self.parts[0]:
             return part.row_losses(own, sample, loss)
         if sample.rows is None:
-            raise ValueError("These rows are read a part at a time, and regrown models need them whole. Pass a matrix.")
+            raise InvalidInputError(
+                "X is read in batches, but retrained clones route rows differently and need X in memory. Pass a matrix."
+            )
         which = int(self.place[point, 0])
         known, routed = self.routed.get(which, (None, sample))
         if known is not sample:
@@ -88,9 +91,9 @@ class JoinedPath(Path):
         ValueError
             Always.
         """
-        raise ValueError(
-            f"This path has prunings of {len(self.parts)} models, and a file holds those of one. Save the model chosen "
-            "(`path.select(…).save`), or make the path without regrowing."
+        raise UnsupportedFileError(
+            f"This path has prunings of {len(self.parts)} models, and a file holds those of one model. Save the "
+            "selected model (`path.select(…).save`), or compute the path with regrow=False."
         )
 
 
@@ -102,9 +105,9 @@ def join_paths(parts: Sequence[Path], names: Sequence[str]) -> JoinedPath:
     place = place[order]
     common = [name for name in parts[0].table if all(name in path.table for path in parts)]
     table = {name: np.concatenate([path.table[name] for path in parts])[order] for name in common}
-    told = [parts[k].table["origin"][point] if "origin" in parts[k].table else "" for k, point in place]
-    table["origin"] = np.array([f"{names[k]} {part}".strip() for (k, _), part in zip(place, told, strict=True)])
+    origins = [parts[k].table["origin"][point] if "origin" in parts[k].table else "" for k, point in place]
+    table["origin"] = np.array([f"{names[k]} {name}".strip() for (k, _), name in zip(place, origins, strict=True)])
     first = parts[0]
-    cheapest = [path.facts["cheapest"] for path in parts if "cheapest" in path.facts]
-    facts = {**first.facts, "cheapest": min(cheapest)} if cheapest else first.facts
-    return JoinedPath(first.source, first.masks, table, first.solver, facts, parts=tuple(parts), place=place)
+    cheapest = [path.info.cheapest for path in parts if path.info.cheapest is not None]
+    info = replace(first.info, cheapest=min(cheapest, default=None), runs=("origin",))
+    return JoinedPath(first.source, first.masks, table, first.solver, info, parts=tuple(parts), place=place)

@@ -2,10 +2,10 @@
 
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path as FilePath
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,15 +13,17 @@ from numpy.typing import NDArray
 from secateur._util.blas import one_blas_thread
 from secateur.data.row_source import RowSource
 from secateur.data.rows import LocalRows, read_sample
-from secateur.errors import InterruptedWarning
+from secateur.errors import InterruptedWarning, NoPruningWithinLimitsError
 from secateur.forest import Forest
 from secateur.forest.masks import Masks
 from secateur.forest.subforest import Decision
 from secateur.libraries.adapter import Adapter
 from secateur.losses import Loss, loss_named
 from secateur.path.evaluation import Compared, Decisions, columns_of
+from secateur.path.info import PathInfo
+from secateur.path.limits import Limits, check_limits, size_limits
 from secateur.path.pruned import Pruned
-from secateur.path.rules import LIMITS, certificate, choose, within
+from secateur.path.rules import certificate, choose, within
 from secateur.problem import Progress
 
 Floats = NDArray[np.float64]
@@ -43,8 +45,8 @@ class Path:
         error of the difference in loss from the unpruned model).
     solver : str
         The repr of the solver.
-    facts : dict
-        The loss, the cost, and the rows on which the path was computed and evaluated; plain JSON values.
+    info : PathInfo
+        The loss, the cost, and the rows on which the path was computed and evaluated.
     values : list of (n_kept, width) arrays, or None
         New values of the kept nodes of each point; None if the solver keeps the original values.
     tree_weight : (n_points, n_trees), or None
@@ -57,7 +59,7 @@ class Path:
     masks: Masks
     table: dict[str, NDArray[Any]]
     solver: str
-    facts: dict[str, Any] = field(default_factory=dict)
+    info: PathInfo
     values: list[Floats] | None = None
     tree_weight: Floats | None = None
     base: Floats | None = None
@@ -73,11 +75,11 @@ class Path:
 
     def __getitem__(self, point: int) -> Pruned:
         if not -len(self) <= point < len(self):
-            raise IndexError(f"Point {point} asked for; the path has points 0 to {len(self) - 1}.")
+            raise IndexError(f"Point {point} does not exist; the path has points 0 to {len(self) - 1}.")
         point = point % len(self)
         row = {name: column[point].item() for name, column in self.table.items()}
         proof = certificate(self.table, point, None)
-        return Pruned(self.source, self.decision(point), point, row, self.solver, self.facts, proof)
+        return Pruned(self.source, self.decision(point), point, row, self.solver, self.info, proof)
 
     def __iter__(self) -> Iterator[Pruned]:
         return (self[point] for point in range(len(self)))
@@ -87,7 +89,7 @@ class Path:
         loss = ""
         if "loss" in self.table:
             low, high = self.table["loss"].min(), self.table["loss"].max()
-            loss = f", {self.facts['loss']} {low:.4g} to {high:.4g}"
+            loss = f", {self.info.loss} {low:.4g} to {high:.4g}"
         return f"Path({len(self)} points, {nodes[0]} to {nodes[-1]} nodes{loss}, solver={self.solver})"
 
     def _repr_html_(self) -> str:
@@ -128,7 +130,7 @@ class Path:
         good = np.flatnonzero(risk <= max_risk)
         if not len(good):
             nearest = int(risk.argmin())
-            raise ValueError(
+            raise NoPruningWithinLimitsError(
                 f"No point has a risk of at most {max_risk:g}. The nearest, point {nearest}, has {risk[nearest]:g}. "
                 "Allow more risk."
             )
@@ -173,8 +175,8 @@ class Path:
             Called as `progress(done, total, what)`.
         """
         sample = read_sample(self.source, X, y, sample_weight)
-        which = "the rows passed to evaluate"
-        return self.evaluate_sample(sample, loss=loss, rows=which, progress=progress, partial=True)
+        rows = "the rows passed to evaluate"
+        return self.evaluate_sample(sample, loss=loss, rows=rows, progress=progress, partial=True)
 
     def evaluate_sample(
         self,
@@ -187,21 +189,21 @@ class Path:
     ) -> "Path":
         """Return the path evaluated on rows that are already routed; `rows` describes them in words.
 
-        With `partial`, Ctrl-C returns the points evaluated so far, if there are more than the unpruned model; the facts
+        With `partial`, Ctrl-C returns the points evaluated so far, if there are more than the unpruned model; `info`
         and a warning report it.
         """
-        loss = loss or loss_named(self.facts["loss"])
+        loss = loss or loss_named(self.info.loss)
         with one_blas_thread:
             if isinstance(row_source, LocalRows):
                 columns = self._compare(row_source, loss, progress, partial)
             else:
-                ask = Compared(self.decisions, tuple(range(len(self))), loss)
-                columns = columns_of(row_source.total(self.forest, ask))
+                query = Compared(self.decisions, tuple(range(len(self))), loss)
+                columns = columns_of(row_source.total(self.forest, query))
         path = self
         # The evaluation was interrupted.
         if columns.shape[1] < len(self):
             path = self.take(np.arange(columns.shape[1]))
-            path = replace(path, facts={**path.facts, "interrupted": True})
+            path = path.with_info(interrupted=True)
         return path.with_losses(*columns, rows=rows, n_rows=len(row_source), loss=loss.text)
 
     def _compare(self, sample: LocalRows, loss: Loss, progress: Progress | None, partial: bool) -> Floats:
@@ -210,8 +212,8 @@ class Path:
         columns: list[tuple[float, ...]] = []
         try:
             for point in range(len(self)):
-                told = self.row_losses(point, sample, loss) if point else unpruned
-                columns.append(compare(told, unpruned, sample.weight / sample.total_weight))
+                pruned = self.row_losses(point, sample, loss) if point else unpruned
+                columns.append(compare(pruned, unpruned, sample.weight / sample.total_weight))
                 if progress:
                     progress(point + 1, len(self), "evaluating")
         except KeyboardInterrupt:
@@ -224,8 +226,8 @@ class Path:
     def row_losses(self, point: int, sample: LocalRows, loss: Loss) -> tuple[Floats, NDArray[Any]]:
         """Return the loss, (n_rows,), and the prediction, (n_rows, n_targets), of each row at a point."""
         raw = sample.scores(self.forest, self.decision(point) if point else None)
-        said = self.source.decode(self.forest.response.label(raw, self.forest.n_classes))
-        return loss.rows(self.forest, raw, sample.y), said.reshape(len(sample), -1)
+        predictions = self.source.decode(self.forest.response.label(raw, self.forest.n_classes))
+        return loss.rows(self.forest, raw, sample.y), predictions.reshape(len(sample), -1)
 
     def with_losses(
         self,
@@ -247,42 +249,27 @@ class Path:
             "changed": changed,
             "increase_se": np.nan_to_num(increase_se),
         }
-        facts = {
-            **self.facts,
-            "loss": loss or self.facts["loss"],
-            "risk_loss": self.facts.get("risk_loss", self.facts["loss"]),
-            "unpruned_loss": float(loss_column[0]),
-            "evaluated_on": rows,
-            "evaluated_rows": n_rows,
-        }
-        return replace(self, table=table, facts=facts)
+        info = replace(
+            self.info,
+            loss=loss or self.info.loss,
+            risk_loss=self.info.risk_loss or self.info.loss,
+            unpruned_loss=float(loss_column[0]),
+            evaluated_on=rows,
+            evaluated_rows=n_rows,
+        )
+        return replace(self, table=table, info=info)
 
-    def select(
-        self,
-        *,
-        max_nodes: int | None = None,
-        max_leaves: int | None = None,
-        max_trees: int | None = None,
-        max_depth: int | None = None,
-        max_features: int | None = None,
-        max_cost: float | None = None,
-        max_bytes: int | None = None,
-        max_loss_increase: float | None = None,
-        guard: float = 0.0,
-        rule: str | None = None,
-    ) -> Pruned:
+    def with_info(self, **changes: Any) -> "Path":
+        """Return the path with changed fields of `info`."""
+        return replace(self, info=replace(self.info, **changes))
+
+    def select(self, *, guard: float = 0.0, rule: str | None = None, **limits: Unpack[Limits]) -> Pruned:
         """Select one point within the limits, by default the one with the lowest loss.
 
         Without `evaluate`, the loss is the solver's risk.
 
         Parameters
         ----------
-        max_nodes, max_leaves, max_trees, max_depth, max_features, max_cost, max_bytes : optional
-            Limits the point must satisfy. `max_bytes` limits the size of the saved native model (see `saved_as`); the
-            size is estimated for all points and verified for the one returned.
-        max_loss_increase : float, optional
-            Return the cheapest point whose loss exceeds that of the unpruned model by at most this fraction of it,
-            measured on the same rows.
         guard : float
             Number of standard errors added to a measured increase before it is compared with `max_loss_increase`. It
             compensates for the selection bias of comparing many points.
@@ -291,20 +278,26 @@ class Path:
             within one per cent of the lowest loss. "srm": the least structural risk, risk + sqrt(nodes / rows), which
             needs no validation rows. "fullest": the lowest loss among the largest points within the limits, one for
             each ridge of the solver.
+        max_nodes, max_leaves, max_trees, max_depth, max_features, max_cost, max_bytes : optional
+            Limits the point must satisfy. `max_bytes` limits the size of the saved native model (see `saved_as`); the
+            size is estimated for all points and verified for the one returned.
+        max_loss_increase : float, optional
+            Return the cheapest point whose loss exceeds that of the unpruned model by at most this fraction of it,
+            measured on the same rows.
 
         Raises
         ------
         ValueError
             If no point qualifies; the message names the nearest.
         """
-        given = locals()
-        limits = {name: given[name] for name in LIMITS}
+        check_limits(limits, "select")
+        max_bytes, increase = limits.get("max_bytes"), limits.get("max_loss_increase")
         path = self if max_bytes is None else self.with_bytes()
         # Each round replaces the estimated size of the selected point by its true size, so the loop terminates.
         while True:
-            chosen = path[choose(path.table, limits, max_loss_increase, rule, self.facts["made_on_rows"], guard)]
+            chosen = path[choose(path.table, self.info, size_limits(limits), increase, rule, guard)]
             if max_bytes is None:
-                return replace(chosen, proof=certificate(path.table, chosen.point, max_cost))
+                return replace(chosen, proof=certificate(path.table, chosen.point, limits.get("max_cost")))
             path.table["bytes"][chosen.point] = chosen.n_bytes
             if path.table["bytes"][chosen.point] <= max_bytes:
                 return chosen
@@ -315,7 +308,7 @@ class Path:
         None stands for the default: a pickle, or the native file format of libraries that have one.
         """
         table = {name: column for name, column in self.table.items() if name != "bytes"}
-        return replace(self, table=table, facts={**self.facts, "saved_as": suffix})
+        return replace(self, table=table).with_info(saved_as=suffix)
 
     def with_bytes(self) -> "Path":
         """Return the path with a column bytes, the size of the saved native model.
@@ -326,9 +319,9 @@ class Path:
             return replace(self, table={**self.table, "bytes": self.table["bytes"].copy()})
         points = np.unique(np.linspace(1, len(self) - 1, 4).astype(int)) if len(self) > 1 else np.zeros(1, int)
         known = [self[int(point)].n_bytes for point in points]
-        facts = np.column_stack([np.ones(len(self)), self.table["n_nodes"], self.table["n_trees"]])
-        weights = np.linalg.lstsq(facts[points], np.array(known, np.float64), rcond=None)[0]
-        column = np.maximum(facts @ weights, 1.0)
+        sizes = np.column_stack([np.ones(len(self)), self.table["n_nodes"], self.table["n_trees"]])
+        weights = np.linalg.lstsq(sizes[points], np.array(known, np.float64), rcond=None)[0]
+        column = np.maximum(sizes @ weights, 1.0)
         column[points] = known
         return replace(self, table={**self.table, "bytes": np.ceil(column).astype(np.int64)})
 
@@ -391,18 +384,18 @@ class Path:
 
 
 def compare(
-    told: tuple[Floats, NDArray[Any]], unpruned: tuple[Floats, NDArray[Any]], share: Floats
+    pruned: tuple[Floats, NDArray[Any]], unpruned: tuple[Floats, NDArray[Any]], weight: Floats
 ) -> tuple[float, float, float, float]:
     """Return the columns loss, loss_se, changed and increase_se of one point, compared with the unpruned model.
 
-    `told` and `unpruned` are pairs of losses, (n_rows,), and predictions, (n_rows, n_targets). `share` is the
+    `pruned` and `unpruned` are pairs of losses, (n_rows,), and predictions, (n_rows, n_targets). `weight` is the
     normalised weight of each row.
     """
-    (losses, said), (reference, before) = told, unpruned
-    mean, was = float(share @ losses), float(share @ reference)
+    (losses, predictions), (reference, before) = pruned, unpruned
+    mean, mean_before = float(weight @ losses), float(weight @ reference)
     return (
         mean,
-        float(np.sqrt(share**2 @ (losses - mean) ** 2)),
-        float(share @ (said != before).any(axis=1)),
-        float(np.sqrt(share**2 @ (losses - reference - mean + was) ** 2)),
+        float(np.sqrt(weight**2 @ (losses - mean) ** 2)),
+        float(weight @ (predictions != before).any(axis=1)),
+        float(np.sqrt(weight**2 @ (losses - reference - mean + mean_before) ** 2)),
     )

@@ -16,27 +16,13 @@ if TYPE_CHECKING:
 _COLUMNS = ("penalty", "n_nodes", "n_leaves", "n_trees", "n_features", "depth", "cost", "risk")
 _MEASURED = ("loss", "loss_se", "changed", "increase_se")
 _TEXT_COLUMNS = ("origin",)
-_FACTS: dict[str, type] = {
-    "loss": str,
-    "cost": str,
-    "risk_loss": str,
-    "judges": str,
-    "evaluated_on": str,
-    "model_file": str,
-    "model_sha256": str,
-    "made_on_rows": int,
-    "evaluated_rows": int,
-    "unpruned_cost": float,
-    "unpruned_loss": float,
-    "cheapest": float,
-}
-_NEEDED = ("loss", "cost", "made_on_rows")
-_NEEDED_IF_MEASURED = ("unpruned_loss", "evaluated_on", "evaluated_rows")
 
 
 def check_path(path: "Path") -> None:
-    """Raise ValueError unless facts, table, masks and changed parameters have the right types and fit the forest."""
-    _check_facts(path.facts, measured="loss" in path.table)
+    """Raise ValueError unless table, masks and changed parameters have the right types and fit the forest."""
+    for name in ("unpruned_loss", "evaluated_on", "evaluated_rows") if "loss" in path.table else ():
+        if getattr(path.info, name) is None:
+            raise ValueError(f"the field {name} of facts is missing")
     _check_table(path.table)
     _check_masks(path.forest, path.masks, path.table["n_nodes"])
     forest, n_points = path.forest, len(path)
@@ -47,21 +33,6 @@ def check_path(path: "Path") -> None:
         raise ValueError("a tree has a weight that is not a finite number")
     for point, value in enumerate(path.values or ()):
         _check_array("values", value, (int(path.table["n_nodes"][point]), forest.value.shape[1]))
-
-
-def _check_facts(facts: Mapping[str, Any], *, measured: bool) -> None:
-    missing = [name for name in (*_NEEDED, *(_NEEDED_IF_MEASURED if measured else ())) if name not in facts]
-    if missing:
-        raise ValueError(f"the fact {missing[0]} is missing")
-    for name, kind in _FACTS.items():
-        if name in facts and not _is(facts[name], kind):
-            raise ValueError(f"the fact {name} is {facts[name]!r:.60}, not of type {kind.__name__}")
-
-
-def _is(value: Any, kind: type) -> bool:
-    if isinstance(value, bool):
-        return False
-    return isinstance(value, int | float) if kind is float else isinstance(value, kind)
 
 
 def _check_table(table: Mapping[str, NDArray[Any]]) -> None:

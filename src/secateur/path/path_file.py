@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from secateur.errors import DamagedFileError, InvalidInputError, UnsupportedFileError
 from secateur.files.archive import forest_from_arrays, forest_to_arrays, read_archive, same_forest, write_archive
 from secateur.files.atomic import replacing
 from secateur.forest import Forest
 from secateur.forest.masks import Masks, NestedMasks, PackedMasks
 from secateur.libraries import adapt
 from secateur.libraries.adapter import ForestAdapter
+from secateur.path.info import PathInfo
 from secateur.path.path_checks import check_path
 
 if TYPE_CHECKING:
@@ -28,13 +30,14 @@ def save_path(path: "Path", file: str | PathLike[str], *, force: bool = False) -
     """Write `path` to `file`, which must end in .npz, and return the file's path."""
     target = FilePath(file)
     if target.suffix != ".npz":
-        raise ValueError(f"A path is saved as .npz, but the name is {target.name}. Use {target.stem}.npz.")
+        raise UnsupportedFileError(f"A path is saved as .npz, but the name is {target.name}. Use {target.stem}.npz.")
     forest_facts, arrays = forest_to_arrays(path.forest)
     header = {
         "format": FORMAT,
         "version": VERSION,
         "solver": path.solver,
-        "facts": path.facts,
+        "facts": path.info.to_json(),
+        "runs": path.info.runs,
         "forest": forest_facts,
         "columns": list(path.table),
         "n_points": len(path),
@@ -63,12 +66,12 @@ def load_path(file: str | PathLike[str], model: Any = None) -> "Path":
     try:
         path = _assemble(header, arrays)
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
-        raise ValueError(f"{file} is damaged: {error}. Make the path again.") from error
+        raise DamagedFileError(f"{file} is damaged: {error}. Compute the path again.") from error
     if model is None:
         return path
     adapter = adapt(model)
     if not same_forest(adapter.forest, path.forest):
-        raise ValueError(
+        raise InvalidInputError(
             f"{file} was made from another model than this {type(adapter.model).__name__}; its trees differ. "
             "Pass the model the path was made from."
         )
@@ -97,7 +100,7 @@ def _assemble(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> 
         masks,
         table,
         str(header["solver"]),
-        dict(header["facts"]),
+        PathInfo.from_json(header["facts"], _runs(header, table)),
         values,
         arrays.get("tree_weight"),
         arrays.get("base"),
@@ -105,6 +108,14 @@ def _assemble(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> 
     )
     check_path(path)
     return path
+
+
+def _runs(header: Mapping[str, Any], table: Mapping[str, NDArray[Any]]) -> tuple[str, ...]:
+    """Return the columns that tell runs apart; files of earlier versions have them without saying so."""
+    runs = header.get("runs", [name for name in ("ridge", "kept", "origin") if name in table])
+    if not isinstance(runs, list) or not all(isinstance(name, str) and name in table for name in runs):
+        raise ValueError(f"the columns of runs are {runs!r:.60}, which the table does not have")
+    return tuple(runs)
 
 
 def _read_masks(arrays: Mapping[str, NDArray[Any]], forest: Forest, n_points: int) -> Masks:

@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from secateur.errors import UnsupportedModelError
 from secateur.forest import Forest
 from secateur.forest.routing import raw_scores, route
 from secateur.forest.subforest import Decision, subforest
 from secateur.libraries.adapter import Adapter
+from secateur.path.info import PathInfo
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +31,7 @@ class Pruned:
     row : dict
         The point's row of the path's table.
     solver : str
-    facts : dict
+    info : PathInfo
     proof : dict, optional
         Optimality certificate for the budget, if the solver provides bounds: see `secateur.path.rules.certificate`.
     given : Adapter, optional
@@ -41,7 +43,7 @@ class Pruned:
     point: int
     row: dict[str, Any]
     solver: str
-    facts: dict[str, Any]
+    info: PathInfo
     proof: dict[str, float] | None = None
     given: Adapter | None = None
 
@@ -53,9 +55,9 @@ class Pruned:
     def __repr__(self) -> str:
         row, whole = self.row, self.original.forest
         trees = "" if whole.n_trees == 1 else f", {row['n_trees']} of {whole.n_trees} trees"
-        loss, before = "", self.facts.get("unpruned_loss")
+        loss, before = "", self.info.unpruned_loss
         if "loss" in row and before is not None:
-            loss = f", {self.facts['loss']} {before:.4g} → {row['loss']:.4g}"
+            loss = f", {self.info.loss} {before:.4g} → {row['loss']:.4g}"
         whose = "" if self.given is None else "of a clone, "
         size = f"{whose}{row['n_nodes']} of {whole.n_nodes} nodes{trees}{loss}"
         return f"Pruned({type(self.source.model).__name__}, {size}, point {self.point})"
@@ -79,13 +81,13 @@ class Pruned:
     @cached_property
     def n_bytes(self) -> int:
         """Size of the saved pruned model in bytes, in the path's file format (`saved_as`) or the default one."""
-        suffix = self.facts.get("saved_as")
+        suffix = self.info.saved_as
         return self.source.n_bytes_after(self.decision) if suffix is None else _file_size(self.to_model(), suffix)
 
     @cached_property
     def n_bytes_before(self) -> int:
         """Size of the given model in bytes, saved in the same format."""
-        suffix, model = self.facts.get("saved_as"), self.original.model
+        suffix, model = self.info.saved_as, self.original.model
         return self.original.n_bytes(model) if suffix is None else _file_size(model, suffix)
 
     def to_model(self) -> Any:
@@ -105,13 +107,13 @@ class Pruned:
     def predict_proba(self, X: Any) -> Any:
         """Return class probabilities, equal to `to_model().predict_proba(X)`; a list of arrays for several targets."""
         if not self.forest.n_classes:
-            raise ValueError("This model predicts numbers and has no probabilities. Use predict.")
+            raise UnsupportedModelError("This model predicts numbers and has no probabilities. Use predict.")
         return self.source.probabilities(self.raw(X))
 
     def score_samples(self, X: Any) -> NDArray[np.floating]:
         """Return the anomaly scores of outlier detectors, equal to `to_model().score_samples(X)`."""
         if self.source.supervised:
-            raise ValueError("This model is not an outlier detector. Use predict or predict_proba.")
+            raise UnsupportedModelError("This model is not an outlier detector. Use predict or predict_proba.")
         return self.forest.response.mean(self.raw(X), ())[0][:, 0]
 
     def save(self, file: str | PathLike[str], *, force: bool = False) -> FilePath:
@@ -131,22 +133,22 @@ class Pruned:
         `bytes` is the size of the saved native model in a file of suffix `saved_as`; if that is None, pickled or in the
         native format of its library.
         """
-        row = self.row
+        row, info = self.row, self.info
         before = {**_size(self.original.forest), "bytes": self.n_bytes_before}
         after = {**_size(self.forest), "bytes": self.n_bytes}
         return {
             "model": type(self.source.model).__name__,
             "before": before,
             "after": after,
-            "saved_as": self.facts.get("saved_as"),
+            "saved_as": self.info.saved_as,
             "loss": {
-                "name": self.facts["loss"],
-                "before": self.facts.get("unpruned_loss"),
+                "name": self.info.loss,
+                "before": self.info.unpruned_loss,
                 "after": row.get("loss"),
                 "standard_error": row.get("loss_se"),
             },
             "risk": row["risk"],
-            "cost": {"name": self.facts["cost"], "before": self.facts.get("unpruned_cost"), "after": row["cost"]},
+            "cost": {"name": self.info.cost, "before": self.info.unpruned_cost, "after": row["cost"]},
             "optimality": self.proof,
             "changed": row.get("changed"),
             "penalty": row["penalty"],
@@ -154,9 +156,10 @@ class Pruned:
             "solver": self.solver,
             "clone": self.given is not None,
             "rows": {
-                "made_on": self.facts["made_on_rows"],
-                "chosen_on": self.facts.get("evaluated_on", "the rows the path was made on"),
-                "chosen_on_rows": self.facts.get("evaluated_rows", self.facts["made_on_rows"]),
+                "made_on": info.made_on_rows,
+                **({} if info.sampled_from is None else {"sampled_from": info.sampled_from}),
+                "chosen_on": info.evaluated_on or "the rows the path was made on",
+                "chosen_on_rows": info.evaluated_rows or info.made_on_rows,
             },
         }
 

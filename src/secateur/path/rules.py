@@ -13,16 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-LIMITS = {
-    "max_nodes": "n_nodes",
-    "max_leaves": "n_leaves",
-    "max_trees": "n_trees",
-    "max_depth": "depth",
-    "max_features": "n_features",
-    "max_cost": "cost",
-    "max_bytes": "bytes",
-}
-"""Column of the path's table that each limit bounds."""
+from secateur.errors import InvalidInputError, NoPruningWithinLimitsError
+from secateur.path.info import PathInfo
+from secateur.path.limits import LIMITS
 
 RULES = ("one_se", "one_percent", "srm", "fullest")
 
@@ -48,21 +41,21 @@ def within(table: Table, limits: Mapping[str, float | None]) -> NDArray[np.intp]
         return np.flatnonzero(allowed)
     nearest = int(excess.argmin())
     found = ", ".join(f"{LIMITS[name]} = {table[LIMITS[name]][nearest]:g}" for name in given)
-    asked = ", ".join(f"{name}={limit:g}" for name, limit in given.items())
-    raise ValueError(
-        f"No point of the path satisfies {asked}. The nearest, point {nearest}, has {found}. Raise the limit."
+    needed = ", ".join(f"{name}={limit:g}" for name, limit in given.items())
+    raise NoPruningWithinLimitsError(
+        f"No point of the path satisfies {needed}. The nearest, point {nearest}, has {found}. Raise the limit."
     )
 
 
 def choose(
     table: Table,
+    info: PathInfo,
     limits: Mapping[str, float | None],
     max_loss_increase: float | None,
     rule: str | None = None,
-    n_rows: int = 1,
     guard: float = 0.0,
 ) -> int:
-    """Return the selected point; `n_rows` is the number of rows the path was computed on.
+    """Return the selected point.
 
     `guard` standard errors are added to a measured increase of the loss before it is compared with the bound.
 
@@ -73,18 +66,18 @@ def choose(
     """
     points = within(table, limits)
     if rule is not None and rule not in RULES:
-        raise ValueError(f"rule={rule!r} is unknown; known rules are {', '.join(RULES)}. Use one of these or None.")
+        raise InvalidInputError(f"rule={rule!r} is unknown; known are {', '.join(RULES)}. Use one of these or None.")
     # Structural risk: error + sqrt(size / rows), section 12.1.4 of the lecture.
     if rule == "srm":
-        return _lowest(table, points, table["risk"] + np.sqrt(table["n_nodes"] / n_rows))
+        return _lowest(table, points, table["risk"] + np.sqrt(table["n_nodes"] / info.made_on_rows))
     if (max_loss_increase is not None or rule in ("one_se", "one_percent")) and "loss" not in table:
-        raise ValueError(
+        raise InvalidInputError(
             "The path has not been evaluated, so its losses are not known. Call path.evaluate(X_val, y_val) first, "
-            "or make it with `secateur path … --validation`."
+            "or compute it with `secateur path … --validation`."
         )
     loss = table["loss"] if "loss" in table else table["risk"]
     if rule == "fullest":
-        return _lowest(table, fullest(table, points), loss)
+        return _lowest(table, fullest(table, points, info.runs), loss)
     if max_loss_increase is not None:
         feared = loss + guard * table["increase_se"] if guard else loss
         return _smallest(table, points, feared, loss[0] + max_loss_increase * abs(loss[0]), max_loss_increase)
@@ -113,16 +106,14 @@ def certificate(table: Table, point: int, max_cost: float | None) -> dict[str, f
     return {"max_cost": budget, "risk": risk, "least_risk": min(least, risk), "gap": max(risk - least, 0.0)}
 
 
-def fullest(table: Table, points: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Return the largest point of each run of a solver; runs differ in ridge and in whether values are kept."""
-    kind = np.zeros((2, len(points)))
-    for row, name in enumerate(("ridge", "kept")):
-        if name in table:
-            kind[row] = table[name][points]
+def fullest(table: Table, points: NDArray[np.intp], runs: tuple[str, ...]) -> NDArray[np.intp]:
+    """Return the largest point of each run of a solver; the columns `runs` tell runs apart."""
+    codes = [np.unique(table[name][points], return_inverse=True)[1] for name in runs]
+    run = np.array(codes, np.intp).reshape(len(runs), len(points))
     # Sort by run, then by size; the last point of each run is its largest.
-    order = points[np.lexsort([table["n_nodes"][points], *kind])]
-    kind = kind[:, np.searchsorted(points, order)]
-    last = np.append((np.diff(kind, axis=1) != 0).any(axis=0), True)
+    order = points[np.lexsort([table["n_nodes"][points], *run])]
+    run = run[:, np.searchsorted(points, order)]
+    last = np.append((np.diff(run, axis=1) != 0).any(axis=0), True)
     return order[last]
 
 
@@ -137,7 +128,7 @@ def _smallest(table: Table, points: NDArray[np.intp], loss: NDArray[Any], bound:
     good = points[loss[points] <= bound]
     if not len(good):
         nearest = points[loss[points].argmin()]
-        raise ValueError(
+        raise NoPruningWithinLimitsError(
             f"No point within the other limits loses at most {increase:g} of the unpruned loss {loss[0]:.6g}. "
             f"The nearest, point {nearest}, has loss {loss[nearest]:.6g} and {table['n_nodes'][nearest]} nodes. "
             "Allow a larger increase or a larger model."

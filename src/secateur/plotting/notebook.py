@@ -22,20 +22,20 @@ _CELL = "text-align:right;padding:1px 8px;border:none"
 
 def path_html(path: "Path") -> str:
     """Return HTML with a table of about ten points of a path, and a sketch of the trade-off curve."""
-    facts, table = path.facts, path.table
+    info, table = path.info, path.table
     shown = np.unique(np.linspace(0, len(path) - 1, _SHOWN_POINTS).round().astype(int)).tolist()
-    names = [name for name in _COLUMNS if not (name == "cost" and facts["cost"] in ("nodes", "leaves"))]
+    names = [name for name in _COLUMNS if not (name == "cost" and info.cost in ("nodes", "leaves"))]
     head = ["point", *(_COLUMNS[name] for name in names)]
-    if facts.get("risk_loss", facts["loss"]) != facts["loss"]:
-        head[-1] = f"risk ({facts['risk_loss']})"
+    if not info.same_loss:
+        head[-1] = f"risk ({info.risk_loss})"
     rows = [[str(point), *(_number(table[name][point].item()) for name in names)] for point in shown]
     if "loss" in table:
-        head += [f"loss ({facts['loss']})", "changed"]
+        head += [f"loss ({info.loss})", "changed"]
         for row, point in zip(rows, shown, strict=True):
             row += [f"{table['loss'][point]:.4g} ± {table['loss_se'][point]:.2g}", f"{table['changed'][point]:.1%}"]
-    lines = [f"{path.solver}, pruned with {facts['made_on_rows']:,} rows"]
-    if "evaluated_on" in facts:
-        lines.append(f"loss measured on {facts['evaluated_rows']:,} rows: {facts['evaluated_on']}")
+    lines = [f"{path.solver}, pruned with {info.made_on_rows:,} rows"]
+    if info.evaluated_on is not None:
+        lines.append(f"loss measured on {info.evaluated_rows:,} rows: {info.evaluated_on}")
     more = f", {len(shown)} of them shown" if len(shown) < len(path) else ""
     title = f"{_model_name(path.source.model)}: {len(path)} prunings{more}"
     return _page(title, _table(head, rows) + _sketch(path), "; ".join(lines))
@@ -43,7 +43,7 @@ def path_html(path: "Path") -> str:
 
 def pruned_html(pruned: "Pruned") -> str:
     """Return HTML with a table of sizes and losses before and after pruning, and how the point was chosen."""
-    row, facts, unpruned = pruned.row, pruned.facts, pruned.original.forest
+    row, info, unpruned = pruned.row, pruned.info, pruned.original.forest
     sizes = [
         ("nodes", unpruned.n_nodes, row["n_nodes"]),
         ("leaves", unpruned.n_leaves, row["n_leaves"]),
@@ -52,17 +52,17 @@ def pruned_html(pruned: "Pruned") -> str:
         ("features", len(unpruned.features_used), row["n_features"]),
     ]
     rows = [[name, f"{n:,}", f"{left:,}", f"{left / n:.1%}" if n else ""] for name, n, left in sizes]
-    if facts["cost"] not in ("nodes", "leaves") and "unpruned_cost" in facts:
-        before = facts["unpruned_cost"]
+    if info.cost not in ("nodes", "leaves") and info.unpruned_cost is not None:
+        before = info.unpruned_cost
         left = f"{row['cost'] / before:.1%}" if before else ""
-        rows.append([f"cost ({facts['cost']})", _number(before), _number(row["cost"]), left])
-    if "loss" in row:
-        before = facts["unpruned_loss"]
+        rows.append([f"cost ({info.cost})", _number(before), _number(row["cost"]), left])
+    if info.unpruned_loss is not None:
+        before = info.unpruned_loss
         change = f"{row['loss'] / before - 1:+.1%}" if before > 0 and np.isfinite(row["loss"]) else ""
-        rows.append([f"loss ({facts['loss']})", f"{before:.4g}", f"{row['loss']:.4g} ± {row['loss_se']:.2g}", change])
+        rows.append([f"loss ({info.loss})", f"{before:.4g}", f"{row['loss']:.4g} ± {row['loss_se']:.2g}", change])
         rows.append(["predictions changed", "", f"{row['changed']:.1%}", ""])
-    evaluated_on = facts.get("evaluated_on", "the pruning rows")
-    n_rows = facts.get("evaluated_rows", facts["made_on_rows"])
+    evaluated_on = info.evaluated_on or "the pruning rows"
+    n_rows = info.evaluated_rows or info.made_on_rows
     clone = " of a clone trained on fewer features" if pruned.given is not None else ""
     how = f"Point {pruned.point}{clone} by {pruned.solver}, chosen on {n_rows:,} rows: {evaluated_on}"
     return _page(f"{_model_name(pruned.original.model)}, pruned", _table(["", "before", "after", "left"], rows), how)
@@ -102,7 +102,7 @@ def _sketch(path: "Path") -> str:
     left = _scaled(size, size[drawn]) * (_WIDTH - 2 * _MARGIN) + _MARGIN
     top = (1 - _scaled(loss, loss[drawn])) * (_HEIGHT - 2 * _MARGIN) + _MARGIN
     points = " ".join(f"{left[k]:.1f},{top[k]:.1f}" for k in line)
-    label = f"cost ({path.facts['cost']})" if x == "cost" else f"{path.facts['cost']} (log)"
+    label = f"cost ({path.info.cost})" if x == "cost" else f"{path.info.cost} (log)"
     start = f'<circle cx="{left[0]:.1f}" cy="{top[0]:.1f}" r="3.5" fill="{CHOSEN}"><title>unpruned</title></circle>'
     return (
         f'<svg width="{_WIDTH:.0f}" height="{_HEIGHT + 18:.0f}" role="img" fill="currentColor" font-size="11">'

@@ -111,7 +111,7 @@ def draw_tradeoff(
 
 def size_column(path: "Path") -> str:
     """Return the table column of the path's cost: n_nodes, n_leaves, or cost for any other."""
-    return {"nodes": "n_nodes", "leaves": "n_leaves"}.get(path.facts["cost"], "cost")
+    return {"nodes": "n_nodes", "leaves": "n_leaves"}.get(path.info.cost, "cost")
 
 
 def _with_column(path: "Path", x: str) -> "Path":
@@ -132,9 +132,9 @@ def _check_comparable(path: "Path", others: Mapping[str, "Path"]) -> None:
             raise InvalidInputError(
                 f"Baseline {name!r} {difference} measured loss, unlike the path. Evaluate both on the same rows."
             )
-        if other.facts["loss"] != path.facts["loss"]:
+        if other.info.loss != path.info.loss:
             raise InvalidInputError(
-                f"Baseline {name!r} has the loss {other.facts['loss']}, but the path has {path.facts['loss']}. "
+                f"Baseline {name!r} has the loss {other.info.loss}, but the path has {path.info.loss}. "
                 "Evaluate both with the same loss."
             )
     if len(others) >= len(LINES):
@@ -168,7 +168,7 @@ def points_of_line(path: "Path", x: str, y: str) -> NDArray[np.intp]:
         shown = shown[shown > 0]
     order = shown[np.lexsort((loss[shown], size[shown]))]
     order = order[np.append(True, np.diff(size[order]) > 0)]
-    series = [path.table[name] for name in ("ridge", "kept", "origin") if name in path.table]
+    series = [path.table[name] for name in path.info.runs]
     if (np.diff(size[shown]) <= 0).all() and all(len(np.unique(column[1:])) < 2 for column in series):
         return order
     lowest = np.minimum.accumulate(np.append(np.inf, loss[order]))
@@ -177,9 +177,9 @@ def points_of_line(path: "Path", x: str, y: str) -> NDArray[np.intp]:
 
 def _risk_is_comparable(path: "Path") -> bool:
     """Return whether the risk and the measured loss are the same quantity on different rows."""
-    facts, forest = path.facts, path.forest
-    of_ensemble = facts.get("judges") == "ensemble" or (forest.n_trees == 1 and forest.trees_predict_target)
-    return of_ensemble and facts.get("risk_loss", facts["loss"]) == facts["loss"]
+    info, forest = path.info, path.forest
+    of_ensemble = info.is_ensemble_risk or (forest.n_trees == 1 and forest.trees_predict_target)
+    return of_ensemble and info.same_loss
 
 
 def _shade_gaps(ax: "Axes", path: "Path") -> None:
@@ -208,14 +208,14 @@ def _mark_points(ax: "Axes", path: "Path", x: str, y: str, mark: "int | Pruned |
 
 def _finish(ax: "Axes", path: "Path", x: str, y: str) -> None:
     """Set axis labels, scale and legend; counts that span more than a decade get a logarithmic axis."""
-    cost = path.facts["cost"]
+    cost = path.info.cost
     label = _AXIS_LABELS.get(x, f"cost: {_COST_LABELS.get(cost, cost)}" if x == "cost" else x.replace("_", " "))
     column = path.table[x]
     if x in ("n_nodes", "n_leaves", "bytes", "penalty") and column.min() > 0 and column.max() > 10 * column.min():
         ax.set_xscale("log")
         label += " (logarithmic)"
     ax.set_xlabel(label, parse_math=False)
-    loss = _LOSS_LABELS.get(path.facts["loss"], path.facts["loss"].replace("_", " "))
+    loss = _LOSS_LABELS.get(path.info.loss, path.info.loss.replace("_", " "))
     loss = loss if y == "loss" or _risk_is_comparable(path) else f"{loss}, mean of single trees"
     ax.set_ylabel(loss, parse_math=False)
     for text in ax.legend(frameon=False, fontsize="small").get_texts():
@@ -227,9 +227,9 @@ def _finish(ax: "Axes", path: "Path", x: str, y: str) -> None:
 def _legend_label(path: "Path", column: str) -> str:
     """Return the legend text of a loss or risk column."""
     if column == "loss":
-        return f"measured on {path.facts['evaluated_rows']:,} rows, ± 1 standard error"
+        return f"measured on {path.info.evaluated_rows:,} rows, ± 1 standard error"
     scope = "" if _risk_is_comparable(path) else "mean of single trees, "
-    return f"{scope}on the {path.facts['made_on_rows']:,} pruning rows"
+    return f"{scope}on the {path.info.made_on_rows:,} pruning rows"
 
 
 def _legend_name(name: str | None) -> str:

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secateur._util.text import fit_to_show
-from secateur.costs import Cost, SharedCost
+from secateur.costs import Cost
 from secateur.data.rows import LocalRows, read_sample
 from secateur.errors import InvalidInputError
 from secateur.forest.routing import route
@@ -64,7 +64,7 @@ def describe(
         "model": describe_model(path.source),
         "classes": class_names(path.source),
         "solver": path.solver,
-        "facts": {name: fact for name, fact in path.facts.items() if name not in _OMITTED_FACTS},
+        "facts": {name: fact for name, fact in path.info.to_json().items() if name not in _OMITTED_FACTS},
         "risk_is_loss": _risk_is_loss(path),
         "table": path.table,
         "point": chosen.point,
@@ -99,8 +99,8 @@ def _chosen(path: Path, point: int | None, limits: Mapping[str, Any]) -> Pruned:
 
 def _risk_is_loss(path: Path) -> bool:
     """Return whether the risk on the pruning rows is the same quantity as the loss on other rows."""
-    same_loss: bool = path.facts.get("risk_loss", path.facts["loss"]) == path.facts["loss"]
-    of_ensemble = path.facts.get("judges") == "ensemble"
+    same_loss: bool = path.info.same_loss
+    of_ensemble = path.info.is_ensemble_risk
     return same_loss and (of_ensemble or (path.forest.n_trees == 1 and path.forest.trees_predict_target))
 
 
@@ -136,7 +136,7 @@ def _measured(
     measured["points"] = points
     if has_targets:
         measured["calibration"] = [calibration(path, sample, int(point)) for point in points]
-    if isinstance(cost, SharedCost):
+    if cost is not None and cost.shared:
         measured["bills"] = describe_bills(path, sample, cost, points, shown)
     return measured
 

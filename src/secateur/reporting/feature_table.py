@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from secateur.costs import PriceTable, SharedCost, needs
+from secateur.costs import Cost, PriceTable, needs
 from secateur.data.rows import LocalRows
 from secateur.forest.masks import NestedMasks
 from secateur.forest.subforest import check_keep, kept_splits
@@ -62,7 +62,7 @@ def _steps(column: NDArray[np.int64]) -> list[tuple[int, int]]:
 
 
 def describe_bills(
-    path: Path, sample: LocalRows, cost: SharedCost, points: NDArray[np.intp], shown: list[int]
+    path: Path, sample: LocalRows, cost: Cost, points: NDArray[np.intp], shown: list[int]
 ) -> dict[str, Any]:
     """Return the feature cost of the rows at some points: the mean per feature, and a histogram over rows."""
     forest = path.forest

@@ -3,32 +3,28 @@
 A pruned forest cannot regain lost splits, whereas a clone trained on the remaining features can use them better.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from secateur.data.row_provider import RowProvider, Rows
+from secateur.data.row_source import RowSource
 from secateur.data.rows import LocalRows
+from secateur.errors import InvalidInputError, UnsupportedModelError, UnsupportedProblemError
 from secateur.forest import Forest
 from secateur.forest.node_sums import node_weight
 from secateur.libraries import adapt
 from secateur.libraries.adapter import Adapter
 from secateur.path import Path
 from secateur.path.combine import JoinedPath, join_paths
-from secateur.selection.validation import Rows
+from secateur.selection.fitting import FitSettings, fit_path
 
 STAGES = (0.6, 0.35, 0.2, 0.1, 0.05)
 """Cost budget of each stage, as a fraction of the unpruned cost."""
 
 
-def regrow(
-    adapter: Adapter,
-    rows: Rows,
-    sample: LocalRows,
-    make: Callable[[Adapter, LocalRows], Path],
-    prices: NDArray[np.float64],
-) -> JoinedPath:
+def regrow_path(settings: FitSettings, adapter: Adapter, sample: RowSource) -> JoinedPath:
     """Return the joint path of a model and of clones trained on the same rows with ever fewer features.
 
     Each stage trains two clones and prunes both. One clone uses the features of the best pruning so far within the
@@ -37,54 +33,76 @@ def regrow(
 
     Parameters
     ----------
+    settings : FitSettings
+        Its `regrow_rows` contain the rows of the sample before routing.
     adapter : Adapter
-    rows : Rows
-        Training rows of the clones.
-    sample : LocalRows
-        The same rows, routed through the model.
-    make : callable
-        Returns the path of a model.
-    prices : (n_features,)
-        Feature costs, for `top_k`.
+    sample : RowSource
+        The training rows of the clones, routed through the model.
 
     Raises
     ------
     ValueError
-        If the model cannot be refitted, or its features are not the columns of X.
+        If the rows are remote, the cost is not a feature cost, the model cannot be refitted, or its features are not
+        the columns of X.
     """
+    rows, sample = _training_rows(settings.regrow_rows, sample)
+    prices = _mean_prices(settings, adapter, sample)
     check_regrowable(adapter, rows)
-    parts, names = [make(adapter, sample)], [""]
-    whole = float(parts[0].table["cost"][0])
+    parts, names = [fit_path(settings, adapter, sample)], [""]
+    unpruned_cost = float(parts[0].table["cost"][0])
     by_worth = np.argsort(-importance(adapter.forest, sample) / np.maximum(prices, 1e-12), kind="stable")
     # Each set of features is trained only once.
     tried: set[frozenset[int]] = set()
     for stage in STAGES:
         for name, features in (
-            ("regrow", features_within(parts, stage * whole)),
-            ("top_k", most_worthy(by_worth, prices, stage * whole, adapter.forest)),
+            ("regrow", features_within(parts, stage * unpruned_cost)),
+            ("top_k", most_worthy(by_worth, prices, stage * unpruned_cost, adapter.forest)),
         ):
             if not features or features in tried:
                 continue
             tried.add(features)
             clone = adapt(adapter.refit(only(rows.X, features), rows.y, rows.weight))
-            parts.append(make(clone, rows.sample(clone)))
+            parts.append(fit_path(settings, clone, rows.sample(clone)))
             names.append(name)
     return join_paths(parts, names)
 
 
+def _training_rows(rows: RowProvider | None, sample: RowSource) -> tuple[Rows, LocalRows]:
+    """Return the rows to train clones on, before and after routing; raise InvalidInputError if they are remote."""
+    if not isinstance(rows, Rows) or not isinstance(sample, LocalRows):
+        raise InvalidInputError(
+            "regrow=True trains clones of the model on this machine, but the rows are remote. Pass regrow=False, or a "
+            "sample of the rows as arrays."
+        )
+    return (rows if sample.row_index is None else rows.take(sample.row_index)), sample
+
+
+def _mean_prices(settings: FitSettings, adapter: Adapter, sample: LocalRows) -> NDArray[np.float64]:
+    """Return the mean price of each feature, (n_features,); raise an error unless the cost is a feature cost."""
+    cost = settings.cost_for_solver()
+    if not cost.shared:
+        raise UnsupportedProblemError(
+            f"regrow=True trains clones on fewer features, but the cost is {cost.name}. Pass cost=FeatureCost(prices) "
+            "or regrow=False."
+        )
+    table = cost.price_table(adapter.forest, sample)
+    return np.append(table.prices.mean(axis=0), 0.0)[table.resources].sum(axis=1)
+
+
 def check_regrowable(adapter: Adapter, rows: Rows) -> None:
-    """Raise ValueError unless clones can be trained on a subset of the columns of X."""
+    """Raise an error unless clones can be trained on a subset of the columns of X."""
     if not adapter.can_refit:
-        raise ValueError(
-            f"A {type(adapter.model).__name__} cannot be trained again from here, which regrowing needs. Pass the "
-            "estimator it was trained as, or leave regrow out."
+        raise UnsupportedModelError(
+            f"A {type(adapter.model).__name__} cannot be trained again, which regrow=True requires. Pass the estimator "
+            "that trained it, or regrow=False."
         )
     shape = getattr(rows.X, "shape", None)
     if shape is None or len(shape) != 2 or shape[1] != adapter.forest.n_features or hasattr(rows.X, "toarray"):
-        raise ValueError(
-            f"Regrowing trains on some of the columns of X, but X has {'no columns' if shape is None else shape[-1]} "
-            f"and the trees look at {adapter.forest.n_features} features. Pass a matrix or a DataFrame to a model that "
-            "sees its columns as they are, or leave regrow out."
+        raise InvalidInputError(
+            f"regrow=True trains on a subset of the columns of X, but X has "
+            f"{'no columns' if shape is None else f'{shape[-1]} columns'} and the model "
+            f"{adapter.forest.n_features} features. Pass a dense matrix or a DataFrame with one column per feature, "
+            "or regrow=False."
         )
 
 

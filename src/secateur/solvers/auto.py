@@ -1,6 +1,6 @@
 """Choose the default solver (`solver="auto"`) for a model and a cost."""
 
-from secateur.costs import Cost, SharedCost
+from secateur.costs import Cost
 from secateur.forest import Forest
 from secateur.solvers.base import Solver
 from secateur.solvers.combined import Several
@@ -20,7 +20,7 @@ def automatic(forest: Forest, cost: Cost | None, *, new_values: bool) -> Solver:
     The BlockDescent path contains a run for every ridge and one with the original values. The validation rows decide
     among them when a point is selected.
     """
-    if isinstance(cost, SharedCost):
+    if cost is not None and cost.shared:
         return _for_features(forest, new_values and not not_additive(forest))
     if forest.n_trees < 2 or not new_values or not_additive(forest):
         return WeakestLink()

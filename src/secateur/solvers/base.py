@@ -1,22 +1,34 @@
 """Define the interface of a solver: frozen hyper-parameters, `unsupported` and `path`."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import fields
 from typing import ClassVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from secateur.costs import Cost
+from secateur.errors import InvalidInputError
 from secateur.forest import Forest
 from secateur.losses import Loss
 from secateur.path import Path
+from secateur.path.fold import Fold
+from secateur.path.matching import match_by_cost, match_by_penalty
 from secateur.problem import Problem
 
 
 class Solver(ABC):
-    """Search the prunings of a forest. Subclasses are final frozen dataclasses of hyper-parameters, `repr=False`."""
+    """Search the prunings of a forest. Subclasses are final frozen dataclasses of hyper-parameters, `repr=False`.
+
+    The properties below are constants of most solvers, which override them by plain class attributes.
+    """
 
     name: ClassVar[str]
     needs_unseen_rows: ClassVar[bool] = False
     """Whether this method needs rows the model was not trained on."""
+    fills_budget: ClassVar[bool] = False
+    """Whether points computed for a node budget exhaust it, so that the largest of each run is selected."""
 
     @property
     def supports_symmetric(self) -> bool:
@@ -25,13 +37,13 @@ class Solver(ABC):
 
     @property
     def needs_rows(self) -> bool:
-        """Whether the solver reads single rows, which must then be local; otherwise sums over rows are enough."""
+        """Whether the solver reads single rows, which are then collected; otherwise sums over rows are enough."""
         return True
 
     @property
     def many_passes(self) -> bool:
         """Whether the solver makes many passes over remote rows, so that they should be persisted first."""
-        return self.needs_rows
+        return False
 
     @property
     def changes(self) -> tuple[str, ...]:
@@ -62,6 +74,22 @@ class Solver(ABC):
         """Return a solver whose path has points that exhaust the budget; `self` if it cannot target one."""
         return self
 
+    def has_candidates(self, max_nodes: int | None) -> bool:
+        """Return whether held-out rows can refine the solver for a node budget, by `refine`."""
+        return False
+
+    def refine(self, folds: Sequence[Fold], max_nodes: int) -> "Solver":
+        """Return the solver with the candidate hyper-parameters replaced by what the folds' validation rows favour."""
+        return self
+
+    def match(self, path: Path, other: Path, *, by_size: bool = False) -> NDArray[np.intp]:
+        """Return for each point of `path` the corresponding point of another path of this solver, (n_points,).
+
+        With `by_size`, points of the same size correspond, if the solver can match by size. Points of several origins,
+        of which only the costs are comparable, are matched by cost, others by penalty.
+        """
+        return match_by_cost(path, other) if "origin" in path.info.runs else match_by_penalty(path, other)
+
     @abstractmethod
     def unsupported(self, problem: Problem) -> str | None:
         """Return the reason why this solver cannot handle the problem, or None if it can."""
@@ -72,10 +100,10 @@ class Solver(ABC):
 
 
 def check_choices(solver: Solver, **known: tuple[str | None, ...]) -> None:
-    """Raise ValueError if a hyper-parameter is not among its known choices."""
+    """Raise an error if a hyper-parameter is not among its known choices."""
     for name, choices in known.items():
         if getattr(solver, name) not in choices:
-            raise ValueError(
-                f"{name}={getattr(solver, name)!r} is unknown; known are {', '.join(map(repr, choices))}. "
+            raise InvalidInputError(
+                f"{name}={getattr(solver, name)!r} is unknown; known values are {', '.join(map(repr, choices))}. "
                 "Use one of these."
             )

@@ -1,6 +1,6 @@
 """Combine the paths of several solvers into one path, from which validation rows select a point."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
@@ -32,16 +32,12 @@ class Several(Solver):
     solvers: tuple[Solver, ...]
 
     name = "several"
+    uses_ensemble_loss = True  # points of different solvers are compared by the ensemble's loss
 
     @property
     def changes(self) -> tuple[str, ...]:
         """Parameters changed by at least one of the solvers."""
         return tuple(dict.fromkeys(what for solver in self.solvers for what in solver.changes))
-
-    @property
-    def uses_ensemble_loss(self) -> bool:
-        """Return True: points of different solvers are compared by the ensemble's loss."""
-        return True
 
     def default_loss(self, forest: Forest) -> Loss | None:
         """Return the first default loss among the solvers, or None."""
@@ -80,11 +76,11 @@ def join(problem: Problem, paths: list[Path], names: list[str], solver: str) -> 
         return np.array([paths[k].table[name][point] if name in paths[k].table else np.nan for k, point in chosen])
 
     more: dict[str, NDArray[Any]] = {"bound": column("bound")} if any("bound" in path.table for path in paths) else {}
-    told = [str(paths[k].table["origin"][point]) if "origin" in paths[k].table else "" for k, point in chosen]
-    origin = [part or names[k] for (k, _), part in zip(chosen, told, strict=True)]
+    inner = [str(paths[k].table["origin"][point]) if "origin" in paths[k].table else "" for k, point in chosen]
+    origin = [name or names[k] for (k, _), name in zip(chosen, inner, strict=True)]
     more["origin"] = np.array(["", *origin[1:]])
     # A risk that refers to single trees moves to `tree_risk`; `trace_path` computes the ensemble's risk instead of NaN.
-    whole = [path.facts.get("judges") == "ensemble" for path in paths]
+    whole = [path.info.is_ensemble_risk for path in paths]
     risk = np.array([paths[k].table["risk"][point] if whole[k] else np.nan for k, point in chosen])
     more["tree_risk"] = np.array([np.nan if whole[k] else paths[k].table["risk"][point] for k, point in chosen])
     masks = PackedMasks(np.array([np.packbits(paths[k].masks.keep(point)) for k, point in chosen]), forest.n_nodes)
@@ -100,8 +96,8 @@ def join(problem: Problem, paths: list[Path], names: list[str], solver: str) -> 
         cost=column("cost"),
         values=values,
     )
-    facts = {name: fact for path in paths[::-1] for name, fact in path.facts.items() if name == "exact"}
-    return replace(joined, facts={**joined.facts, **facts})
+    exact = next((path.info.exact for path in paths if path.info.exact is not None), None)
+    return joined.with_info(exact=exact, runs=("origin",))
 
 
 def _values(path: Path, point: int) -> Floats:

@@ -8,12 +8,14 @@ runs twice.
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from secateur.data.row_source import A, RowSource, T
-from secateur.data.rows import LocalRows, joined
+from secateur.data.rows import LocalRows, content_order, joined
+from secateur.errors import InvalidInputError
 from secateur.forest import Forest
 from secateur.forest.routing import leaf_type
 from secateur.libraries.adapter import Adapter
@@ -22,6 +24,9 @@ from secateur.spark.frame_columns import FrameColumns, MissingValuesError, selec
 from secateur.spark.partition_results import MOST_ANSWERS, SAID, PartitionResult, added_up, collected, in_groups
 from secateur.spark.split import by_content
 from secateur.spark.tasks import BLOCKS, Count, Each, FromBlocks, FromRows, Route, Total, read_block
+
+_DRAW_SEED = -1
+"""Seed of the share that is collected; the seeds of validation splits are not negative."""
 
 
 @dataclass
@@ -125,31 +130,52 @@ class ClusterSample(RowSource):
         return self._with(rest), self._with(chosen)
 
     @property
-    def why_not_local(self) -> str | None:
-        """Why the leaf ids of the rows exceed `driver_bytes`; None if they fit on the driver."""
+    def fits_in_memory(self) -> bool:
+        """Whether the leaf ids, targets and weights of all rows fit into `driver_bytes`."""
+        return self._rows_in_memory() >= len(self)
+
+    def _rows_in_memory(self) -> int:
+        """Return how many rows fit into `driver_bytes`."""
         forest = self.adapter.forest
         n_numbers = 1 + max(len(forest.n_classes), 1) + forest.n_outputs
-        size = forest.n_trees * leaf_type(forest).itemsize + 8 * n_numbers
-        if len(self) * size <= self.driver_bytes:
-            return None
-        return (
-            f"the DataFrame has {len(self)} rows with {size} bytes each for {forest.n_trees} trees, "
-            f"{len(self) * size / 2**20:.0f} MB in all; this method needs them on one machine, where "
-            f"{self.driver_bytes / 2**20:.0f} MB are allowed. Use a method that needs sums only, pass fewer rows, or "
-            "raise driver_bytes."
-        )
+        return int(self.driver_bytes // (forest.n_trees * leaf_type(forest).itemsize + 8 * n_numbers))
 
     def collect(self) -> LocalRows:
-        """Return all routed rows on the driver, in the order of partitions."""
-        if reason := self.why_not_local:
-            raise ValueError(f"The rows cannot be brought here: {reason}")
+        """Return the routed rows on the driver: all of them, or a share drawn by content that fits.
+
+        The order depends on the contents alone, so it is the same for any partitioning. The rows are kept on the
+        driver, so that a second fit on them does not read the DataFrame again.
+        """
+        return self._collected
+
+    @cached_property
+    def _collected(self) -> LocalRows:
+        if not self.fits_in_memory:
+            return self._drawn()
         if self.blocks is None:
-            with self.routed() as near:
-                return near.collect()
+            with self.routed() as routed:
+                return routed.collect()
         # This job routes all partitions in parallel and raises data errors; toLocalIterator reads them one by one.
         self.total(self.adapter.forest, _nothing)
         rows = self.blocks.toLocalIterator(prefetchPartitions=True)
-        return joined([read_block(bytes(row[0])) for row in rows])
+        found = joined([read_block(bytes(row[0])) for row in rows])
+        return found.take(content_order(found))
+
+    def _drawn(self) -> LocalRows:
+        """Return a share of the rows that fits, drawn by a hash of the rows' contents."""
+        share = 0.95 * self._rows_in_memory() / len(self)
+        while share * len(self) >= 1:
+            _, chosen = by_content(self.frame, self.frame.columns, share, _DRAW_SEED)
+            drawn = self._with(chosen)
+            if drawn.fits_in_memory:
+                return replace(drawn.collect(), sampled_from=len(self))
+            # Equal rows are drawn together, so the share may turn out larger.
+            share /= 2
+        raise InvalidInputError(
+            f"driver_bytes={self.driver_bytes} is too small for a share of {len(self)} rows in "
+            f"{self.adapter.forest.n_trees} trees. Raise driver_bytes, or use a solver that needs sums only, such as "
+            "weakest_link."
+        )
 
     def routed(self) -> "ClusterSample":
         """Return the same rows for many queries: routed once, and persisted by the executors until `unpersist`.

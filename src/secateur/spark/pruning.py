@@ -2,26 +2,23 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from os import PathLike
+from typing import Any, Unpack
 
 import numpy as np
 
 from secateur import api
-from secateur.costs import Cost, SharedCost
-from secateur.data.row_source import RowSource
+from secateur.costs import Cost
+from secateur.data.row_provider import RowProvider
+from secateur.errors import UnsupportedModelError, UnsupportedProblemError
 from secateur.libraries import adapt
 from secateur.libraries.adapter import Adapter
 from secateur.losses import Loss
-from secateur.path import Path, Progress, Pruned
-from secateur.selection.validation import RowProvider
-from secateur.solvers import BlockDescent, MinCut, Solver, WeakestLink
-from secateur.solvers.ensemble.gram import columns, no_gram
+from secateur.path import Limits, Path, Progress, Pruned
+from secateur.solvers import Solver
 from secateur.spark.cluster_rows import ClusterSample
 from secateur.spark.frame_columns import FrameColumns
 from secateur.spark.stages import own_columns, stages_before
-
-_MOST_LEAVES, _MOST_LAYERS = 4_096, 3_000
-"""Largest numbers of leaves, or of layers of trees, whose Gram matrix has a reasonable size, some 100 MB."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,10 +30,8 @@ class SparkRows(RowProvider):
     frame : pyspark DataFrame
     features, label, weight : columns, or None
         None means the columns of a Spark ML model; for other models "features", "label" and no weights.
-    near : bool
-        Whether to collect the leaf ids of the rows on the driver if they fit, for solvers that need rows.
     driver_bytes : int
-        The largest size of the collected leaf ids.
+        The largest size of the leaf ids collected on the driver, for solvers that need rows.
     routed : dict of Adapter: ClusterSample
         Cache of the row sources by model, so that rows are counted once.
     """
@@ -45,16 +40,10 @@ class SparkRows(RowProvider):
     features: str | Sequence[str] | None = None
     label: str | None = None
     weight: str | None = None
-    near: bool = False
     driver_bytes: int = 2**30
     routed: dict[Adapter, ClusterSample] = field(default_factory=dict, repr=False)
 
-    def sample(self, adapter: Adapter) -> RowSource:
-        """Return the routed rows: collected on the driver if `near` and they fit, else on the cluster."""
-        cluster = self.cluster(adapter)
-        return cluster.collect() if self.near and not cluster.why_not_local else cluster
-
-    def cluster(self, adapter: Adapter) -> ClusterSample:
+    def sample(self, adapter: Adapter) -> ClusterSample:
         """Return the rows on the cluster; the stages of a pipeline compute the feature column if it is missing."""
         if adapter not in self.routed:
             self.routed[adapter] = self._routed_by(adapter)
@@ -92,10 +81,11 @@ def prune_path(
 ) -> Path:
     """Return the trade-off between loss and cost for a trained model, computed on the rows of a Spark DataFrame.
 
-    Rows stay on the cluster: executors route them through the trees, and each partition returns sums. Solvers that need
-    sums at the nodes, and BlockDescent(granularity="layer", values="keep"), read the data once. Other settings of
-    BlockDescent, and MinCut, make many passes over the leaf ids, which the executors persist. Solvers that need single
-    rows get their leaf ids, not their features, collected on the driver, if they fit.
+    Executors route the rows through the trees. Solvers that need sums over rows, such as WeakestLink,
+    BlockDescent(granularity="layer", values="keep") and PartitionCut, leave the rows on the cluster. Other solvers get
+    the leaf ids of the rows, not their features, on the driver: all of them if they fit into `driver_bytes`, otherwise
+    a share that does. The share is drawn by a hash of the rows' contents, so it does not depend on partitions;
+    `summary()` and a log line report its size.
 
     Parameters
     ----------
@@ -107,9 +97,7 @@ def prune_path(
     label, weight : str, optional
         Default: the columns of a Spark ML model, else "label" and no weights.
     solver : Solver, a name, or "auto"
-        "auto" collects the leaf ids on the driver and behaves as in `secateur.prune_path`, if they fit. Otherwise it
-        takes a solver that works with sums over remote rows: MinCut for a feature cost, else WeakestLink or
-        BlockDescent.
+        As in `secateur.prune_path`.
     cost, loss, progress
         As in `secateur.prune_path`.
     driver_bytes : int
@@ -120,10 +108,9 @@ def prune_path(
     Path
         Call `evaluate` of this module on other rows, then `select`; `to_model` returns a model of the original type.
     """
-    rows = SparkRows(df, features, label, weight, driver_bytes=driver_bytes)
-    adapter = adapt(model)
-    solver, rows = _chosen(solver, rows, adapter, cost)
-    return api.prune_path(adapter, rows, solver=solver, cost=cost, loss=loss, progress=progress)
+    _check_cost(cost)
+    rows = SparkRows(df, features, label, weight, driver_bytes)
+    return api.prune_path(spark_adapter(model), rows, solver=solver, cost=cost, loss=loss, progress=progress)
 
 
 def prune(
@@ -138,16 +125,9 @@ def prune(
     loss: Loss | str | None = None,
     validation: Any = 0.25,
     driver_bytes: int = 2**30,
-    max_nodes: int | None = None,
-    max_leaves: int | None = None,
-    max_trees: int | None = None,
-    max_depth: int | None = None,
-    max_features: int | None = None,
-    max_cost: float | None = None,
-    max_bytes: int | None = None,
-    max_loss_increase: float | None = None,
     random_state: int | np.random.Generator = 0,
     progress: Progress | None = None,
+    **limits: Unpack[Limits],
 ) -> Any:
     """Return a smaller copy of a trained model, of the same type, selected on the rows of a Spark DataFrame.
 
@@ -157,8 +137,9 @@ def prune(
         As in `prune_path`. Preferably pass rows the model was not trained on.
     validation : float, DataFrame or None
         The rows on which a point of the path is selected: a share of the rows, drawn by a hash of their contents and
-        so independent of partitions; other rows; or None for the rows the path is computed on.
-    max_nodes, max_leaves, max_trees, max_depth, max_features, max_cost, max_bytes, max_loss_increase, random_state
+        so independent of partitions; other rows; or None for the rows the path is computed on. The points are evaluated
+        on all of these rows, in one pass on the cluster.
+    random_state, max_nodes, max_leaves, max_trees, max_depth, max_features, max_cost, max_bytes, max_loss_increase
         As in `secateur.prune`.
 
     Raises
@@ -166,9 +147,21 @@ def prune(
     ValueError
         If model and rows do not match, or no pruning satisfies the limits.
     """
-    given = locals()
-    options = {name: given[name] for name in given if name not in ("model", "df")}
-    return prune_point(model, df, **options).to_model()
+    return prune_point(
+        model,
+        df,
+        features=features,
+        label=label,
+        weight=weight,
+        cost=cost,
+        validation=validation,
+        driver_bytes=driver_bytes,
+        solver=solver,
+        loss=loss,
+        random_state=random_state,
+        progress=progress,
+        **limits,
+    ).to_model()
 
 
 def prune_point(
@@ -178,19 +171,17 @@ def prune_point(
     features: str | Sequence[str] | None = None,
     label: str | None = None,
     weight: str | None = None,
-    solver: Solver | str = "auto",
     cost: Cost | str | None = None,
     validation: Any = 0.25,
     driver_bytes: int = 2**30,
     **options: Any,
 ) -> Pruned:
     """Return the selected `Pruned` instead of its model; the parameters are those of `prune`."""
-    rows = SparkRows(df, features, label, weight, driver_bytes=driver_bytes)
-    adapter = adapt(model)
-    solver, rows = _chosen(solver, rows, adapter, cost)
+    _check_cost(cost)
+    rows = SparkRows(df, features, label, weight, driver_bytes)
     if hasattr(validation, "mapInArrow"):
         validation = (validation,)
-    return api.prune_point(adapter, rows, solver=solver, cost=cost, validation=validation, **options)
+    return api.prune_point(spark_adapter(model), rows, cost=cost, validation=validation, **options)
 
 
 def evaluate(
@@ -206,32 +197,32 @@ def evaluate(
 
     All points are evaluated in one pass over the data.
     """
-    rows = SparkRows(df, features, label, weight).cluster(path.source)
+    rows = SparkRows(df, features, label, weight).sample(path.source)
     return path.evaluate_sample(rows, loss=loss, rows="the rows passed to evaluate")
 
 
-def _chosen(
-    solver: Solver | str, rows: SparkRows, adapter: Adapter, cost: Cost | str | None
-) -> tuple[Solver | str, SparkRows]:
-    """Return the solver and the rows in the form it needs; resolve solver="auto"."""
-    if getattr(cost, "row_prices", None) is not None:
-        raise ValueError(
-            "row_prices has a price for every row, but rows of a DataFrame have no numbers. Use prices by feature."
+def spark_adapter(model: Any) -> Adapter:
+    """Return the adapter of a model, also of a booster trained on Spark.
+
+    xgboost.spark models are replaced by their booster, and LightGBM models that SynapseML has saved are read from the
+    text file that their path names.
+    """
+    if hasattr(model, "get_booster") and type(model).__module__.startswith("xgboost.spark"):
+        model = model.get_booster()
+    if isinstance(model, str | PathLike):
+        from secateur.files.models import load_model
+
+        return adapt(load_model(model))
+    if type(model).__module__.startswith("synapse."):
+        raise UnsupportedModelError(
+            f"A {type(model).__name__} of SynapseML keeps its trees in Java. Save them with "
+            "model.saveNativeModel(folder), and pass the path of the text file in that folder."
         )
-    if not (isinstance(solver, str) and solver == "auto"):
-        return solver, rows
-    if not rows.cluster(adapter).why_not_local:
-        return solver, replace(rows, near=True)
-    return from_afar(adapter, cost), rows
+    return adapt(model)
 
 
-def from_afar(adapter: Adapter, cost: Cost | str | None) -> Solver:
-    """Return a solver that needs only sums over remote rows, chosen by the cost and the size of the forest."""
-    forest = adapter.forest
-    if cost == "features" or isinstance(cost, SharedCost):
-        return MinCut()
-    if forest.n_trees < 2 or adapter.why_immutable("value") or no_gram(forest):
-        return WeakestLink()
-    if forest.n_leaves <= _MOST_LEAVES and not forest.symmetric:
-        return BlockDescent(penalties=25)
-    return BlockDescent(granularity="layer", values="keep") if columns(forest)[-1] <= _MOST_LAYERS else WeakestLink()
+def _check_cost(cost: Cost | str | None) -> None:
+    if getattr(cost, "row_prices", None) is not None:
+        raise UnsupportedProblemError(
+            "row_prices has a price for every row, but rows of a DataFrame have no numbers. Pass prices by feature."
+        )

@@ -29,8 +29,8 @@ from tests.hardening.solving import all_solvers, difference, fingerprint, found_
 from tests.solvers.by_need import solvers_of_node_sums
 
 import secateur as sc
+from secateur.data.row_provider import RowProvider
 from secateur.data.rows import in_parts, read_sample
-from secateur.selection.validation import RowProvider
 
 LONG = 5
 """How many other processes, and orders of rows."""

@@ -149,7 +149,7 @@ def _right(extreme: Extreme, path: Path) -> Iterator[str]:
         forest = path[point].forest
         risk = recomputed.risk(path, point, rows, sample.y, sample.weight)
         expected = {**recomputed.sizes(forest), "risk": risk}
-        expected["cost"] = recomputed.cost(path.facts["cost"], forest, rows, sample.weight)
+        expected["cost"] = recomputed.cost(path.info.cost, forest, rows, sample.weight)
         largest = float(np.abs(sample.y).max(initial=1e-300)) ** 2
         for name, number in expected.items():
             if number is not None and not np.isclose(path.table[name][point], number, rtol=1e-9, atol=1e-12 * largest):
@@ -307,7 +307,7 @@ def _closures(n_problems: int) -> tuple[int, list[str]]:
             told = f"closure {seed}: bound {bound:.17g}, objective {objective:.17g}, truth {truth:.17g}"
             if bound > truth * (1 + 1e-9) + 1e-12 or objective < truth * (1 - 1e-9) - 1e-12:
                 wrong.append(told)
-            if penalty > 0 and objective > truth * (1 + 1e-9) + 1e-12 and path.facts["exact"]:
+            if penalty > 0 and objective > truth * (1 + 1e-9) + 1e-12 and path.info.exact:
                 wrong.append(f"{told}, and it is called exact")
             if penalty > 0 and objective > truth * (1 + 1e-3) and span <= 3:
                 wrong.append(f"{told}, though prices and weights are within three powers of ten")

@@ -110,13 +110,13 @@ def _point(case: Case, path: Path, point: int, ask: bool) -> Iterator[str]:
     for name, number in recomputed.sizes(pruned.forest).items():
         if path.table[name][point] != number:
             yield f"{name} is {number}, and not {path.table[name][point]}, at point {point}"
-    expected = {"cost": recomputed.cost(path.facts["cost"], pruned.forest, rows, sample.weight)}
+    expected = {"cost": recomputed.cost(path.info.cost, pruned.forest, rows, sample.weight)}
     expected["risk"] = recomputed.risk(path, point, rows, sample.y, sample.weight)
     native = pruned.to_model()
     told = case.ask(native, case.X) if ask else {}
     said = recomputed.said_by(told, path.forest)
-    if path.facts["judges"] == "ensemble" and said is not None:
-        losses = recomputed.loss(path.facts["loss"], path.forest, said, sample.y)
+    if path.info.judges == "ensemble" and said is not None:
+        losses = recomputed.loss(path.info.loss, path.forest, said, sample.y)
         expected["risk"] = float(np.average(losses, weights=sample.weight))
     single = 1e-5 if path.forest.sum_dtype == "float32" else 0.0  # the native model tells float32
     for name, number in expected.items():

@@ -353,7 +353,7 @@ def test_ctrl_c_returns_what_was_found_so_far():
 
     with pytest.warns(InterruptedWarning, match="points found so far"):
         path = sc.prune_path(forest, X, y, solver=solver, progress=stop)
-    assert path.facts["interrupted"]
+    assert path.info.interrupted
     assert 2 < len(path) < len(whole)
     np.testing.assert_array_equal(path.table["n_nodes"][1:], whole.table["n_nodes"][-len(path) + 1 :])
     small = path[1].to_model()

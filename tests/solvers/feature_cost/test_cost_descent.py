@@ -349,4 +349,4 @@ def test_progress_is_reported_and_ctrl_c_keeps_the_points_found():
     with pytest.warns(InterruptedWarning):
         path = sc.prune_path(model, X, y, cost=FeatureCost(), solver=CostDescent(), progress=stop)
     assert 3 < len(path) < 40
-    assert path.facts["interrupted"]
+    assert path.info.interrupted

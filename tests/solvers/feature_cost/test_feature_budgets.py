@@ -31,8 +31,8 @@ def test_prices_that_differ_by_rounding_do_not_break_ties():
         for price in (0.3, 0.1 + 0.2)
     )
     np.testing.assert_array_equal(exact.table["n_nodes"], rounded.table["n_nodes"])
-    assert exact.facts["exact"]
-    assert rounded.facts["exact"]
+    assert exact.info.exact
+    assert rounded.info.exact
 
 
 @given(rng=generators)
@@ -51,7 +51,7 @@ def test_prices_too_fine_for_the_arithmetic_are_rounded_and_the_bound_holds(rng)
     for point in range(len(path)):
         objectives = values @ (1.0, path.table["penalty"][point])
         assert path.table["bound"][point] <= objectives.min() * (1 + 1e-12)
-        assert path.table["objective"][point] <= objectives.min() * (1 + 1e-4) + 1e-12 or not path.facts["exact"]
+        assert path.table["objective"][point] <= objectives.min() * (1 + 1e-4) + 1e-12 or not path.info.exact
 
 
 def test_a_problem_beyond_the_arithmetic_says_that_it_was_rounded():
@@ -60,7 +60,7 @@ def test_a_problem_beyond_the_arithmetic_says_that_it_was_rounded():
     weight = np.random.default_rng(0).uniform(size=len(y))
     prices = np.random.default_rng(1).uniform(size=30) * 1e9
     path = sc.prune_path(model, X, y, solver="min_cut", cost=FeatureCost(prices), sample_weight=weight)
-    assert not path.facts["exact"]
+    assert not path.info.exact
     gap = path.table["objective"] - path.table["bound"]
     assert (gap >= 0).all()
     wrong = np.mean([np.average(tree.predict(X).astype(int) != y, weights=weight) for tree in model.estimators_])

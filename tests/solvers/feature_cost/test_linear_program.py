@@ -171,7 +171,7 @@ def test_row_prices_and_weights_of_rows_and_classes_are_those_of_the_minimum_cut
     cut = sc.prune_path(model, X[1::2], y[1::2], solver=MinCut(class_weight=(1.0, 2.5)), **options)
     solver = LinearProgram(method, penalties=some_penalties(cut), class_weight=(1.0, 2.5))
     path = sc.prune_path(model, X[1::2], y[1::2], solver=solver, **options)
-    assert cut.facts["exact"]
+    assert cut.info.exact
     for point in range(1, len(path)):
         truth = (cut.table["risk"] + path.table["penalty"][point] * cut.table["cost"]).min()
         assert path.table["objective"][point] == pytest.approx(truth, abs=1e-9)

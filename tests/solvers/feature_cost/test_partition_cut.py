@@ -33,9 +33,7 @@ from secateur.solvers.feature_cost.partition_cut import PartitionCut
 class Distant(Parts):
     """Parts that cannot be brought together, and to which questions are sent as bytes."""
 
-    @property
-    def why_not_local(self):
-        return "there are too many rows"
+    fits_in_memory = False
 
     def collect(self):
         raise AssertionError("rows that are too far were brought here")
@@ -86,7 +84,7 @@ def test_no_bound_is_above_the_exact_cut_whatever_the_parts(rng, n_parts, passes
     path = solver.path(afar(problem, parts))
     best = exact(problem, path.table["penalty"], errors=errors)
     check_certificate(path, best)
-    assert path.facts["exact"]
+    assert path.info.exact
     assert path.table["passes"].max() <= passes
     if n_parts == 1:
         np.testing.assert_allclose(path.table["objective"][1:], best[1:], rtol=1e-12, atol=1e-13)
@@ -105,7 +103,7 @@ def test_bounds_hold_of_all_prunings_when_weights_and_prices_are_no_multiples_of
     cost = replace(problem.cost, prices=rng.uniform(0, 2, problem.forest.n_features))
     problem = replace(problem, row_source=sample, cost=cost)
     path = PartitionCut(penalties=5, tolerance=1e-6).path(afar(problem, skewed(rng, sample, n_parts)))
-    assert not path.facts["exact"]
+    assert not path.info.exact
     labels = problem.forest.value.argmax(axis=1)
     every = np.array([value_of(problem, X, kept, labels) for kept in all_prunings_of_all(problem.forest)])
     best = (every[:, 0] + path.table["penalty"][:, None] * every[:, 1]).min(axis=1)
@@ -283,7 +281,7 @@ def test_many_different_weights_are_rounded_down(monkeypatch):
     weight = np.random.default_rng(0).integers(1, 9, 89).astype(float)
     problem = replace(problem, row_source=replace(problem.sample, weight=weight))
     path = PartitionCut(penalties=4).path(problem)
-    assert not path.facts["exact"]
+    assert not path.info.exact
     check_certificate(path, exact(problem, path.table["penalty"]))
     assert (path.table["gap"][1:] <= 0.01 * path.table["objective"][1:]).all()
     assert fit_quantizer(np.array([0.1, 0.3]), complete=True) == (Quantizer(0.1, down=False), True)
@@ -309,7 +307,7 @@ class TestMinCutOnRowsTooManyToBring:
     def test_rows_that_fit_but_need_too_much_stay_where_they_are(self, monkeypatch):
         problem = forest_problem(load_wine)
         parts = replace(problem, row_source=in_parts(problem.sample, 3))
-        assert parts.why_no_rows is None
+        assert parts.row_source.fits_in_memory
         assert MinCut().path(parts).solver == "MinCut()"
         split, leaves = problem.forest, problem.sample.leaves + problem.forest.root[:, None]
         needed: list[set[int]] = []

@@ -189,5 +189,5 @@ def test_the_risk_of_the_path_is_that_of_the_ensemble(order):
     forest = random_forest(np.random.default_rng(0), n_trees=4, aggregation="mean")
     X = random_rows(np.random.default_rng(1), 30, forest.n_features)
     path = sc.prune_path(forest, X, np.arange(30.0), solver=FewerTrees(order))
-    assert path.facts["judges"] == "ensemble"
+    assert path.info.judges == "ensemble"
     assert np.allclose(path.table["risk"], path.evaluate(X, np.arange(30.0)).table["loss"])

@@ -28,9 +28,10 @@ def path(
     from secateur.cli._output import check_out, finish_path, with_origin
 
     with progress_bar(f"reading {model.name}"):
-        from secateur.api import evaluated_path, prune_path
+        from secateur.api import prune_path
         from secateur.cli._inputs import check_names, load_columns, read_costs, read_validation
         from secateur.data.tables import read_table
+        from secateur.selection.evaluated_path import evaluated_path
 
         check_out(out, force, suffix=".npz")
         check_names(solver, loss, cost)

@@ -40,11 +40,11 @@ def prune(
     from secateur.cli._output import also_report, also_save, check_out, finish_model, with_origin
 
     with progress_bar(f"reading {model.name}"):
-        from secateur.api import evaluated_path
         from secateur.cli._inputs import check_names, load_columns, read_costs, read_validation
         from secateur.data.tables import read_table
         from secateur.files.models import model_suffix
         from secateur.selection.choice import choose_point
+        from secateur.selection.evaluated_path import evaluated_path
 
         # Spark models are folders, which may have any name.
         if not model.is_dir():

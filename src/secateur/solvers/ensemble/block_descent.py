@@ -5,21 +5,23 @@ The class here holds the settings. `descent_path` runs the warm-started path, th
 `secateur.kernels.ensemble.block_update` solves one block, `_gram_descent` works on inner products instead of rows.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from secateur.errors import InvalidInputError
 from secateur.path import Path
 from secateur.path.build import Point, trace_points
+from secateur.path.fold import Fold
+from secateur.path.matching import match_runs
 from secateur.problem import Problem
 from secateur.solvers._checks import check_at_least
 from secateur.solvers.base import Solver, check_choices
 from secateur.solvers.ensemble._gram_descent import gram_points
-from secateur.solvers.ensemble._remote_descent import DistantDescent
-from secateur.solvers.ensemble._remote_sums import KnownSums
+from secateur.solvers.ensemble._ridge_averaging import average_ridges
 from secateur.solvers.ensemble._row_descent import Descent
 from secateur.solvers.ensemble.additive_model import additive, decide, not_additive, risk_of, too_many_pairs
 from secateur.solvers.ensemble.descent_path import DescentSettings, distinct
@@ -47,9 +49,8 @@ class BlockDescent(Solver):
     For squared error a block update is exact (a dynamic program over the tree). For log loss it minimises a quadratic
     approximation and is accepted only if the true objective decreases. An update takes O(rows + nodes).
 
-    From remote rows only sums are requested, and the path is the same. Changing a tree takes one pass over the rows;
-    one pass serves many trees as long as they do not change. With squared error and up to 4096 leaves in all, a few
-    passes suffice for the whole path. Only `polish` needs local rows.
+    Remote rows are collected, except for `granularity="layer", values="keep"` and squared error with up to 4096 layers
+    in all: the Gram matrix of the layers is a sum over rows, from which the whole path follows.
 
     `granularity="layer", values="keep"` is ForestPrune's Problem (1), `polish` its Problem (2) and `joint` its Problems
     (5)–(7).
@@ -131,10 +132,9 @@ class BlockDescent(Solver):
     def __post_init__(self) -> None:
         _check(self)
 
-    @property
-    def changes(self) -> tuple[str, ...]:
-        """Node values. Even `values="keep"` changes them, as they absorb the intercept and the number of trees."""
-        return ("value",)
+    changes = ("value",)  # even values="keep" changes them: they absorb the intercept and the number of trees
+    uses_ensemble_loss = True
+    fills_budget = True
 
     @property
     def supports_symmetric(self) -> bool:
@@ -143,18 +143,8 @@ class BlockDescent(Solver):
 
     @property
     def needs_rows(self) -> bool:
-        """Whether `polish` reweights the trees; otherwise sums over rows suffice."""
-        return self.polish is not None
-
-    @property
-    def many_passes(self) -> bool:
-        """Whether a single pass over the rows, for the Gram matrix, is not enough."""
-        return self.granularity == "node" or self.values != "keep" or self.needs_rows
-
-    @property
-    def uses_ensemble_loss(self) -> bool:
-        """True: the objective is the loss of the ensemble."""
-        return True
+        """Whether the Gram matrix of the layers does not suffice; whether it fits depends on the forest."""
+        return not (self.granularity == "layer" and self.values == "keep" and self.polish is None)
 
     def with_budget(
         self, *, max_nodes: int | None = None, max_trees: int | None = None, max_cost: float | None = None
@@ -162,14 +152,19 @@ class BlockDescent(Solver):
         """Return a copy with these budgets; budgets already set take precedence."""
         return replace(self, max_nodes=self.max_nodes or max_nodes, max_trees=self.max_trees or max_trees)
 
-    @property
-    def several_ridges(self) -> bool:
-        """Whether there are several positive ridges, so that ridges in between can be interpolated."""
-        return isinstance(self.ridge, tuple) and len(self.ridge) > 1 and min(self.ridge) > 0 and self.values != "keep"
+    def has_candidates(self, max_nodes: int | None) -> bool:
+        """Return whether there is a node budget and several positive ridges, which can be averaged."""
+        several = isinstance(self.ridge, tuple) and len(self.ridge) > 1 and min(self.ridge) > 0
+        return max_nodes is not None and several and self.values != "keep"
 
-    def with_ridge(self, ridge: float | None) -> "BlockDescent":
-        """Return a copy with a single ridge, or with original leaf values if `ridge` is None."""
+    def refine(self, folds: Sequence[Fold], max_nodes: int) -> "BlockDescent":
+        """Return a copy with the averaged ridge, or with original leaf values if the held-out rows favour them."""
+        ridge = average_ridges(folds, max_nodes)
         return replace(self, values="keep") if ridge is None else replace(self, values="refit", ridge=ridge)
+
+    def match(self, path: Path, other: Path, *, by_size: bool = False) -> NDArray[np.intp]:
+        """Return for each point the point of the same ridge with the nearest penalty or size, (n_points,)."""
+        return match_runs(path, other, by_size=by_size)
 
     def unsupported(self, problem: Problem) -> str | None:
         """Return why the model is not additive or does not fit the settings, or None if it can be pruned."""
@@ -191,15 +186,15 @@ class BlockDescent(Solver):
             gram = problem.row_source.total(problem.forest, gram_of)
             points = gram_points(problem.forest, problem.prices, gram, self.settings("keep", 0.0))
         else:
+            problem = problem.local()
             points = self._points(problem)
-        return trace_points(problem, points, repr(self), ensemble=True)
+        return trace_points(problem, points, repr(self), ensemble=True, runs=("ridge", "kept"))
 
     def _takes_gram(self, problem: Problem) -> bool:
         """Return whether to work on the Gram matrix: by request, or for layers on remote rows."""
         if self.engine == "gram":
             return True
-        layers = self.granularity == "layer" and self.values == "keep" and self.polish is None
-        if not (layers and problem.row_source.is_remote) or no_gram(problem.forest):
+        if self.needs_rows or not problem.row_source.is_remote or no_gram(problem.forest):
             return False
         return bool(columns(problem.forest)[-1] <= _COLUMNS)
 
@@ -211,9 +206,6 @@ class BlockDescent(Solver):
         ridges = self.ridge if isinstance(self.ridge, tuple) else (self.ridge,)
         runs = [] if self.values == "keep" else [("refit", ridge) for ridge in ridges]
         runs += [] if self.values == "refit" else [("keep", 0.0)]
-        if problem.row_source.is_remote and not self.needs_rows:
-            yield from self._remote_points(problem, runs)
-            return
         ensemble = additive(problem)
         for run, (values, ridge) in enumerate(runs):
             descent = Descent(ensemble, problem, self.settings(values, ridge))
@@ -223,16 +215,6 @@ class BlockDescent(Solver):
                     state = polished(ensemble, state, self.polish, self.polish_penalty)
                 more = {"ridge": ridge, "kept": float(values == "keep")}
                 yield Point(penalty, *decide(ensemble, state), more, risk_of(ensemble, state, problem))
-
-    def _remote_points(self, problem: Problem, runs: list[tuple[str, float]]) -> Iterator[Point]:
-        """Yield the points of `_points` from sums over remote rows; the loss of the points is not computed."""
-        known = KnownSums(problem.forest, problem.row_source, problem.weight)
-        for run, (values, ridge) in enumerate(runs):
-            descent = DistantDescent(problem, self.settings(values, ridge), known)
-            descent.on_sweep = problem.watch("pruning", run, len(runs))
-            for penalty, state in distinct(descent.run()):
-                more = {"ridge": ridge, "kept": float(values == "keep")}
-                yield Point(penalty, *decide(descent.ensemble, state), more)
 
     def settings(self, values: str, ridge: float) -> DescentSettings:
         """Return the descent settings for one value mode and ridge."""

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from secateur.costs import Cost, FeatureCost, SharedCost
+from secateur.costs import Cost, FeatureCost
 from secateur.errors import InvalidInputError
 from secateur.forest import Forest
 from secateur.losses import Loss, ZeroOne
@@ -34,7 +34,7 @@ class FeatureSolver(Solver):
 def why_unsupported(problem: Problem) -> str | None:
     """Return why wrong labels of single trees plus feature cost is undefined for this problem, or None."""
     forest = problem.forest
-    if not isinstance(problem.cost, SharedCost):
+    if not problem.cost.shared:
         return (
             f"it needs a feature cost, but the cost {problem.cost.name!r} is a sum over nodes. Use "
             "cost=FeatureCost(prices), or weakest_link."
@@ -54,7 +54,7 @@ def why_unsupported(problem: Problem) -> str | None:
             "it counts the wrong labels of single trees, but a tree of this model predicts only a contribution to the "
             "ensemble's score. Use a random forest, or block_descent with max_features."
         )
-    if not isinstance(problem.loss, ZeroOne):
+    if not problem.loss.counts_errors:
         return f"it minimises the number of wrong labels, but the loss is {problem.loss.name!r}. Use loss='zero_one'."
     return None
 

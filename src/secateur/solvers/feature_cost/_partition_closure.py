@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secateur import kernels
-from secateur.costs import SharedCost
+from secateur.costs import Cost
 from secateur.data.rows import LocalRows
 from secateur.forest import Forest
 from secateur.forest.node_sums import node_weight
@@ -35,14 +35,14 @@ class PartitionProblem:
     token : str
         Identifies the problem; cached closures with another token are dropped.
     error_counter : ErrorCounter
-    cost : SharedCost
+    cost : Cost
     split_index : (n_nodes,) int32
         The number of each split, −1 for dropped ones; splits with the same number are kept or removed together.
     """
 
     token: str
     error_counter: ErrorCounter
-    cost: SharedCost
+    cost: Cost
     split_index: NDArray[np.int32]
 
 

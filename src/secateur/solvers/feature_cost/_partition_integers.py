@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secateur import kernels
-from secateur.costs import SharedCost
+from secateur.costs import Cost
 from secateur.data.row_source import RowSource
 from secateur.data.rows import LocalRows
 from secateur.forest import Forest
@@ -82,7 +82,7 @@ class Counted:
     Attributes
     ----------
     error_counter : ErrorCounter
-    cost : SharedCost
+    cost : Cost
     errors : (n_nodes,)
     wrong : (n_nodes,)
         The errors before rounding, in units of weight.
@@ -92,7 +92,7 @@ class Counted:
     """
 
     error_counter: ErrorCounter
-    cost: SharedCost
+    cost: Cost
     errors: Integers
     wrong: Floats
     splits: Reduced
@@ -102,8 +102,6 @@ class Counted:
 def count_in_parts(problem: Problem, row_source: RowSource, errors: str, class_weight: ClassWeight) -> Counted:
     """Return the errors over all rows and the reduced splits, from sums over the partitions."""
     forest, cost = problem.forest, problem.cost
-    if not isinstance(cost, SharedCost):
-        raise TypeError(f"A feature cost is needed, but the cost {cost.name!r} is a sum over nodes. Use FeatureCost.")
     error_counter, exact = make_error_counter(problem, row_source, errors, class_weight)
     total = row_source.total(forest, error_counter.errors)
     wrong = (
@@ -147,10 +145,10 @@ def pose_per_tree(problem: Problem, errors: str, class_weight: ClassWeight) -> t
     most = float(counted.errors[forest.root].sum()) * float(price.sum())
     shift = max(0, ceil(log2(max(most, 1.0) / _MAX_PRODUCT)))
     closure = Closure(splits.group, splits.parent, splits.profit, *private_items(price >> shift))
-    no_prices = np.empty((forest.n_features, 0), np.int32), np.empty((1, 0), np.int64)
+    empty_table = np.empty((forest.n_features, 0), np.int32), np.empty((1, 0), np.int64)
     unit = common / scale * 2.0**shift
     exact = counted.exact and shift == 0
-    return Counts(counted.errors, counted.wrong, counted.error_counter.quantizer.unit, *no_prices, unit, exact), closure
+    return Counts(counted.errors, counted.wrong, counted.error_counter.quantizer.unit, *empty_table, unit, exact), closure
 
 
 def distinct_weights(forest: Forest, sample: LocalRows, number: int) -> tuple[NDArray[np.intp], Floats, bool]:
@@ -185,7 +183,7 @@ def fit_quantizer(values: Floats, *, complete: bool) -> tuple[Quantizer, bool]:
 class NeedCount:
     """Count the items that rows first need at each place; `split_index` (n_nodes,) numbers the splits."""
 
-    cost: SharedCost
+    cost: Cost
     split_index: NDArray[np.int32]
     n: int
 
@@ -204,7 +202,7 @@ class NeedPrice:
     Prices are multiplied by `scale` and rounded down to integers.
     """
 
-    cost: SharedCost
+    cost: Cost
     split_index: NDArray[np.int32]
     n: int
     scale: float

@@ -6,7 +6,7 @@ from typing import Literal, final
 
 import numpy as np
 
-from secateur.costs import Cost, FeatureCost, SharedCost
+from secateur.costs import Cost, FeatureCost
 from secateur.errors import InvalidInputError
 from secateur.path import Path
 from secateur.path.build import Point, trace_points
@@ -90,6 +90,7 @@ class CostDescent(Solver):
     max_cost: float | tuple[float, ...] | None = None
 
     name = "cost_descent"
+    uses_ensemble_loss = True
 
     def __post_init__(self) -> None:
         check_choices(self, values=("refit", "keep"))
@@ -100,11 +101,6 @@ class CostDescent(Solver):
     def changes(self) -> tuple[str, ...]:
         """Leaf values change even with `values="keep"`: they absorb the intercept and the number of trees."""
         return ("value",)
-
-    @property
-    def uses_ensemble_loss(self) -> bool:
-        """True: the loss of the ensemble is minimised, not that of single trees."""
-        return True
 
     def default_cost(self) -> Cost | None:
         """Return the default cost: the number of distinct features a row needs."""
@@ -121,7 +117,7 @@ class CostDescent(Solver):
         reason = not_additive(problem.forest)
         if reason:
             return f"{reason}Use min_cut."
-        if not isinstance(problem.cost, SharedCost):
+        if not problem.cost.shared:
             return (
                 f"it needs a feature cost, but the cost {problem.cost.name!r} is a sum over nodes. Use "
                 "cost=FeatureCost(prices), or block_descent."
@@ -132,7 +128,7 @@ class CostDescent(Solver):
 
     def path(self, problem: Problem) -> Path:
         """Return the path: the unpruned forest and all points of the searches, by decreasing size."""
-        return trace_points(problem, self._points(problem), repr(self), ensemble=True)
+        return trace_points(problem, self._points(problem), repr(self), ensemble=True, runs=("origin",))
 
     def _points(self, problem: Problem) -> Iterator[Point]:
         """Yield the points of the searches, each set of splits once."""

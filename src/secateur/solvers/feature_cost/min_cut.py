@@ -11,7 +11,7 @@ from typing import Any, Literal, final
 import numpy as np
 from numpy.typing import NDArray
 
-from secateur.costs import SharedCost, paid
+from secateur.costs import paid
 from secateur.forest.masks import PackedMasks, cut_at
 from secateur.path import Path
 from secateur.path.build import trace_path
@@ -43,7 +43,7 @@ class MinCut(FeatureSolver):
     The problem is a maximum-weight closure and is solved by minimum cuts in integer arithmetic. The solution is
     **exact** for any model and any prices. The prunings are nested; among equally good prunings the smallest is
     returned. The column `bound` is a lower bound on the objective of every pruning. It equals `objective` unless
-    prices or weights were rounded to integers; the path's `facts["exact"]` tells whether they were. A path with B
+    prices or weights were rounded to integers; the path's `info.exact` tells whether they were. A path with B
     critical penalties takes 2 B − 1 cuts, each on a part of the problem.
 
     Two caveats. First, the solver minimises the mean error of the *trees*, not the error of their vote. Second, the
@@ -80,7 +80,7 @@ class MinCut(FeatureSolver):
     >>> path = sc.prune_path(forest, X[1::2], y[1::2], solver=sc.solvers.MinCut())
     >>> path.table["n_nodes"].tolist()
     [49, 39, 37, 35, 31, 29, 23, 19, 15, 13, 5]
-    >>> path.facts["exact"]
+    >>> path.info.exact
     True
     """
 
@@ -89,19 +89,11 @@ class MinCut(FeatureSolver):
     class_weight: Literal["balanced"] | tuple[float, ...] | None = None
 
     name = "min_cut"
+    needs_rows = False
+    many_passes = True
 
     def __post_init__(self) -> None:
         check_choices(self, scope=("ensemble", "individual", "both"), errors=("holdout", "train"))
-
-    @property
-    def needs_rows(self) -> bool:
-        """False: rows that do not fit on this machine are processed in their partitions."""
-        return False
-
-    @property
-    def many_passes(self) -> bool:
-        """True: rows processed in their partitions are read many times."""
-        return True
 
     def unsupported(self, problem: Problem) -> str | None:
         """Return why the problem is unsupported: the cost is not shared, or the trees predict no labels."""
@@ -144,11 +136,9 @@ class MinCut(FeatureSolver):
 
 def _exceeds_memory(problem: Problem) -> bool:
     """Return whether the rows are remote and they, or their needs, do not fit on one machine."""
-    if problem.why_no_rows or not problem.row_source.is_remote:
-        return problem.why_no_rows is not None
+    if not problem.row_source.is_remote or not problem.row_source.fits_in_memory:
+        return problem.row_source.is_remote
     forest, cost = problem.forest, problem.cost
-    # `unsupported` has checked this.
-    assert isinstance(cost, SharedCost)
     split_index = np.where(forest.is_split, np.cumsum(forest.is_split) - 1, -1).astype(np.int32)
     needs = problem.row_source.total(forest, NeedCount(cost, split_index, int(forest.is_split.sum())))
     return int(needs.sum()) > _MAX_NEEDS
@@ -166,7 +156,7 @@ def _nested_path(problem: Problem, counts: Counts, closure: Closure, solver: str
     scale = problem.total_weight * forest.n_trees
     risk = masks.totals(forest, counts.wrong, np.zeros(forest.n_nodes)) / scale
     path = trace_path(problem, masks, penalties, solver, risk=risk)
-    return replace(path, facts={**path.facts, "exact": counts.exact})
+    return path.with_info(exact=counts.exact)
 
 
 def _certified(path: Path, bound: Floats) -> Path:
@@ -215,7 +205,7 @@ def _joined(problem: Problem, paths: list[Path], solver: str) -> Path:
     more: dict[str, NDArray[Any]] = {name: table[name] for name in ("objective", "bound", "jump")}
     more["origin"] = np.array(["individual" if path is paths[1] else "ensemble" for path, _ in chosen])
     joined = trace_path(problem, masks, table["penalty"], solver, more=more, risk=table["risk"], cost=table["cost"])
-    return replace(joined, facts={**joined.facts, "exact": paths[0].facts["exact"]})
+    return joined.with_info(exact=paths[0].info.exact, runs=("origin",))
 
 
 def _evenly_spaced(n_points: int) -> NDArray[np.intp]:

@@ -85,6 +85,8 @@ class PartitionCut(FeatureSolver):
     class_weight: Literal["balanced"] | tuple[float, ...] | None = None
 
     name = "partition_cut"
+    needs_rows = False
+    many_passes = True
 
     def __post_init__(self) -> None:
         check_penalties(self.penalties, self.smallest)
@@ -94,16 +96,6 @@ class PartitionCut(FeatureSolver):
             raise InvalidInputError(
                 f"tolerance={self.tolerance!r}, but it must be at least 0 and below 1. Use for example tolerance=1e-3."
             )
-
-    @property
-    def needs_rows(self) -> bool:
-        """False: rows stay in their partitions."""
-        return False
-
-    @property
-    def many_passes(self) -> bool:
-        """True: every pass reads the rows."""
-        return True
 
     def unsupported(self, problem: Problem) -> str | None:
         """Return why the problem is unsupported.
@@ -144,4 +136,4 @@ class PartitionCut(FeatureSolver):
             "gap": objective - bound,
             "passes": np.array([0, *passes[::-1]]),
         }
-        return replace(path, table={**path.table, **more}, facts={**path.facts, "exact": counted.exact})
+        return replace(path, table={**path.table, **more}).with_info(exact=counted.exact)

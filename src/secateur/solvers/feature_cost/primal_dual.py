@@ -129,7 +129,7 @@ class PrimalDual(FeatureSolver):
             bound[:] = np.nan
         steps = np.array([0, *(steps for _, _, steps in found[::-1])])
         more = {"objective": objective, "bound": bound, "gap": objective - bound, "steps": steps}
-        return replace(path, table={**path.table, **more}, facts={**path.facts, "exact": counts.exact})
+        return replace(path, table={**path.table, **more}).with_info(exact=counts.exact)
 
     def _solve(
         self, problem: Problem, closure: Closure, penalties: Floats, root_errors: float

@@ -81,6 +81,7 @@ class RuleLasso(Solver):
     max_sweeps: int = 1000
 
     name = "rule_lasso"
+    changes = ("value",)
 
     def __post_init__(self) -> None:
         check_penalties(self.penalties, self.smallest)
@@ -89,11 +90,6 @@ class RuleLasso(Solver):
                 f"tolerance={self.tolerance!r}, but it must be greater than 0. Use for example tolerance=1e-6."
             )
         check_at_least(self, max_sweeps=1)
-
-    @property
-    def changes(self) -> tuple[str, ...]:
-        """Node values: the value of a leaf is the sum of the weights on its path."""
-        return ("value",)
 
     @property
     def uses_ensemble_loss(self) -> bool:

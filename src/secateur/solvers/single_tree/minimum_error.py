@@ -59,11 +59,7 @@ class MinimumError(Solver):
     m: float | None = None
 
     name = "minimum_error"
-
-    @property
-    def needs_rows(self) -> bool:
-        """Return False: sums at the nodes are enough."""
-        return False
+    needs_rows = False
 
     def default_loss(self, forest: Forest) -> Loss | None:
         """Return the zero-one loss for classifiers, whose expected value the method minimises."""

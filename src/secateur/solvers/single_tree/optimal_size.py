@@ -55,11 +55,7 @@ class OptimalSize(Solver):
     max_leaves: int | None = None
 
     name = "optimal_size"
-
-    @property
-    def needs_rows(self) -> bool:
-        """Return False: sums at the nodes are enough."""
-        return False
+    needs_rows = False
 
     def default_loss(self, forest: Forest) -> Loss | None:
         """Return the zero-one loss for classifiers, which gives the smallest pruning for every number of errors."""

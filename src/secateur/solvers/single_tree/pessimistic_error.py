@@ -57,11 +57,7 @@ class PessimisticError(Solver):
     standard_errors: float = 1.0
 
     name = "pessimistic_error"
-
-    @property
-    def needs_rows(self) -> bool:
-        """Return False: sums at the nodes are enough."""
-        return False
+    needs_rows = False
 
     def default_loss(self, forest: Forest) -> Loss | None:
         """Return the zero-one loss for classifiers, for which the continuity correction is derived."""

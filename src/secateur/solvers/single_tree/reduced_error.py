@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from secateur import kernels
 from secateur.forest import Forest
 from secateur.forest.routing import inclusive_threshold
-from secateur.losses import ClassLoss, Loss, ZeroOne
+from secateur.losses import Loss, ZeroOne
 from secateur.path import Path
 from secateur.problem import Problem
 from secateur.solvers.base import Solver
@@ -109,8 +109,6 @@ def _raise_tree(problem: Problem, tree: int) -> NDArray[np.bool_]:
     right, end = (ids[nodes].astype(np.int64) for ids in (forest.right, forest.end))
     label, target, table = np.empty(0, np.intp), sample.y, np.empty((0, 0))
     if forest.n_classes:
-        # Problem has checked that the loss fits the task.
-        assert isinstance(problem.loss, ClassLoss)
         label, target, table = sample.y[:, 0], np.empty((0, 0)), problem.loss.labels(forest.value[nodes])
     return kernels.raise_tree(
         problem.risk[nodes] * sample.total_weight,

@@ -52,16 +52,8 @@ class WeakestLink(Solver):
     """
 
     name = "weakest_link"
-
-    @property
-    def needs_rows(self) -> bool:
-        """Return False: sums at the nodes are enough."""
-        return False
-
-    @property
-    def supports_symmetric(self) -> bool:
-        """Return True: the levels of a symmetric tree are pruned like the splits of a chain."""
-        return True
+    needs_rows = False
+    supports_symmetric = True
 
     def unsupported(self, problem: Problem) -> str | None:
         """Return a reason if the cost is not a sum over nodes; every forest is supported."""

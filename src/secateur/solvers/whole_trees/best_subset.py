@@ -71,24 +71,12 @@ class BestSubset(Solver):
     time_limit: float = 10.0
 
     name = "best_subset"
+    changes = ("value",)
+    supports_symmetric = True
+    uses_ensemble_loss = True
 
     def __post_init__(self) -> None:
         check_at_least(self, max_nodes=1, time_limit=0)
-
-    @property
-    def changes(self) -> tuple[str, ...]:
-        """Node values, which absorb tree weights and intercept."""
-        return ("value",)
-
-    @property
-    def supports_symmetric(self) -> bool:
-        """True: only whole trees are dropped."""
-        return True
-
-    @property
-    def uses_ensemble_loss(self) -> bool:
-        """True: trees are selected by the loss of the ensemble."""
-        return True
 
     def with_budget(
         self, *, max_nodes: int | None = None, max_trees: int | None = None, max_cost: float | None = None

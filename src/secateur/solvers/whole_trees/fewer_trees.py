@@ -70,19 +70,11 @@ class FewerTrees(Solver):
     seed: int = 0
 
     name = "fewer_trees"
+    supports_symmetric = True
+    uses_ensemble_loss = True
 
     def __post_init__(self) -> None:
         check_choices(self, order=get_args(Order))
-
-    @property
-    def supports_symmetric(self) -> bool:
-        """True: only whole trees are dropped."""
-        return True
-
-    @property
-    def uses_ensemble_loss(self) -> bool:
-        """True: the risk of a point is the loss of the ensemble."""
-        return True
 
     def unsupported(self, problem: Problem) -> str | None:
         """Return why the order does not apply to the model, or None if it does."""

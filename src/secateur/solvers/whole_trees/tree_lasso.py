@@ -85,6 +85,9 @@ class TreeLasso(Solver):
     tolerance: float = 1e-8
 
     name = "tree_lasso"
+    changes = ("value",)
+    supports_symmetric = True
+    uses_ensemble_loss = True
 
     def __post_init__(self) -> None:
         check_penalties(self.penalties, self.smallest)
@@ -92,21 +95,6 @@ class TreeLasso(Solver):
             raise InvalidInputError(
                 f"tolerance={self.tolerance!r}, but it must be between 0 and 1. Use for example tolerance=1e-8."
             )
-
-    @property
-    def changes(self) -> tuple[str, ...]:
-        """Node values, which absorb tree weights and intercept."""
-        return ("value",)
-
-    @property
-    def supports_symmetric(self) -> bool:
-        """True: only whole trees are dropped."""
-        return True
-
-    @property
-    def uses_ensemble_loss(self) -> bool:
-        """True: tree weights are fitted jointly."""
-        return True
 
     def unsupported(self, problem: Problem) -> str | None:
         """Return why the model is not a sum of trees with squared error, or None if it is."""

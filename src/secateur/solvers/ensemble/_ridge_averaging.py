@@ -9,8 +9,8 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
+from secateur.path.fold import Fold
 from secateur.path.rules import fullest
-from secateur.selection.cross_validation import Fold
 
 _TRUST = 0.25
 """Effective weight of a row in the likelihood. The candidates share trees and rows, so their losses carry less
@@ -24,13 +24,13 @@ def average_ridges(folds: Iterable[Fold], max_nodes: int) -> float | None:
     likelihood is that of normal errors with unknown variance, (loss / lowest)^(−rows / 2), with the number of rows
     scaled by `_TRUST`. Original values are preferred if they are more likely than all ridges together.
     """
-    n_rows, judged = 0, []
+    n_rows, losses = 0, []
     for fold in folds:
-        judged.append(_losses(fold, max_nodes))
-        n_rows += len(fold.judging)
-    kinds = sorted(set.intersection(*map(set, judged)))
-    ridge, kept = np.array(kinds).T
-    weight = _likelihood(np.array([sum(losses[kind] for losses in judged) for kind in kinds]), n_rows)
+        losses.append(_losses(fold, max_nodes))
+        n_rows += len(fold.validation_rows)
+    runs = sorted(set.intersection(*map(set, losses)))
+    ridge, kept = np.array(runs).T
+    weight = _likelihood(np.array([sum(of_fold[run] for of_fold in losses) for run in runs]), n_rows)
     if weight[kept > 0].sum() > weight[kept == 0].sum():
         return None
     mean = np.average(np.log(ridge[kept == 0]), weights=weight[kept == 0])
@@ -43,10 +43,10 @@ def _losses(fold: Fold, max_nodes: int) -> dict[tuple[float, float], float]:
     pruned = np.arange(1, len(fold.path))
     small = pruned[table["n_nodes"][pruned] <= max_nodes]
     # If no point fits the budget, `select` raises the error later.
-    points = np.sort(fullest(table, small if len(small) else pruned[-1:]))
-    judged = fold.path.take(points).evaluate_sample(fold.judging, rows="some rows")
-    kinds = zip(table["ridge"][points].tolist(), table["kept"][points].tolist(), strict=True)
-    return dict(zip(kinds, (fold.judging.total_weight * judged.table["loss"][1:]).tolist(), strict=True))
+    points = np.sort(fullest(table, small if len(small) else pruned[-1:], fold.path.info.runs))
+    evaluated = fold.path.take(points).evaluate_sample(fold.validation_rows, rows="the rows of a fold")
+    runs = zip(table["ridge"][points].tolist(), table["kept"][points].tolist(), strict=True)
+    return dict(zip(runs, (fold.validation_rows.total_weight * evaluated.table["loss"][1:]).tolist(), strict=True))
 
 
 def _likelihood(loss: NDArray[np.float64], n_rows: int) -> NDArray[np.float64]:

@@ -1,0 +1,151 @@
+"""Compute the path that `prune` selects from: split the rows, fit, refine and refit, shorten, score.
+
+This module owns the sequence. `secateur.prune`, the estimators, the command line and Spark all call `evaluated_path`.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Any, Unpack
+
+import numpy as np
+
+from secateur.costs import Cost
+from secateur.data.row_provider import row_provider
+from secateur.data.row_source import RowSource
+from secateur.libraries import adapt
+from secateur.libraries.adapter import Adapter
+from secateur.losses import Loss
+from secateur.path import Limits, Path, Progress
+from secateur.path.fold import Fold
+from secateur.path.limits import check_limits, size_limits
+from secateur.selection.cross_validation import cross_validate
+from secateur.selection.fitting import FitSettings, fit_path, solver_for
+from secateur.selection.regrow import regrow_path
+from secateur.selection.validation import FoldRows, Split, Validation, split_rows
+from secateur.solvers import Solver
+
+_EVALUATED_POINTS = 256
+
+
+def evaluated_path(
+    model: Any,
+    X: Any,
+    y: Any = None,
+    *,
+    solver: Solver | str = "auto",
+    cost: Cost | str | None = None,
+    loss: Loss | str | None = None,
+    validation: Validation = "auto",
+    saved_as: str | None = None,
+    sample_weight: Any = None,
+    regrow: bool = False,
+    random_state: int | np.random.Generator = 0,
+    progress: Progress | None = None,
+    **limits: Unpack[Limits],
+) -> Path:
+    """Return the path from which `prune` selects: at most 256 points within the limits, with their losses."""
+    check_limits(limits, "prune")
+    adapter, rows = adapt(model), row_provider(X, y, sample_weight)
+    if isinstance(solver, str) and isinstance(validation, str) and (solver, validation) == ("auto", "oob"):
+        # Out-of-bag evaluation needs predictions of single trees, which jointly fitted trees do not have.
+        solver = "weakest_link"
+    max_nodes = node_budget(adapter, limits, saved_as)
+    chosen = solver_for(solver, adapter, cost).with_budget(
+        max_nodes=max_nodes, max_trees=limits.get("max_trees"), max_cost=limits.get("max_cost")
+    )
+    settings = FitSettings(chosen, cost, loss, progress, rows if regrow else None)
+
+    sample = rows.sample(adapter)
+    rng = np.random.default_rng(random_state)
+    split = split_rows(adapter, rows, sample, validation, trees_interact=chosen.uses_ensemble_loss, rng=rng)
+    if split.refit:
+        path = _cross_validated(settings, adapter, sample, split, max_nodes, limits)
+    else:
+        (fold,) = fit_folds(settings, split.folds)
+        path = _scored(fold, split, limits, progress)
+    return path if saved_as is None else path.saved_as(saved_as)
+
+
+def _cross_validated(
+    settings: FitSettings, adapter: Adapter, sample: RowSource, split: Split, max_nodes: int | None, limits: Limits
+) -> Path:
+    """Return the path of all rows, each point scored by the matching points of the folds' paths."""
+    fold_rows = split.folds
+    if settings.solver.has_candidates(max_nodes):
+        # Refine the candidate settings by the held-out rows, then fit the folds again.
+        fold_rows = list(fold_rows)
+        candidates = list(fit_folds(settings, fold_rows))
+        if candidates[-1].path.info.interrupted:
+            return _incomplete(candidates[-1], split, limits, settings.progress)
+        settings = replace(settings, solver=settings.solver.refine(candidates, max_nodes or 1))
+    folds: Iterable[Fold] = fit_folds(settings, fold_rows)
+    if not split.clones:
+        folds = list(folds)
+        if folds[-1].path.info.interrupted:
+            return _incomplete(folds[-1], split, limits, settings.progress)
+
+    whole = fit(settings, adapter, sample)
+    path = _shortened(whole, limits).with_info(
+        clones=split.clones, fills_budget=settings.solver.fills_budget and max_nodes is not None
+    )
+    return cross_validate(
+        whole,
+        path,
+        folds,
+        split.n_folds,
+        solver=settings.solver,
+        by_size=max_nodes is not None,
+        rows=split.description if split.clones else f"{split.description}, by a pruning of the others",
+        progress=settings.progress,
+    )
+
+
+def fit_folds(settings: FitSettings, fold_rows: Iterable[FoldRows]) -> Iterator[Fold]:
+    """Yield the path of each fold with its validation rows; after Ctrl-C the last path is incomplete."""
+    for rows in fold_rows:
+        fold = Fold(fit(settings, rows.adapter, rows.fit_rows), rows.validation_rows)
+        yield fold
+        if fold.path.info.interrupted:
+            return
+
+
+def fit(settings: FitSettings, adapter: Adapter, sample: RowSource) -> Path:
+    """Return the path of a model on routed rows, with `regrow` also those of clones trained on fewer features."""
+    return regrow_path(settings, adapter, sample) if settings.regrow_rows else fit_path(settings, adapter, sample)
+
+
+def _incomplete(fold: Fold, split: Split, limits: Limits, progress: Progress | None) -> Path:
+    """Return the scored path of an interrupted fold, instead of starting another one on all rows.
+
+    The path of a clone is of no use: raise KeyboardInterrupt.
+    """
+    if split.clones:
+        raise KeyboardInterrupt
+    return _scored(fold, split, limits, progress)
+
+
+def _scored(fold: Fold, split: Split, limits: Limits, progress: Progress | None) -> Path:
+    """Return the path of a fold, shortened and evaluated on its validation rows."""
+    path = _shortened(fold.path, limits)
+    return path.evaluate_sample(fold.validation_rows, rows=split.description, progress=progress, partial=True)
+
+
+def _shortened(path: Path, limits: Limits) -> Path:
+    """Return at most 256 points within the limits; the number of bytes is checked when a point is selected."""
+    known = {name: limit for name, limit in size_limits(limits).items() if name != "max_bytes"}
+    return path.thin(_EVALUATED_POINTS, **known)
+
+
+def node_budget(adapter: Adapter, limits: Limits, saved_as: str | None) -> int | None:
+    """Return the node budget implied by the limits on nodes and bytes, None without such a limit.
+
+    Bytes are converted to nodes by the mean file size per node of the unpruned model.
+    """
+    max_nodes, max_bytes = limits.get("max_nodes"), limits.get("max_bytes")
+    budgets: list[float] = [max_nodes] if max_nodes is not None else []
+    if max_bytes is not None:
+        from secateur.files.models import file_size
+
+        n_bytes = adapter.n_bytes(adapter.model) if saved_as is None else file_size(adapter.model, saved_as)
+        budgets.append(max_bytes * adapter.forest.n_nodes / n_bytes)
+    return max(1, int(min(budgets))) if budgets else None

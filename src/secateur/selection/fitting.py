@@ -1,0 +1,117 @@
+"""Fit a path: resolve the names of solver, loss and cost, check that they fit the model, and run the solver."""
+
+import logging
+import warnings
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from typing import Any
+
+from secateur._util.blas import one_blas_thread
+from secateur.costs import COSTS, Cost, NodeCost
+from secateur.data.row_provider import RowProvider
+from secateur.data.row_source import RowSource
+from secateur.data.rows import LocalRows
+from secateur.errors import InvalidInputError, TrainingRowsWarning, UnsupportedProblemError
+from secateur.libraries.adapter import Adapter
+from secateur.losses import Loss, default_loss, loss_named
+from secateur.path import Path, Progress
+from secateur.problem import Problem
+from secateur.solvers import SOLVERS, Solver
+from secateur.solvers.auto import automatic
+
+logger = logging.getLogger("secateur")
+
+
+@dataclass(frozen=True, eq=False)
+class FitSettings:
+    """Hold the settings of a path computation, independent of model and rows.
+
+    If `regrow_rows` is given, clones are trained on these rows with fewer features and pruned too.
+    """
+
+    solver: Solver
+    cost: Cost | str | None = None
+    loss: Loss | str | None = None
+    progress: Progress | None = None
+    regrow_rows: RowProvider | None = None
+
+    def cost_for_solver(self) -> Cost:
+        """Return the given cost, or the default of the solver, or the number of nodes."""
+        cost: Cost | None = from_table(self.cost, COSTS, "cost")
+        return cost or self.solver.default_cost() or NodeCost()
+
+    def loss_for(self, adapter: Adapter) -> Loss:
+        """Return the given loss, or the default of the solver, of the training objective or of the model type."""
+        loss = self.loss
+        if loss is None:
+            loss = self.solver.default_loss(adapter.forest) or adapter.objective or default_loss(adapter.forest)
+        return loss_named(loss) if isinstance(loss, str) else loss
+
+
+def fit_path(settings: FitSettings, adapter: Adapter, rows: RowSource) -> Path:
+    """Return the path of a model on routed rows.
+
+    Remote rows are collected for a solver that needs single rows: all of them, or a share drawn by content that fits.
+
+    Raises
+    ------
+    UnsupportedProblemError
+        If the solver cannot prune this model with these rows, this loss and this cost.
+    """
+    solver = settings.solver
+    cost, loss = settings.cost_for_solver(), settings.loss_for(adapter)
+    with rows.persisted() if solver.many_passes else nullcontext(rows) as rows, one_blas_thread:
+        problem = Problem(adapter.forest, rows, loss, cost, settings.progress)
+        check_supported(solver, problem, adapter)
+        if solver.needs_rows and rows.is_remote:
+            problem = problem.local()
+            _log_share(solver, problem.row_source)
+        _warn_of_training_rows(solver, adapter, problem.row_source)
+        return replace(solver.path(problem), source=adapter)
+
+
+def check_supported(solver: Solver, problem: Problem, adapter: Adapter) -> None:
+    """Raise UnsupportedProblemError if the solver cannot handle the problem or the model cannot store its result."""
+    reasons = [solver.unsupported(problem), *(adapter.why_immutable(what) for what in solver.changes)]
+    if problem.forest.symmetric and not solver.supports_symmetric:
+        reasons.append(
+            "the trees of this model are symmetric: all splits of a level are equal, so that only whole levels can be "
+            "cut. Use weakest_link, BlockDescent(granularity='layer') or fewer_trees."
+        )
+    for reason in reasons:
+        if reason:
+            raise UnsupportedProblemError(f"{type(solver).__name__} cannot prune this: {reason}")
+
+
+def _log_share(solver: Solver, rows: RowSource) -> None:
+    if rows.sampled_from is not None:
+        message = "%s needs single rows; it uses %d of %d rows, drawn by their contents."
+        logger.info(message, type(solver).__name__, len(rows), rows.sampled_from)
+
+
+def _warn_of_training_rows(solver: Solver, adapter: Adapter, rows: RowSource) -> None:
+    if solver.needs_unseen_rows and isinstance(rows, LocalRows) and adapter.grown_on(rows.leaves):
+        warnings.warn(
+            f"{type(solver).__name__} got the rows the model was trained on, on which trees make almost no errors, so "
+            "almost nothing is pruned. Pass rows the model was not trained on.",
+            TrainingRowsWarning,
+            stacklevel=4,
+        )
+
+
+def solver_for(choice: Solver | str, adapter: Adapter, cost: Cost | str | None) -> Solver:
+    """Return the solver given as an object or by name, or the default solver of the model."""
+    if isinstance(choice, str) and choice == "auto":
+        new_values = adapter.why_immutable("value") is None
+        return automatic(adapter.forest, from_table(cost, COSTS, "cost"), new_values=new_values)
+    solver: Solver = from_table(choice, SOLVERS, "solver")
+    return solver
+
+
+def from_table(choice: Any, table: dict[str, Any], what: str) -> Any:
+    """Return the object registered under a name; anything but a string is returned unchanged."""
+    if not isinstance(choice, str):
+        return choice
+    if choice not in table:
+        raise InvalidInputError(f"{what}={choice!r} is unknown; known are {', '.join(table)}. Use one of these.")
+    return table[choice]()
