@@ -7,6 +7,8 @@ INSTALL := pip install --quiet --disable-pip-version-check
 PIP := $(BIN)/$(INSTALL)
 PIP_MIN := .venv-min/bin/$(INSTALL) --constraint tests/oldest.txt
 PYTEST := -m pytest -n auto --dist loadgroup
+# Every process that tests reads all test modules; kept as bytecode, they are parsed once.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo quick test test-all test-bounds test-min suite warm check oldest mutants docs tables pictures bench harden clean
 

@@ -210,8 +210,8 @@ def test_weights_of_zero_are_rows_that_are_not_there(cancer):
         ({"cost": "gold"}, "nodes, leaves, depth"),
         ({"loss": "regret"}, "brier"),
         ({"loss": "squared_error"}, "this is a classification model"),
-        ({"validation": 1.5}, r"a share \(0 to 1\)"),
-        ({"validation": "maybe"}, r"a share \(0 to 1\)"),
+        ({"validation": 1.5}, "a fraction between 0 and 1"),
+        ({"validation": "maybe"}, "a fraction between 0 and 1"),
         ({"max_nodes": 3, "solver": "weakest_link"}, "nearest"),
     ],
 )

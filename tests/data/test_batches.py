@@ -83,7 +83,7 @@ def test_training_rows_in_batches_are_held_out_with_a_warning(tmp_path):
     rows, target = sc.read_batches(tmp_path / "rows.parquet", target="y")
     with pytest.warns(TrainingRowsWarning, match="trained on"):
         sc.prune(model, rows, target, max_nodes=100)
-    with pytest.raises(ValueError, match="read a part at a time"):
+    with pytest.raises(ValueError, match="read in batches"):
         sc.prune(model, rows, target, max_nodes=100, validation="cv")
 
 

@@ -159,7 +159,7 @@ def test_changed_values_weights_and_base_survive_saving(tmp_path):
     ("change", "message"),
     [
         (lambda h, a: h.update(n_points="3"), "number of points"),
-        (lambda h, a: h["facts"].pop("made_on_rows"), "made_on_rows is missing"),
+        (lambda h, a: h["facts"].pop("made_on_rows"), "made_on_rows of facts is missing"),
         (lambda h, a: h["facts"].update(loss=["x"]), "the field loss"),
         (lambda h, a: h["facts"].update(made_on_rows=True), "the field made_on_rows"),
         (lambda h, a: h["columns"].remove("cost"), "no column cost"),

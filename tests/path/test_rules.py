@@ -1,8 +1,11 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.tree import DecisionTreeRegressor
 
 from secateur import prune_path
+from secateur.path import PathInfo
 from secateur.path.rules import certificate, choose
 
 TABLE = {
@@ -14,56 +17,57 @@ TABLE = {
     "cost": np.array([9.0, 7.0, 5.0, 3.0, 1.0]),
     "risk": np.array([0.1, 0.1, 0.2, 0.3, 0.9]),
 }
+INFO = PathInfo(loss="zero_one", cost="nodes", made_on_rows=100)
 LOSSES = {"loss": np.array([1.0, 0.8, 0.85, 1.01, 3.0]), "loss_se": np.full(5, 0.06)}
 EVALUATED = {**TABLE, **LOSSES}
 
 
 def test_without_limits_the_lowest_loss_wins():
-    assert choose(EVALUATED, {}, None, None) == 1
+    assert choose(EVALUATED, INFO, {}, None, None) == 1
 
 
 def test_without_evaluation_the_risk_decides_and_ties_go_to_the_smaller():
-    assert choose(TABLE, {}, None, None) == 1
+    assert choose(TABLE, INFO, {}, None, None) == 1
 
 
 def test_limits_filter_before_the_lowest_loss_wins():
-    assert choose(EVALUATED, {"max_nodes": 6}, None, None) == 2
-    assert choose(EVALUATED, {"max_depth": 1, "max_features": 1}, None, None) == 3
+    assert choose(EVALUATED, INFO, {"max_nodes": 6}, None, None) == 2
+    assert choose(EVALUATED, INFO, {"max_depth": 1, "max_features": 1}, None, None) == 3
 
 
 def test_with_a_loss_increase_the_smallest_wins():
-    assert choose(EVALUATED, {}, 0.01, None) == 3
-    assert choose(EVALUATED, {}, 0.0, None) == 2
-    assert choose(EVALUATED, {}, 5.0, None) == 4
+    assert choose(EVALUATED, INFO, {}, 0.01, None) == 3
+    assert choose(EVALUATED, INFO, {}, 0.0, None) == 2
+    assert choose(EVALUATED, INFO, {}, 5.0, None) == 4
 
 
 def test_one_standard_error_is_counted_from_the_lowest_loss():
-    assert choose(EVALUATED, {}, None, "one_se") == 2
+    assert choose(EVALUATED, INFO, {}, None, "one_se") == 2
 
 
 def test_one_per_cent_is_counted_from_the_lowest_loss():
-    assert choose(EVALUATED, {}, None, "one_percent") == 1
+    assert choose(EVALUATED, INFO, {}, None, "one_percent") == 1
     near = {**EVALUATED, "loss": np.array([1.0, 0.8, 0.807, 0.9, 3.0])}
-    assert choose(near, {}, None, "one_percent") == 2
+    assert choose(near, INFO, {}, None, "one_percent") == 2
 
 
 def test_a_limit_nothing_satisfies_names_the_nearest_point():
     with pytest.raises(ValueError, match=r"max_nodes=0.*nearest, point 4, has n_nodes = 1"):
-        choose(EVALUATED, {"max_nodes": 0}, None, None)
+        choose(EVALUATED, INFO, {"max_nodes": 0}, None, None)
     with pytest.raises(ValueError, match=r"nearest, point 4, has loss 3 and 1 nodes"):
-        choose(EVALUATED, {"max_nodes": 1}, 0.01, None)
+        choose(EVALUATED, INFO, {"max_nodes": 1}, 0.01, None)
 
 
 def test_a_loss_increase_needs_an_evaluated_path():
     with pytest.raises(ValueError, match=r"Call path\.evaluate"):
-        choose(TABLE, {}, 0.01, None)
+        choose(TABLE, INFO, {}, 0.01, None)
     with pytest.raises(ValueError, match=r"Call path\.evaluate"):
-        choose(TABLE, {}, None, "one_se")
+        choose(TABLE, INFO, {}, None, "one_se")
 
 
 def test_an_unknown_rule_names_the_known_ones():
     with pytest.raises(ValueError, match="one_se"):
-        choose(EVALUATED, {}, None, "guess")
+        choose(EVALUATED, INFO, {}, None, "guess")
 
 
 def test_fullest_takes_the_largest_of_each_ridge_and_of_these_the_best():
@@ -74,11 +78,12 @@ def test_fullest_takes_the_largest_of_each_ridge_and_of_these_the_best():
         "cost": np.arange(6.0),
         "loss": np.array([0.0, 0.4, 0.3, 0.1, 0.05, 0.5]),
     }
-    assert choose(table, {"max_nodes": 50}, None) == 4
-    assert choose(table, {"max_nodes": 50}, None, "fullest") == 2
-    assert choose(table, {"max_nodes": 40}, None, "fullest") == 4
-    del table["kept"]
-    assert choose(table, {"max_nodes": 50}, None, "fullest") == 2
+    runs = replace(INFO, runs=("ridge", "kept"))
+    assert choose(table, runs, {"max_nodes": 50}, None) == 4
+    assert choose(table, runs, {"max_nodes": 50}, None, "fullest") == 2
+    assert choose(table, runs, {"max_nodes": 40}, None, "fullest") == 4
+    assert choose(table, replace(INFO, runs=("ridge",)), {"max_nodes": 50}, None, "fullest") == 2
+    assert choose(table, INFO, {"max_nodes": 50}, None, "fullest") == 5
 
 
 def test_a_certificate_holds_for_all_of_the_budget_not_only_for_what_was_spent():

@@ -111,7 +111,7 @@ def test_what_matters_is_found_important():
 
 def test_what_cannot_be_regrown_is_refused(cancer, tmp_path, path):
     model, X, y, *_ = cancer
-    with pytest.raises(ValueError, match="cost of features"):
+    with pytest.raises(ValueError, match="but the cost is nodes"):
         sc.prune_path(model, X, y, regrow=True)
     with pytest.raises(ValueError, match="cannot be trained again"):
         sc.prune_path(sc.as_forest(model), X.to_numpy(), y, cost=FeatureCost(), regrow=True)

@@ -81,11 +81,11 @@ def test_out_of_bag_needs_training_rows_in_their_order_and_a_bagged_model(cancer
     forest = RandomForestClassifier(5, random_state=0).fit(X, y)
     order = np.random.default_rng(0).permutation(len(y))
     for X_wrong, y_wrong in ((X[:-1], y[:-1]), (X[order], y[order])):
-        with pytest.raises(ValueError, match="in their order"):
+        with pytest.raises(ValueError, match="in their original order"):
             sc.prune(forest, X_wrong, y_wrong, validation="oob")
-    with pytest.raises(ValueError, match="every tree was grown on every row"):
+    with pytest.raises(ValueError, match="every tree was trained on every row"):
         sc.prune(ExtraTreesClassifier(5, random_state=0).fit(X, y), X, y, validation="oob")
-    with pytest.raises(ValueError, match="every tree was grown on every row"):
+    with pytest.raises(ValueError, match="every tree was trained on every row"):
         sc.prune(GradientBoostingClassifier(n_estimators=2, random_state=0).fit(X, y), X, y, validation="oob")
 
 
@@ -167,7 +167,7 @@ def test_pipelines_and_searches_are_refitted_whole(diabetes):
 def test_what_cannot_be_refitted_says_so(diabetes):
     X, y = diabetes
     forest = sc.as_forest(DecisionTreeRegressor(max_depth=3, random_state=0).fit(X, y))
-    with pytest.raises(ValueError, match="cannot be trained again"):
+    with pytest.raises(ValueError, match="cannot train another"):
         sc.prune(forest, X, y, validation="cv")
     with pytest.raises(ValueError, match="5 folds"):
         sc.prune(DecisionTreeRegressor(random_state=0).fit(X, y), X[:3], y[:3], validation="cv")
@@ -251,7 +251,7 @@ def test_training_rows_of_an_ensemble_keep_the_promise_on_other_rows(name):
 def test_out_of_bag_trees_cannot_speak_where_trees_were_fitted_to_each_other(diabetes):
     X, y = diabetes
     forest = RandomForestRegressor(5, random_state=0).fit(X, y)
-    with pytest.raises(ValueError, match="fits trees to each other"):
+    with pytest.raises(ValueError, match="fits trees jointly"):
         sc.prune(forest, X, y, solver="block_descent", validation="oob")
 
 

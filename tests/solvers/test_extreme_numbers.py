@@ -33,7 +33,7 @@ def test_a_target_whose_squares_overflow_is_refused(rows, model):
 def test_a_model_whose_values_have_no_squares_is_refused(scale, rows, model):
     X, y = rows
     forest = sc.as_forest(model)
-    with pytest.raises(ValueError, match=r"The largest number in the model.s trees is .*e.30.; methods square"):
+    with pytest.raises(ValueError, match=r"The largest value in the model.s trees is .*e.30.; solvers square"):
         sc.prune_path(replace(forest, value=forest.value * scale), X, y)
 
 
@@ -41,7 +41,7 @@ def test_a_model_that_says_nan_is_refused(rows, model):
     forest = sc.as_forest(model)
     value = forest.value.copy()
     value[-1] = np.nan
-    with pytest.raises(ValueError, match="The largest number in the model's trees is nan"):
+    with pytest.raises(ValueError, match="The largest value in the model's trees is nan"):
         sc.prune_path(replace(forest, value=value), *rows)
 
 

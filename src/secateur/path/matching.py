@@ -39,11 +39,11 @@ def match_by_cost(path: Path, other: Path) -> NDArray[np.intp]:
     return distance.argmin(axis=1)
 
 
-def match_runs(path: Path, other: Path, *, by_size: bool) -> NDArray[np.intp]:
-    """Return for each point the point of the same run of `other` with the nearest penalty or, with `by_size`, size."""
+def match_runs(path: Path, other: Path, *, same_size: bool) -> NDArray[np.intp]:
+    """Return for each point the point of the same run of `other` with the nearest penalty, or size (`same_size`)."""
     penalty = np.nan_to_num(path.table["penalty"], nan=1.0)
     distance = np.abs(np.log(penalty[:, None] / other.table["penalty"]))
-    if by_size:
+    if same_size:
         distance = _size_distance(path, other) + _TIE * distance
     for name in path.info.runs:
         distance[path.table[name][:, None] != other.table[name]] = np.inf

@@ -35,14 +35,14 @@ def cross_validate(
     n_folds: int,
     *,
     solver: Solver,
-    by_size: bool,
+    same_size: bool,
     rows: str,
     progress: Progress | None = None,
 ) -> Path:
     """Return `path`, some points of the `whole` path, with cross-validated losses.
 
     Each point is matched with the point of a fold's path that the same selection would give: the one with the same
-    penalty or, with `by_size` (a node budget), the one with the same number of nodes. `rows` describes the validation
+    penalty or, with `same_size` (a node budget), the one with the same number of nodes. `rows` describes the validation
     rows in words.
 
     After Ctrl-C the losses are those of the folds completed so far, if any; `info` and a warning report it.
@@ -54,7 +54,7 @@ def cross_validate(
             # An incomplete path lacks the points to match.
             if fold.path.info.interrupted:
                 break
-            results.append(score_fold(fold, solver.match(reference, fold.path, by_size=by_size)))
+            results.append(score_fold(fold, solver.match(reference, fold.path, same_size=same_size)))
             if progress:
                 progress(len(results), n_folds, "trying on other rows")
     except KeyboardInterrupt:

@@ -94,7 +94,7 @@ def _cross_validated(
         folds,
         split.n_folds,
         solver=settings.solver,
-        by_size=max_nodes is not None,
+        same_size=max_nodes is not None,
         rows=split.description if split.clones else f"{split.description}, by a pruning of the others",
         progress=settings.progress,
     )

@@ -82,11 +82,11 @@ class Solver(ABC):
         """Return the solver with the candidate hyper-parameters replaced by what the folds' validation rows favour."""
         return self
 
-    def match(self, path: Path, other: Path, *, by_size: bool = False) -> NDArray[np.intp]:
+    def match(self, path: Path, other: Path, *, same_size: bool = False) -> NDArray[np.intp]:
         """Return for each point of `path` the corresponding point of another path of this solver, (n_points,).
 
-        With `by_size`, points of the same size correspond, if the solver can match by size. Points of several origins,
-        of which only the costs are comparable, are matched by cost, others by penalty.
+        With `same_size`, points of the same size correspond, if the solver can match by size. Points of several
+        origins, of which only the costs are comparable, are matched by cost, others by penalty.
         """
         return match_by_cost(path, other) if "origin" in path.info.runs else match_by_penalty(path, other)
 
@@ -104,6 +104,6 @@ def check_choices(solver: Solver, **known: tuple[str | None, ...]) -> None:
     for name, choices in known.items():
         if getattr(solver, name) not in choices:
             raise InvalidInputError(
-                f"{name}={getattr(solver, name)!r} is unknown; known values are {', '.join(map(repr, choices))}. "
+                f"{name}={getattr(solver, name)!r} is unknown; known are {', '.join(map(repr, choices))}. "
                 "Use one of these."
             )

@@ -136,7 +136,7 @@ def forest_says(forest, X):
 def test_solvers_that_cut_nodes_say_why_not():
     rng = np.random.default_rng(0)
     forest = symmetric_forest(rng)
-    with pytest.raises(ValueError, match="levels stay or go as a whole"):
+    with pytest.raises(ValueError, match="only whole levels can be cut"):
         sc.prune_path(forest, *data(rng), solver=OptimalSize())
 
 

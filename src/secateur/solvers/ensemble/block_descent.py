@@ -162,9 +162,9 @@ class BlockDescent(Solver):
         ridge = average_ridges(folds, max_nodes)
         return replace(self, values="keep") if ridge is None else replace(self, values="refit", ridge=ridge)
 
-    def match(self, path: Path, other: Path, *, by_size: bool = False) -> NDArray[np.intp]:
+    def match(self, path: Path, other: Path, *, same_size: bool = False) -> NDArray[np.intp]:
         """Return for each point the point of the same ridge with the nearest penalty or size, (n_points,)."""
-        return match_runs(path, other, by_size=by_size)
+        return match_runs(path, other, same_size=same_size)
 
     def unsupported(self, problem: Problem) -> str | None:
         """Return why the model is not additive or does not fit the settings, or None if it can be pruned."""

@@ -148,7 +148,8 @@ def pose_per_tree(problem: Problem, errors: str, class_weight: ClassWeight) -> t
     empty_table = np.empty((forest.n_features, 0), np.int32), np.empty((1, 0), np.int64)
     unit = common / scale * 2.0**shift
     exact = counted.exact and shift == 0
-    return Counts(counted.errors, counted.wrong, counted.error_counter.quantizer.unit, *empty_table, unit, exact), closure
+    error_unit = counted.error_counter.quantizer.unit
+    return Counts(counted.errors, counted.wrong, error_unit, *empty_table, unit, exact), closure
 
 
 def distinct_weights(forest: Forest, sample: LocalRows, number: int) -> tuple[NDArray[np.intp], Floats, bool]:
