@@ -115,7 +115,7 @@ CASES = {
     f"{PRUNE} --validation oops": ["--validation oops", "nor a data file", "Use one of these"],
     f"{PRUNE} --validation gone.csv": ["no file gone.csv", "is needed", "Check the name"],
     f"{PRUNE} --validation 2": ["--validation 2", "between 0 and 1", "Try 0.25"],
-    f"{PRUNE} --validation oob --solver weakest_link": ["'oob'", "needs the rows", "Pass those"],
+    f"{PRUNE} --validation oob --solver weakest_link": ["'oob'", "needs all training rows", "Pass those"],
     # limits
     f"{PRUNE} --solver weakest_link --max-nodes 3": ["max_nodes=3", "The nearest, point", "Raise the limit"],
     "select p.npz --out s.skops --max-loss-increase 0.1": ["not been evaluated", "not known", "--validation"],
@@ -125,7 +125,7 @@ CASES = {
     # prices
     "inspect m.skops --costs rows.csv": ["--costs", "without rows", "Pass a DATA file"],
     f"{PRUNE} --costs gone.csv": ["no file gone.csv", "needs a file of feature prices", "Check the name"],
-    f"{PRUNE} --regrow": ["regrow", "cost of features", "leave regrow out"],
+    f"{PRUNE} --regrow": ["regrow", "but the cost is nodes", "or regrow=False"],
     # results
     "prune m.skops rows.csv --target species --out m.skops": ["m.skops exists", "overwritten", "--force"],
     "prune m.skops rows.csv --target species --out no/s.skops": ["folder no", "does not exist", "Create it first"],

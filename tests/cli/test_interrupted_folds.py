@@ -30,7 +30,7 @@ def test_rounds_done_until_the_interruption_judge(prune, watched, limits):
     assert summary["interrupted"]
     assert summary["rows"]["chosen_on"].endswith("with refitted clones, 2 of 5 rounds")
     assert summary["rows"]["chosen_on_rows"] == 100
-    assert "judged by 2 of 5 rounds" in said
+    assert "evaluated on 2 of 5 folds" in said
 
 
 def test_the_pruning_of_some_rows_is_chosen_from_if_it_is_interrupted(prune, watched):

@@ -146,7 +146,7 @@ def test_an_error_caused_by_ctrl_c_is_reported_as_an_interruption(here, args, mo
         except KeyboardInterrupt as error:
             raise RuntimeError("Error calling __set_name__") from error
 
-    monkeypatch.setattr("secateur.api.evaluated_path", swallow)
+    monkeypatch.setattr("secateur.selection.evaluated_path.evaluated_path", swallow)
     done = call(*args("prune"), code=130)
     assert done.stderr == "Interrupted; nothing was written.\n"
 

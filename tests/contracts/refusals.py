@@ -51,5 +51,5 @@ def _solver_reason(solver: Solver, forest: Forest) -> str | None:
     elif solver.name in LEARNS_NODE_WEIGHTS:
         reasons = [(log_odds or not additive, "least squares"), (several, "one target")]
         reasons += [(solver.name == "max_heap" and not getattr(solver, "joint", False) and not bagged, "joint=True")]
-    reasons += [(forest.symmetric and not solver.supports_symmetric, "levels stay or go as a whole")]
+    reasons += [(forest.symmetric and not solver.supports_symmetric, "only whole levels can be cut")]
     return next((pattern for applies, pattern in reasons if applies), None)

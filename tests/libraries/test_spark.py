@@ -333,7 +333,7 @@ DAMAGES = {
     "another class": (_metadata(lambda m: m.update({"class": "x.LinearRegressionModel"})), "contains 0 tree models"),
     "no parameters": (_metadata(lambda m: m.pop("paramMap")), "no paramMap"),
     "features as text": (_metadata(lambda m: m.update(numFeatures="5")), "numFeatures"),
-    "too few features": (_metadata(lambda m: m.update(numFeatures=2)), "features 0 to 1"),
+    "too few features": (_metadata(lambda m: m.update(numFeatures=2)), "must be 0 to 1"),
     "another number of trees": (_metadata(lambda m: m.update(numTrees=5)), "the same trees"),
     "another divisor": (_metadata(lambda m: m["paramMap"].update(numTrees=5)), "divides"),
     "more classes": (_metadata(lambda m: m.update(numClasses=4)), "4 impurityStats"),
@@ -359,7 +359,7 @@ DAMAGES = {
     ),
     "a NaN threshold": (
         _column("split", _set(0, {"featureIndex": 0, "leftCategoriesOrThreshold": [np.nan], "numCategories": -1})),
-        "threshold NaN",
+        "threshold is NaN",
     ),
     "a category too large": (
         _column("split", _set(0, {"featureIndex": 3, "leftCategoriesOrThreshold": [5.0], "numCategories": 5})),

@@ -146,7 +146,7 @@ def test_every_solver_can_be_cross_validated(cancer, solver):
     X, y = cancer
     forest = RandomForestClassifier(6, random_state=0).fit(X, y)
     if sc.solvers.SOLVERS[solver].needs_unseen_rows:  # it finds few errors to reduce on the rows a clone was grown on
-        with pytest.warns(TrainingRowsWarning, match="prunes next to nothing"):
+        with pytest.warns(TrainingRowsWarning, match="almost nothing is pruned"):
             path = evaluated_path(forest, X, y, validation="cv", solver=solver)
     else:
         path = evaluated_path(forest, X, y, validation="cv", solver=solver)
