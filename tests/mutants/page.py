@@ -25,8 +25,8 @@ def write_page(mutants: Sequence[Mutant], results: Results) -> str:
         "# Mutants",
         "",
         f"{len(mutants)} defects, applied one at a time to a copy of the sources and tried on the tests of their "
-        f"folder and the contracts. The suite before it was made fast (19,125 tests) caught {old} of the {tried} that were "
-        f"tried on it, the suite now catches {now}. `make mutants` writes this page.",
+        f"folder and the contracts. The suite before it was made fast (19,125 tests) caught {old} of the {tried} "
+        f"that were tried on it, the suite now catches {now}. `make mutants` writes this page.",
         "",
         "| mutant | folder | defect | before | caught now by |",
         "|---|---|---|---|---|",
