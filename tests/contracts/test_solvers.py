@@ -106,7 +106,8 @@ def test_a_path_for_another_cost_is_right_too(solver, model, cost):
 def check_order(solver, path):
     """Assert that the path runs from the unpruned model to the smallest."""
     assert path.masks.keep(0).all()
-    assert (np.diff(path.table["cost"]) <= 1e-9).all()
+    if "rising" not in path.info.runs or path.info.cost == "nodes":  # two runs may differ in depth at the same size
+        assert (np.diff(path.table["cost"]) <= 1e-9).all()
     if not isinstance(solver, sc.solvers.CostDescent):  # its points are in the order of what they cost
         assert (np.diff(path.table["n_nodes"]) <= 0).all()
     penalty = path.table["penalty"]  # NaN where the method has none

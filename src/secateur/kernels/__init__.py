@@ -14,6 +14,16 @@ from secateur.kernels.ensemble.block_descent import (
 from secateur.kernels.ensemble.block_update import KEEP, REFIT, SCALE, SCALE_SPARSE
 from secateur.kernels.ensemble.collapse import collapse, drop_tree, weakest_collapses
 from secateur.kernels.ensemble.gram_descent import layer_steps, move_cut, sweep_layers
+from secateur.kernels.ensemble.mean_descent import (
+    loss_without,
+    merged_value,
+    recompute_scores,
+    remove_tree,
+    sum_targets,
+    sum_without,
+    sweep_means,
+    weakest_merge,
+)
 from secateur.kernels.feature_cost.closure_path import closure_path, inseparable, profitable_splits
 from secateur.kernels.feature_cost.cost_descent import (
     collapse_features,
@@ -84,8 +94,10 @@ __all__ = [
     "lift",
     "list_needs",
     "list_rows",
+    "loss_without",
     "mark_active_nodes",
     "merge_leaves",
+    "merged_value",
     "move_cut",
     "move_intercept",
     "needed_until",
@@ -98,6 +110,8 @@ __all__ = [
     "project_max_heap",
     "raise_tree",
     "reachable",
+    "recompute_scores",
+    "remove_tree",
     "replacements",
     "roll_up",
     "route_categorical",
@@ -108,12 +122,16 @@ __all__ = [
     "subtree_end",
     "sum_down",
     "sum_over_leaves",
+    "sum_targets",
+    "sum_without",
     "sweep_blocks",
     "sweep_layers",
+    "sweep_means",
     "table_start",
     "tree_depth",
     "tree_parent",
     "update_tree",
     "weakest_collapses",
     "weakest_link",
+    "weakest_merge",
 ]

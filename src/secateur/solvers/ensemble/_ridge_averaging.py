@@ -45,8 +45,11 @@ def _losses(fold: Fold, max_nodes: int) -> dict[tuple[float, float], float]:
     # If no point fits the budget, `select` raises the error later.
     points = np.sort(fullest(table, small if len(small) else pruned[-1:], fold.path.info.runs))
     evaluated = fold.path.take(points).evaluate_sample(fold.validation_rows, rows="the rows of a fold")
-    runs = zip(table["ridge"][points].tolist(), table["kept"][points].tolist(), strict=True)
-    return dict(zip(runs, (fold.validation_rows.total_weight * evaluated.table["loss"][1:]).tolist(), strict=True))
+    losses = (fold.validation_rows.total_weight * evaluated.table["loss"][1:]).tolist()
+    found: dict[tuple[float, float], float] = {}
+    for ridge, kept, loss in zip(table["ridge"][points].tolist(), table["kept"][points].tolist(), losses, strict=True):
+        found[ridge, kept] = min(loss, found.get((ridge, kept), np.inf))
+    return found
 
 
 def _likelihood(loss: NDArray[np.float64], n_rows: int) -> NDArray[np.float64]:

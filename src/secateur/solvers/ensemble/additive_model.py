@@ -289,7 +289,11 @@ def risk_of(ensemble: Additive, state: State, problem: Problem) -> float:
     """Return the mean of the problem's loss in this state; NaN for logits, as the state holds no scores."""
     if ensemble.logits:
         return np.nan
-    raw = ensemble.target - state.neg_gradient / ensemble.weight[:, None]
+    return mean_loss(ensemble, problem, ensemble.target - state.neg_gradient / ensemble.weight[:, None])
+
+
+def mean_loss(ensemble: Additive, problem: Problem, raw: Floats) -> float:
+    """Return the mean of the problem's loss for the raw predictions of the rows of positive weight."""
     has_weight = problem.sample.weight > 0
     y = problem.sample.y if has_weight.all() else problem.sample.y[has_weight]
     return float(np.average(problem.loss.rows(ensemble.forest, raw, y), weights=ensemble.weight))

@@ -5,7 +5,7 @@ The class here holds the settings. `descent_path` runs the warm-started path, th
 `secateur.kernels.ensemble.block_update` solves one block, `_gram_descent` works on inner products instead of rows.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, final
 
@@ -21,9 +21,18 @@ from secateur.problem import Problem
 from secateur.solvers._checks import check_at_least
 from secateur.solvers.base import Solver, check_choices
 from secateur.solvers.ensemble._gram_descent import gram_points
+from secateur.solvers.ensemble._mean_descent import MeanDescent, is_plain_mean
 from secateur.solvers.ensemble._ridge_averaging import average_ridges
 from secateur.solvers.ensemble._row_descent import Descent
-from secateur.solvers.ensemble.additive_model import additive, decide, not_additive, risk_of, too_many_pairs
+from secateur.solvers.ensemble.additive_model import (
+    Additive,
+    additive,
+    decide,
+    mean_loss,
+    not_additive,
+    risk_of,
+    too_many_pairs,
+)
 from secateur.solvers.ensemble.descent_path import DescentSettings, distinct
 from secateur.solvers.ensemble.gram import columns, gram_of, no_gram
 from secateur.solvers.penalty_grid import check_penalties
@@ -31,6 +40,9 @@ from secateur.solvers.whole_trees.reweight import polished
 
 _COLUMNS = 4096
 """Largest number of layers for which remote rows are replaced by a Gram matrix by default: 128 MB."""
+
+
+Watch = Callable[[int, int], None]
 
 
 @final
@@ -59,9 +71,13 @@ class BlockDescent(Solver):
     ----------
     granularity : "node" or "layer"
         Prune arbitrary subtrees, or cut each tree at a depth.
-    values : "refit", "keep" or "both"
-        Refit the leaf values, or keep the original ones up to the intercept. "both" merges the points of the two into
-        one path.
+    values : "refit", "keep", "both", "free" or "bounded"
+        "refit" fits the leaf values again; "keep" keeps the original ones; "both" merges the points of the two into one
+        path. A classification forest that averages its trees stays a mean of trees whose leaves are class
+        probabilities, so that every prediction is valid. "free" gives this up: the pruned model is a sum of trees with
+        an intercept, whose Brier score is lower at 500 to 5000 nodes, but whose `predict_proba` returns numbers below
+        0 and above 1. "bounded" keeps the predictions of a regression forest between the lowest and the highest
+        target; without it they are a free sum. `granularity="layer"` and `polish` are free sums, too.
     weights : "nodes" or "depth"
         Price of a layer: the cost of its nodes, or 1.
     ridge : float or tuple of float
@@ -112,7 +128,7 @@ class BlockDescent(Solver):
     """
 
     granularity: Literal["node", "layer"] = "node"
-    values: Literal["refit", "keep", "both"] = "refit"
+    values: Literal["refit", "keep", "both", "free", "bounded"] = "refit"
     weights: Literal["nodes", "depth"] = "nodes"
     ridge: float | tuple[float, ...] = 25.0
     penalties: int | tuple[float, ...] = 50
@@ -160,7 +176,8 @@ class BlockDescent(Solver):
     def refine(self, folds: Sequence[Fold], max_nodes: int) -> "BlockDescent":
         """Return a copy with the averaged ridge, or with original leaf values if the held-out rows favour them."""
         ridge = average_ridges(folds, max_nodes)
-        return replace(self, values="keep") if ridge is None else replace(self, values="refit", ridge=ridge)
+        refitted = "refit" if self.values == "both" else self.values
+        return replace(self, values="keep") if ridge is None else replace(self, values=refitted, ridge=ridge)
 
     def match(self, path: Path, other: Path, *, same_size: bool = False) -> NDArray[np.intp]:
         """Return for each point the point of the same ridge with the nearest penalty or size, (n_points,)."""
@@ -188,7 +205,11 @@ class BlockDescent(Solver):
         else:
             problem = problem.local()
             points = self._points(problem)
-        return trace_points(problem, points, repr(self), ensemble=True, runs=("ridge", "kept"))
+        return trace_points(problem, points, repr(self), ensemble=True, runs=self._run_columns(problem))
+
+    def _run_columns(self, problem: Problem) -> tuple[str, ...]:
+        """Return the columns that tell runs apart; a mean of trees is descended at falling and at rising penalties."""
+        return ("ridge", "kept", "rising") if self._keeps_range(problem) else ("ridge", "kept")
 
     def _takes_gram(self, problem: Problem) -> bool:
         """Return whether to work on the Gram matrix: by request, or for layers on remote rows."""
@@ -204,17 +225,47 @@ class BlockDescent(Solver):
         Within a run, consecutive penalties with the same kept nodes give one point.
         """
         ridges = self.ridge if isinstance(self.ridge, tuple) else (self.ridge,)
-        runs = [] if self.values == "keep" else [("refit", ridge) for ridge in ridges]
-        runs += [] if self.values == "refit" else [("keep", 0.0)]
-        ensemble = additive(problem)
+        refitted = "refit" if self.values == "both" else self.values
+        runs = [] if self.values == "keep" else [(refitted, ridge) for ridge in ridges]
+        runs += [("keep", 0.0)] if self.values in ("keep", "both") else []
+        ensemble, points = additive(problem), self._points_of_run
+        if self._keeps_range(problem):
+            points = self._valid_points_of_run
         for run, (values, ridge) in enumerate(runs):
-            descent = Descent(ensemble, problem, self.settings(values, ridge))
-            descent.on_sweep = problem.watch("pruning", run, len(runs))
-            for penalty, state in distinct(descent.run()):
-                if self.polish is not None and not self.joint:
-                    state = polished(ensemble, state, self.polish, self.polish_penalty)
-                more = {"ridge": ridge, "kept": float(values == "keep")}
-                yield Point(penalty, *decide(ensemble, state), more, risk_of(ensemble, state, problem))
+            more = {"ridge": ridge, "kept": float(values == "keep")}
+            watch = problem.watch("pruning", run, len(runs))
+            for point in points(ensemble, problem, self.settings(values, ridge), watch):
+                yield replace(point, more={**more, **point.more})
+
+    def _keeps_range(self, problem: Problem) -> bool:
+        """Return whether the model is a mean of trees whose range of predictions is to be kept."""
+        forest = problem.forest
+        if self.values == "free" or self.granularity == "layer" or self.polish is not None or not is_plain_mean(forest):
+            return False
+        return bool(forest.n_classes) or self.values == "bounded"
+
+    def _points_of_run(
+        self, ensemble: Additive, problem: Problem, settings: DescentSettings, watch: Watch | None
+    ) -> Iterator[Point]:
+        """Yield the points of one run over a sum of trees with an intercept and unbounded values."""
+        if settings.values in ("free", "bounded"):
+            settings = replace(settings, values="refit")
+        descent = Descent(ensemble, problem, settings)
+        descent.on_sweep = watch
+        for penalty, state in distinct(descent.run()):
+            if self.polish is not None and not self.joint:
+                state = polished(ensemble, state, self.polish, self.polish_penalty)
+            yield Point(penalty, *decide(ensemble, state), risk=risk_of(ensemble, state, problem))
+
+    def _valid_points_of_run(
+        self, ensemble: Additive, problem: Problem, settings: DescentSettings, watch: Watch | None
+    ) -> Iterator[Point]:
+        """Yield the points of one run over a mean of trees with values in the range of the model."""
+        descent = MeanDescent(ensemble, problem, settings)
+        descent.on_sweep = watch
+        for penalty, state in distinct(descent.run()):
+            risk = mean_loss(ensemble, problem, descent.raw(state))
+            yield Point(penalty, *descent.decide(state), {"rising": float(descent.rising)}, risk)
 
     def settings(self, values: str, ridge: float) -> DescentSettings:
         """Return the descent settings for one value mode and ridge."""
@@ -239,7 +290,7 @@ def _check(solver: BlockDescent) -> None:
     check_choices(
         solver,
         granularity=("node", "layer"),
-        values=("refit", "keep", "both"),
+        values=("refit", "keep", "both", "free", "bounded"),
         weights=("nodes", "depth"),
         engine=("rows", "gram"),
         polish=("ridge", "subset", None),

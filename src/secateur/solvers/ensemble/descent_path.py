@@ -32,7 +32,16 @@ class Copyable(Protocol):
         """Return an independent copy."""
 
 
+class NodeStates(Protocol):
+    """A state that has a status for every node."""
+
+    @property
+    def status(self) -> NDArray[np.int8]:
+        """0 absent, 1 split, 2 leaf, (n_nodes,)."""
+
+
 S = TypeVar("S", bound=Copyable)
+N = TypeVar("N", bound=NodeStates)
 
 
 @dataclass(frozen=True)
@@ -288,7 +297,7 @@ class PathDescent(ABC, Generic[S]):
         """Collapse the weakest splits until at most `budget` nodes are left. By default nothing is trimmed."""
 
 
-def distinct(states: Iterable[tuple[float, State]]) -> Iterator[tuple[float, State]]:
+def distinct(states: Iterable[tuple[float, N]]) -> Iterator[tuple[float, N]]:
     """Yield the states whose kept nodes differ from those of the state before."""
     before = np.empty(0, np.int8)
     for penalty, state in states:

@@ -1,0 +1,497 @@
+"""Update the trees of a mean one at a time: find the subtree and bounded leaf values that are optimal given the rest.
+
+The model is F = (1/m) Σ value[leaf] over the m trees in use, with every leaf value in a convex set C: a probability
+simplex for each target, or an interval for each output. A mean of points of C lies in C, so predictions are valid
+for every row. `update_tree` minimises exactly, over all subtrees of one tree and all leaf values in C,
+
+    Σ_i w_i |y_i − F_i|² + penalty · price + ridge / m² · Σ_leaves |value − center|²
+
+The parabola of a leaf has the same curvature in all directions, so its minimum over C is the Euclidean projection of
+its free minimum.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from secateur.kernels._jit import kernel
+
+ABSENT, SPLIT, LEAF = 0, 1, 2
+
+
+class MeanRows(NamedTuple):
+    """The rows: leaves (n_trees, n_rows) counted from the root, weight (n_rows,), target (n_rows, n_outputs)."""
+
+    leaves: np.ndarray
+    weight: np.ndarray
+    target: np.ndarray
+
+
+class MeanTrees(NamedTuple):
+    """The trees: start (n_trees + 1,); by node right, the sums of w, w y and w |y|², the original value and prices."""
+
+    start: np.ndarray
+    right: np.ndarray
+    weight: np.ndarray
+    target: np.ndarray
+    target_square: np.ndarray
+    original: np.ndarray
+    as_leaf: np.ndarray
+    as_split: np.ndarray
+
+
+class Range(NamedTuple):
+    """The set C of leaf values.
+
+    `center`, `low` and `high` have one entry per output. `block` has the bounds of the outputs of each target whose
+    values form a probability simplex; without blocks the values lie between `low` and `high`.
+    """
+
+    center: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    block: np.ndarray
+
+
+class MeanArrays(NamedTuple):
+    """The variables, updated in place.
+
+    score : (n_rows, n_outputs), the prediction F; score_target, score_square : (n_rows,), F·y and |F|²; status :
+    (n_nodes,) int8; value : (n_nodes, n_outputs), repeated at the nodes below a leaf; deviation : (n_trees,),
+    Σ_leaves |value − center|²; size : (1,), the number of trees in use.
+    """
+
+    score: np.ndarray
+    score_target: np.ndarray
+    score_square: np.ndarray
+    status: np.ndarray
+    value: np.ndarray
+    deviation: np.ndarray
+    size: np.ndarray
+
+
+class MeanScratch(NamedTuple):
+    """Buffers for the nodes of one tree.
+
+    Let f be the prediction without the tree. `sums` (n, n_outputs), `with_target` and `square` (n,) are the sums of
+    w f, w f·y and w |f|² over the rows at a node; `fit` (n, n_outputs) the fitted values times 1/m; `cost` (n,) the
+    cost of the best subtree; `choice` (n,) int8 its root.
+    """
+
+    sums: np.ndarray
+    with_target: np.ndarray
+    square: np.ndarray
+    fit: np.ndarray
+    cost: np.ndarray
+    choice: np.ndarray
+
+
+@kernel
+def sweep_means(
+    rows: MeanRows,
+    trees: MeanTrees,
+    bounds: Range,
+    state: MeanArrays,
+    scratch: MeanScratch,
+    chosen: np.ndarray,
+    first: int,
+    penalty: float,
+    ridge: float,
+    keep_values: bool,
+    frozen: bool,
+    tolerance: float,
+) -> tuple[int, float]:
+    """Update the chosen trees once, beginning with `first`; return how many changed, and the decrease of the objective.
+
+    With `frozen` only the values of the trees in use change.
+    """
+    n_trees, n_changed, total = chosen.shape[0], 0, 0.0
+    for k in range(n_trees):
+        tree = (first + k) % n_trees
+        if chosen[tree] and not (frozen and state.status[trees.start[tree]] == ABSENT):
+            gain = update_tree(
+                tree, rows, trees, bounds, state, scratch, penalty, ridge, keep_values, frozen, tolerance
+            )
+            if gain > 0.0:
+                n_changed += 1
+                total += gain
+    return n_changed, total
+
+
+@kernel
+def update_tree(
+    tree: int,
+    rows: MeanRows,
+    trees: MeanTrees,
+    bounds: Range,
+    state: MeanArrays,
+    scratch: MeanScratch,
+    penalty: float,
+    ridge: float,
+    keep_values: bool,
+    frozen: bool,
+    tolerance: float,
+) -> float:
+    """Replace one tree by its best subtree, or remove it; return the decrease of the objective, 0 if unchanged."""
+    start, n = trees.start[tree], trees.start[tree + 1] - trees.start[tree]
+    m, present = state.size[0], state.status[start] != ABSENT
+    others = 0.0
+    for other in range(state.deviation.shape[0]):
+        if other != tree:
+            others += state.deviation[other]
+    before = sum_without(tree, rows, trees, state, scratch) + penalty * _price(start, n, trees, state)
+    if m > 0:
+        before += ridge * (others + state.deviation[tree]) / (m * m)
+    without_y, without_square = scratch.with_target[0], scratch.square[0]
+
+    # With the tree: F = scale · (others) + share · (tree); the first tree replaces the constant prediction.
+    new_m = m if present else m + 1
+    scale = 1.0 if present else m / new_m
+    share = 1.0 / new_m
+    fit_subtree(tree, trees, bounds, state.status, scratch, scale, share, penalty, ridge, keep_values, frozen)
+    after = scale * scale * without_square - 2.0 * scale * without_y
+    after += scratch.cost[0] + ridge * share * share * others
+    remove = False
+    if present and not frozen:
+        absent = loss_without(m, without_y, without_square, rows, bounds)
+        if m > 1:
+            absent += ridge * others / ((m - 1.0) * (m - 1.0))
+        if absent < after:
+            after, remove = absent, True
+    if not before - after > tolerance:
+        return 0.0
+    if remove:
+        remove_tree(tree, rows, trees, bounds, state)
+    else:
+        place_tree(tree, rows, trees, bounds, state, scratch, scale, share)
+    return before - after
+
+
+@kernel
+def sum_without(tree: int, rows: MeanRows, trees: MeanTrees, state: MeanArrays, scratch: MeanScratch) -> float:
+    """Write the sums over the rows at each node to `scratch`; return Σ w (|F|² − 2 F·y) over all rows.
+
+    The prediction without the tree is f = F − value / m if the tree is in use.
+    """
+    start, n = trees.start[tree], trees.start[tree + 1] - trees.start[tree]
+    n_outputs, leaf, sums = rows.target.shape[1], rows.leaves[tree], scratch.sums
+    for a in range(n):
+        scratch.with_target[a], scratch.square[a] = 0.0, 0.0
+        for k in range(n_outputs):
+            sums[a, k] = 0.0
+    for i in range(leaf.shape[0]):
+        a, w = leaf[i], rows.weight[i]
+        scratch.with_target[a] += w * state.score_target[i]
+        scratch.square[a] += w * state.score_square[i]
+        for k in range(n_outputs):
+            sums[a, k] += w * state.score[i, k]
+    part = 1.0 / state.size[0] if state.status[start] != ABSENT else 0.0
+    loss = 0.0
+    # Reverse preorder: both children are summed before their parent.
+    for a in range(n - 1, -1, -1):
+        u = start + a
+        if trees.right[u] == -1:
+            loss += scratch.square[a] - 2.0 * scratch.with_target[a]
+            for k in range(n_outputs):
+                v = part * state.value[u, k]
+                scratch.with_target[a] -= v * trees.target[u, k]
+                scratch.square[a] -= v * (2.0 * sums[a, k] - trees.weight[u] * v)
+                sums[a, k] -= trees.weight[u] * v
+        else:
+            b = trees.right[u] - start
+            scratch.with_target[a] = scratch.with_target[a + 1] + scratch.with_target[b]
+            scratch.square[a] = scratch.square[a + 1] + scratch.square[b]
+            for k in range(n_outputs):
+                sums[a, k] = sums[a + 1, k] + sums[b, k]
+    return loss
+
+
+@kernel
+def loss_without(m: int, with_y: float, square: float, rows: MeanRows, bounds: Range) -> float:
+    """Return Σ w (|F|² − 2 F·y) after a tree was removed from m trees; without trees F is the center."""
+    if m > 1:
+        scale = m / (m - 1.0)
+        return scale * scale * square - 2.0 * scale * with_y
+    total = 0.0
+    for i in range(rows.weight.shape[0]):
+        for k in range(bounds.center.shape[0]):
+            total += rows.weight[i] * bounds.center[k] * (bounds.center[k] - 2.0 * rows.target[i, k])
+    return total
+
+
+@kernel
+def fit_subtree(
+    tree: int,
+    trees: MeanTrees,
+    bounds: Range,
+    status: np.ndarray,
+    scratch: MeanScratch,
+    scale: float,
+    share: float,
+    penalty: float,
+    ridge: float,
+    keep_values: bool,
+    frozen: bool,
+) -> None:
+    """Find the best subtree by dynamic programming: write the cost of each node's best subtree, choice and values.
+
+    Fitted values are multiplied by `share`. With `frozen` the splits in use stay.
+
+    Nodes are first visited from the root. As no subtree has a loss below 0, a subtree below a node gains at most the
+    loss of the node as a leaf. Where that is less than the price of a split, the nodes below are not visited.
+    """
+    start, n = trees.start[tree], trees.start[tree + 1] - trees.start[tree]
+    n_outputs, choice = bounds.center.shape[0], scratch.choice
+    z, slope = np.empty(n_outputs), np.empty(n_outputs)
+    center = 0.0
+    for k in range(n_outputs):
+        center += ridge * share * share * bounds.center[k] * bounds.center[k]
+    for a in range(n):
+        choice[a] = ABSENT
+    choice[0] = LEAF
+    for a in range(n):
+        if choice[a] == ABSENT:
+            continue
+        u = start + a
+        curvature = trees.weight[u] + ridge
+        inverse = 1.0 / curvature if curvature > 0.0 else 0.0
+        for k in range(n_outputs):
+            slope[k] = trees.target[u, k] - scale * scratch.sums[a, k] + ridge * share * bounds.center[k]
+            z[k] = share * trees.original[u, k] if keep_values else slope[k] * inverse
+        if not keep_values:
+            project(z, share, bounds)
+        cost = center
+        for k in range(n_outputs):
+            scratch.fit[a, k] = z[k]
+            cost += z[k] * (curvature * z[k] - 2.0 * slope[k])
+        scratch.cost[a] = cost + penalty * trees.as_leaf[u]
+        if trees.right[u] != -1:
+            right = trees.right[u]
+            rest = scale * (scale * scratch.square[a] - 2.0 * scratch.with_target[a]) + trees.target_square[u]
+            price = trees.as_split[u] + trees.as_leaf[u + 1] + trees.as_leaf[right] - trees.as_leaf[u]
+            visit = status[u] == SPLIT if frozen else cost + rest > penalty * price
+            if visit:
+                choice[a], choice[a + 1], choice[right - start] = SPLIT, LEAF, LEAF
+    # Reverse preorder: both children are solved before their parent. Visited splits are marked as such.
+    for a in range(n - 1, -1, -1):
+        if choice[a] == SPLIT:
+            u = start + a
+            below = scratch.cost[a + 1] + scratch.cost[trees.right[u] - start] + penalty * trees.as_split[u]
+            if frozen or below < scratch.cost[a]:
+                scratch.cost[a] = below
+            else:
+                choice[a] = LEAF
+
+
+@kernel
+def project(z: np.ndarray, share: float, bounds: Range) -> None:
+    """Replace z by the nearest point of share · C."""
+    n_blocks = bounds.block.shape[0] - 1
+    for block in range(n_blocks):
+        project_on_simplex(z, bounds.block[block], bounds.block[block + 1], share)
+    if n_blocks < 1:
+        for k in range(z.shape[0]):
+            z[k] = min(max(z[k], share * bounds.low[k]), share * bounds.high[k])
+
+
+@kernel
+def project_on_simplex(z: np.ndarray, first: int, stop: int, total: float) -> None:
+    """Replace z[first:stop] by the nearest point with nonnegative entries that sum to `total` (Michelot 1986).
+
+    Entries that become negative are set to 0 and stay there, so the loop ends after at most as many rounds as entries.
+    """
+    n_free = stop - first
+    zero = -np.inf
+    while True:
+        excess = -total
+        for k in range(first, stop):
+            if z[k] > zero:
+                excess += z[k]
+        step = excess / n_free
+        n_negative = 0
+        for k in range(first, stop):
+            if z[k] > zero:
+                z[k] -= step
+                if z[k] < 0.0:
+                    n_negative += 1
+        if n_negative == 0:
+            break
+        for k in range(first, stop):
+            if z[k] > zero and z[k] < 0.0:
+                z[k] = -np.inf
+        n_free -= n_negative
+    for k in range(first, stop):
+        if z[k] == -np.inf:
+            z[k] = 0.0
+
+
+@kernel
+def place_tree(
+    tree: int,
+    rows: MeanRows,
+    trees: MeanTrees,
+    bounds: Range,
+    state: MeanArrays,
+    scratch: MeanScratch,
+    scale: float,
+    share: float,
+) -> None:
+    """Put the subtree of `scratch` in place of a tree, and update the predictions and their products."""
+    start, n = trees.start[tree], trees.start[tree + 1] - trees.start[tree]
+    n_outputs, choice, fit = bounds.center.shape[0], scratch.choice, scratch.fit
+    present = state.status[start] != ABSENT
+    part = 1.0 / state.size[0] if present else 0.0
+    # Nodes below a leaf of the subtree get its value, so that a row finds the value at its own leaf.
+    for a in range(n):
+        if trees.right[start + a] != -1 and choice[a] != SPLIT:
+            b = trees.right[start + a] - start
+            choice[a + 1], choice[b] = ABSENT, ABSENT
+            for k in range(n_outputs):
+                fit[a + 1, k], fit[b, k] = fit[a, k], fit[a, k]
+    leaf = rows.leaves[tree]
+    for i in range(leaf.shape[0]):
+        a, with_target, square = leaf[i], 0.0, 0.0
+        for k in range(n_outputs):
+            f = scale * (state.score[i, k] - part * state.value[start + a, k]) + fit[a, k]
+            state.score[i, k] = f
+            with_target += f * rows.target[i, k]
+            square += f * f
+        state.score_target[i], state.score_square[i] = with_target, square
+    if not present:
+        state.size[0] += 1
+    deviation = 0.0
+    for a in range(n):
+        state.status[start + a] = choice[a]
+        for k in range(n_outputs):
+            state.value[start + a, k] = fit[a, k] / share
+            if choice[a] == LEAF:
+                deviation += (state.value[start + a, k] - bounds.center[k]) ** 2
+    state.deviation[tree] = deviation
+
+
+@kernel
+def remove_tree(tree: int, rows: MeanRows, trees: MeanTrees, bounds: Range, state: MeanArrays) -> None:
+    """Remove a tree in use; the mean is taken over the others, or is the center if there are none."""
+    start, stop = trees.start[tree], trees.start[tree + 1]
+    m, leaf = state.size[0], rows.leaves[tree]
+    for i in range(leaf.shape[0]):
+        with_target, square = 0.0, 0.0
+        for k in range(bounds.center.shape[0]):
+            f = bounds.center[k]
+            if m > 1:
+                f = (m * state.score[i, k] - state.value[start + leaf[i], k]) / (m - 1.0)
+            state.score[i, k] = f
+            with_target += f * rows.target[i, k]
+            square += f * f
+        state.score_target[i], state.score_square[i] = with_target, square
+    for u in range(start, stop):
+        state.status[u] = ABSENT
+    state.deviation[tree] = 0.0
+    state.size[0] = m - 1
+
+
+@kernel
+def sum_targets(rows: MeanRows, tree_start: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Return the sums of w y, (n_nodes, n_outputs), and of w |y|² over the rows at each node, in one array."""
+    n_outputs = rows.target.shape[1]
+    total = np.zeros((right.shape[0], n_outputs + 1))
+    for tree in range(rows.leaves.shape[0]):
+        start = tree_start[tree]
+        for i in range(rows.weight.shape[0]):
+            u = start + rows.leaves[tree, i]
+            for k in range(n_outputs):
+                total[u, k] += rows.weight[i] * rows.target[i, k]
+                total[u, n_outputs] += rows.weight[i] * rows.target[i, k] ** 2
+        for u in range(tree_start[tree + 1] - 1, start - 1, -1):
+            if right[u] != -1:
+                for k in range(n_outputs + 1):
+                    total[u, k] = total[u + 1, k] + total[right[u], k]
+    return total
+
+
+@kernel
+def recompute_scores(rows: MeanRows, trees: MeanTrees, bounds: Range, state: MeanArrays) -> None:
+    """Compute the predictions and their products from the values, which removes the rounding of earlier updates."""
+    n_outputs = bounds.center.shape[0]
+    for i in range(rows.weight.shape[0]):
+        for k in range(n_outputs):
+            state.score[i, k] = 0.0 if state.size[0] > 0 else bounds.center[k]
+    for tree in range(rows.leaves.shape[0]):
+        start = trees.start[tree]
+        if state.status[start] != ABSENT:
+            for i in range(rows.weight.shape[0]):
+                for k in range(n_outputs):
+                    state.score[i, k] += state.value[start + rows.leaves[tree, i], k]
+    for i in range(rows.weight.shape[0]):
+        with_target, square = 0.0, 0.0
+        for k in range(n_outputs):
+            if state.size[0] > 0:
+                state.score[i, k] /= state.size[0]
+            with_target += state.score[i, k] * rows.target[i, k]
+            square += state.score[i, k] ** 2
+        state.score_target[i], state.score_square[i] = with_target, square
+
+
+@kernel
+def weakest_merge(
+    tree: int, rows: MeanRows, trees: MeanTrees, state: MeanArrays, scratch: MeanScratch
+) -> tuple[int, float]:
+    """Return the split of a tree whose two leaves can be merged at the least loss per price saved, −1 if there is none.
+
+    The merged leaf gets the weighted mean of both values, which lies in C.
+    """
+    start, n = trees.start[tree], trees.start[tree + 1] - trees.start[tree]
+    n_outputs, leaf, sums = rows.target.shape[1], rows.leaves[tree], scratch.sums
+    for a in range(n):
+        for k in range(n_outputs):
+            sums[a, k] = 0.0
+    for i in range(leaf.shape[0]):
+        for k in range(n_outputs):
+            sums[leaf[i], k] += rows.weight[i] * (rows.target[i, k] - state.score[i, k])
+    best, least = -1, np.inf
+    for a in range(n - 1, -1, -1):
+        u, right = start + a, trees.right[start + a]
+        if right == -1:
+            continue
+        b = right - start
+        for k in range(n_outputs):
+            sums[a, k] = sums[a + 1, k] + sums[b, k]
+        if state.status[u] == SPLIT and state.status[u + 1] == LEAF and state.status[right] == LEAF:
+            rise = _merge_rise(u, u + 1, start, trees, state, sums) + _merge_rise(u, right, start, trees, state, sums)
+            saved = trees.as_split[u] + trees.as_leaf[u + 1] + trees.as_leaf[right] - trees.as_leaf[u]
+            rate = rise / max(saved, 1e-300)
+            if rate < least:
+                best, least = a, rate
+    return best, least
+
+
+@kernel
+def _merge_rise(u: int, child: int, start: int, trees: MeanTrees, state: MeanArrays, sums: np.ndarray) -> float:
+    """Return the increase in loss of the rows at a leaf when it takes the merged value of its parent."""
+    rise = 0.0
+    for k in range(state.value.shape[1]):
+        step = (merged_value(u, k, trees, state) - state.value[child, k]) / state.size[0]
+        rise += step * (trees.weight[child] * step - 2.0 * sums[child - start, k])
+    return rise
+
+
+@kernel
+def merged_value(u: int, k: int, trees: MeanTrees, state: MeanArrays) -> float:
+    """Return the weighted mean of the values of the two children of a split."""
+    left, right = u + 1, trees.right[u]
+    weight = trees.weight[left] + trees.weight[right]
+    if weight <= 0.0:
+        return 0.5 * (state.value[left, k] + state.value[right, k])
+    return (trees.weight[left] * state.value[left, k] + trees.weight[right] * state.value[right, k]) / weight
+
+
+@kernel
+def _price(start: int, n: int, trees: MeanTrees, state: MeanArrays) -> float:
+    """Return the price of the nodes of a tree that are in use."""
+    total = 0.0
+    for u in range(start, start + n):
+        if state.status[u] == LEAF:
+            total += trees.as_leaf[u]
+        elif state.status[u] == SPLIT:
+            total += trees.as_split[u]
+    return total

@@ -1,0 +1,314 @@
+"""Prune a forest that averages its trees by block coordinate descent, with leaf values that keep its predictions valid.
+
+The pruned model stays a plain mean of trees. Every leaf value lies in the range of the model's predictions, so every
+prediction does: class probabilities are probabilities, and numbers lie between the lowest and the highest target. The
+block update is `secateur.kernels.ensemble.mean_descent.update_tree`.
+
+References
+----------
+Liu and Mazumder (2023), ForestPrune: compact depth-pruned tree ensembles, AISTATS. Section 3.1 (cyclic block coordinate
+descent). C. Michelot (1986), A finite algorithm for finding the projection of a point onto the canonical simplex of
+Rⁿ, Journal of Optimization Theory and Applications 50 (projection of leaf values).
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secateur import kernels
+from secateur.forest import Forest
+from secateur.kernels.ensemble.mean_descent import MeanArrays, MeanRows, MeanScratch, MeanTrees, Range
+from secateur.problem import Problem
+from secateur.solvers.ensemble.additive_model import Additive, State, fill_splits
+from secateur.solvers.ensemble.descent_path import DescentSettings, PathDescent, layer_prices
+
+Floats = NDArray[np.float64]
+
+_FLOOR, _FLOOR_ROWS = 0.005, 10.0
+"""Fraction of the class frequencies mixed into every leaf: `_FLOOR`, or `_FLOOR_ROWS` / n for many rows."""
+_OVERSHOOT = 4
+"""How many times a node budget the path grows before it returns to the budget from above."""
+
+
+def is_plain_mean(forest: Forest) -> bool:
+    """Return whether predictions are the unweighted mean of predictions of single trees."""
+    return bool(
+        forest.trees_predict_target
+        and forest.aggregation == "mean"
+        and not forest.base.any()
+        and (forest.tree_output < 0).all()
+        and (forest.tree_weight == 1.0).all()
+        and forest.n_trees > 0
+    )
+
+
+def prediction_range(forest: Forest, target: Floats, weight: Floats) -> Range:
+    """Return the set of leaf values that keeps the predictions of a mean of trees valid.
+
+    Class probabilities form a simplex for each target. The predictions of a regression forest lie between the lowest
+    and the highest of its leaf values and the targets of the given rows.
+    """
+    center = weight @ target / weight.sum()
+    if forest.n_classes and forest.n_outputs > 1:
+        block = np.concatenate([[0], np.cumsum(forest.n_classes)]).astype(np.int64)
+        return Range(center, np.zeros(len(center)), np.ones(len(center)), block)
+    value = forest.value[~forest.is_split] / forest.unit
+    low = np.minimum(value.min(axis=0), target.min(axis=0))
+    high = np.maximum(value.max(axis=0), target.max(axis=0))
+    return Range(center, low, high, np.zeros(1, np.int64))
+
+
+@dataclass(frozen=True, eq=False)
+class MeanState:
+    """The variables of a descent over a mean of trees, which updates the arrays in place; see `MeanArrays`."""
+
+    score: Floats
+    score_target: Floats
+    score_square: Floats
+    status: NDArray[np.int8]
+    value: Floats
+    deviation: Floats
+    size: NDArray[np.int64]
+
+    @property
+    def arrays(self) -> MeanArrays:
+        """The arrays as the kernels take them."""
+        return MeanArrays(*(getattr(self, field.name) for field in fields(self)))
+
+    def copy(self) -> "MeanState":
+        """Return an independent copy."""
+        return MeanState(*(getattr(self, field.name).copy() for field in fields(self)))
+
+
+class MeanDescent(PathDescent[MeanState]):
+    """Descend along decreasing penalties and then back along increasing ones.
+
+    On the way down the second tree has to enter with half of the weight while the first still carries the prediction,
+    and often does not pay off. On the way up it is there already. The path contains the states of both ways.
+
+    Parameters
+    ----------
+    ensemble : Additive
+    problem : Problem
+    settings : DescentSettings
+        `values` is "refit", "bounded" or "keep".
+
+    Attributes
+    ----------
+    rising : bool
+        Whether the last state yielded by `run` was found at increasing penalties.
+    """
+
+    rising = False
+
+    def __init__(self, ensemble: Additive, problem: Problem, settings: DescentSettings) -> None:
+        self.ensemble, self.settings = ensemble, settings
+        forest, target = ensemble.forest, ensemble.target
+        self.as_leaf, self.as_split = layer_prices(forest) if settings.by_depth else problem.prices
+        self.keeps_values = settings.values == "keep"
+        self.ridge = 0.0 if self.keeps_values else settings.ridge * ensemble.weight_per_row
+        self.rng = np.random.default_rng(settings.seed)
+        self.open = np.ones(forest.n_trees, bool)
+        self.range = prediction_range(forest, target, ensemble.weight)
+        self.rows = MeanRows(ensemble.leaves, ensemble.weight, target)
+        original = np.ascontiguousarray(forest.value / forest.unit)
+        sums = kernels.sum_targets(self.rows, forest.tree_start, forest.right)
+        self.trees = MeanTrees(
+            forest.tree_start,
+            forest.right,
+            ensemble.node_weight,
+            np.ascontiguousarray(sums[:, :-1]),
+            np.ascontiguousarray(sums[:, -1]),
+            original,
+            self.as_leaf,
+            self.as_split,
+        )
+        self.scratch = _scratch(int(np.diff(forest.tree_start).max()), target.shape[1])
+        self.state = self._empty_state()
+        self.target_square = float(ensemble.weight @ (target**2).sum(axis=1))
+        self.scale = self.loss()
+        self.enough = 0.0 if self.keeps_values else 1e-5 * self.scale
+
+    def _empty_state(self) -> MeanState:
+        """Return the state without trees, which predicts the center of the range."""
+        forest, n_rows = self.ensemble.forest, len(self.ensemble.weight)
+        state = MeanState(
+            np.empty((n_rows, len(self.range.center))),
+            np.empty(n_rows),
+            np.empty(n_rows),
+            np.zeros(forest.n_nodes, np.int8),
+            np.zeros((forest.n_nodes, len(self.range.center))),
+            np.zeros(forest.n_trees),
+            np.zeros(1, np.int64),
+        )
+        kernels.recompute_scores(self.rows, self.trees, self.range, state.arrays)
+        return state
+
+    def run(self) -> Iterator[tuple[float, MeanState]]:
+        """Yield the penalty and the state at every penalty, down to the smallest and up again.
+
+        With a node budget, turn when the state has `_OVERSHOOT` times as many nodes, stop when it is within the budget
+        again, and yield the states of `meet`.
+        """
+        budget, penalties = self.settings.max_nodes, self.penalties()
+        n_steps = 2 * len(penalties) - 1
+        for lowest, penalty in enumerate(penalties):
+            yield self._step(penalty, lowest, n_steps)
+            if budget is not None and self.size(self.state) > _OVERSHOOT * budget:
+                break
+        over = (penalty, self.state.copy())
+        self.rising = True
+        for index in range(lowest - 1, -1, -1):
+            if budget is not None and self.size(over[1]) <= budget:
+                return
+            # A tree that does not pay off at a lower penalty does not at a higher one.
+            self.open &= self.used()
+            yield self._step(penalties[index], n_steps - 1 - index, n_steps)
+            if budget is None:
+                continue
+            if self.size(self.state) <= budget:
+                yield from self.meet(budget, (penalties[index], self.state.copy()), over)
+                return
+            over = (penalties[index], self.state.copy())
+
+    def _step(self, penalty: float, index: int, n_steps: int) -> tuple[float, MeanState]:
+        """Descend at one penalty; return it with the state."""
+        self._penalty_index = (index, n_steps)
+        self.descend(penalty)
+        self.limit_trees(penalty)
+        if self.settings.local_search:
+            self.search(penalty)
+        return penalty, self.state
+
+    def descend(self, penalty: float, *, first: int = 0, frozen: bool = False) -> float:
+        """Recompute the scores, whose rounding errors grow with every tree that enters or leaves, and descend."""
+        kernels.recompute_scores(self.rows, self.trees, self.range, self.state.arrays)
+        return super().descend(penalty, first=first, frozen=frozen)
+
+    def sweep(self, penalty: float, trees: NDArray[np.bool_], first: int, frozen: bool) -> tuple[bool, float]:
+        """Update some trees once, beginning with `first`; return whether nothing changed, and the gain."""
+        changed, gain = kernels.sweep_means(
+            self.rows,
+            self.trees,
+            self.range,
+            self.state.arrays,
+            self.scratch,
+            trees,
+            first,
+            penalty,
+            self.ridge,
+            self.keeps_values,
+            frozen,
+            1e-12 * self.scale,
+        )
+        return changed == 0, gain
+
+    def loss(self) -> float:
+        """Return the loss without penalty: squared error, or the Brier score of class probabilities."""
+        state = self.state
+        return self.target_square + float(self.ensemble.weight @ (state.score_square - 2 * state.score_target))
+
+    def objective(self, penalty: float) -> float:
+        """Return the objective: loss plus penalty times price plus ridge term."""
+        state = self.state
+        price = self.as_leaf[state.status == 2].sum() + self.as_split[state.status == 1].sum()
+        extra = self.ridge * float(state.deviation.sum()) / max(int(state.size[0]), 1) ** 2
+        return self.loss() + penalty * float(price) + extra
+
+    def spread(self, state: MeanState) -> State:
+        """Return the status of all nodes; rows and values stay behind."""
+        none = np.empty((0, 0))
+        return State(none, none, none[0] if len(none) else np.empty(0), state.status, none, np.empty(0))
+
+    def used(self) -> NDArray[np.bool_]:
+        """Return which trees are not dropped, (n_trees,)."""
+        return self.state.status[self.ensemble.forest.root] != 0
+
+    def rises(self) -> Floats:
+        """Return the increase in loss from dropping each tree, (n_trees,)."""
+        rise = np.zeros(self.ensemble.forest.n_trees)
+        size, scratch = int(self.state.size[0]), self.scratch
+        for tree in np.flatnonzero(self.used()).tolist():
+            now = kernels.sum_without(tree, self.rows, self.trees, self.state.arrays, scratch)
+            sums = float(scratch.with_target[0]), float(scratch.square[0])
+            rise[tree] = kernels.loss_without(size, *sums, self.rows, self.range) - now
+        return rise
+
+    def drop(self, tree: int) -> None:
+        """Drop one tree."""
+        kernels.remove_tree(tree, self.rows, self.trees, self.range, self.state.arrays)
+
+    def trim(self, budget: int) -> None:
+        """Merge the weakest pairs of leaves until at most `budget` nodes are left.
+
+        Each round merges at most one pair per tree, those with the smallest increase in loss per price first. When no
+        pair is left, whole trees are dropped from the end.
+        """
+        while (excess := self.size(self.state) - budget) > 0:
+            rate, node = self._weakest()
+            order = np.argsort(rate, kind="stable")[: np.count_nonzero(np.isfinite(rate))]
+            if not len(order):
+                used = np.flatnonzero(self.used())
+                if not len(used):
+                    return  # even the model without trees exceeds the budget
+                self.drop(int(used[-1]))
+                continue
+            # Merge an eighth of the excess per round, then recompute the rates.
+            for tree in order[: max(1, excess // 8)]:
+                if self.size(self.state) <= budget:
+                    break
+                self._merge(int(node[tree]))
+            kernels.recompute_scores(self.rows, self.trees, self.range, self.state.arrays)
+
+    def _weakest(self) -> tuple[Floats, NDArray[np.int64]]:
+        """Return for each tree the least increase in loss per price of a merge (infinite without one) and its node."""
+        forest = self.ensemble.forest
+        rate, node = np.full(forest.n_trees, np.inf), np.full(forest.n_trees, -1)
+        for tree in np.flatnonzero(self.used()).tolist():
+            found, least = kernels.weakest_merge(tree, self.rows, self.trees, self.state.arrays, self.scratch)
+            if found >= 0:
+                rate[tree], node[tree] = least, forest.tree_start[tree] + found
+        return rate, node
+
+    def _merge(self, node: int) -> None:
+        """Turn a split above two leaves into a leaf with the weighted mean of their values."""
+        forest, state = self.ensemble.forest, self.state
+        arrays = state.arrays
+        merged = [kernels.merged_value(node, k, self.trees, arrays) for k in range(state.value.shape[1])]
+        state.status[node : forest.end[node]] = 0
+        state.status[node] = 2
+        state.value[node : forest.end[node]] = merged
+
+    def decide(self, state: MeanState) -> tuple[NDArray[np.bool_], Floats]:
+        """Return the keep mask and the node values of the pruned model, (n_nodes, n_outputs)."""
+        forest, status, value = self.ensemble.forest, state.status, state.value
+        if not state.size[0]:
+            status, value = status.copy(), value.copy()
+            status[forest.root[0]], value[forest.root[0]] = 2, self.range.center
+        value = self._with_floor(fill_splits(self.ensemble, status, value))
+        block = self.range.block
+        for first, stop in pairwise(block):
+            value[:, first:stop] /= np.maximum(value[:, first:stop].sum(axis=1, keepdims=True), 1e-300)
+        return status > 0, value * forest.unit
+
+    def raw(self, state: MeanState) -> Floats:
+        """Return the predictions of a state for the rows it was fitted on, (n_rows, n_outputs)."""
+        return self._with_floor(state.score)
+
+    def _with_floor(self, value: Floats) -> Floats:
+        """Mix a small fraction of the class frequencies into refitted probabilities, so that log loss stays finite."""
+        if self.keeps_values or len(self.range.block) < 2:
+            return value.copy()
+        floor = min(_FLOOR, _FLOOR_ROWS / len(self.ensemble.weight))
+        mixed: Floats = (1 - floor) * value + floor * self.range.center
+        return mixed
+
+
+def _scratch(n_nodes: int, n_outputs: int) -> MeanScratch:
+    """Return the buffers for trees of up to `n_nodes` nodes."""
+    shape = (n_nodes, n_outputs)
+    numbers = np.empty(shape), np.empty(n_nodes), np.empty(n_nodes), np.empty(shape), np.empty(n_nodes)
+    return MeanScratch(*numbers, np.empty(n_nodes, np.int8))
