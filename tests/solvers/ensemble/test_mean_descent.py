@@ -1,5 +1,7 @@
 """Means of trees with valid leaves: updates against brute force, valid predictions everywhere, the native models."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -87,7 +89,7 @@ def best_values(descent, others, tree, leaves, penalty):
     constraints = [
         {"type": "eq", "fun": lambda z, i=i, a=a, b=b: z.reshape(shape)[i, a:b].sum() - 1}
         for i in range(len(leaves))
-        for a, b in zip(block[:-1], block[1:], strict=True)
+        for a, b in pairwise(block)
     ]
     start = np.tile(descent.range.center, len(leaves))
     limits = list(zip(np.tile(descent.range.low, len(leaves)), np.tile(descent.range.high, len(leaves)), strict=True))
