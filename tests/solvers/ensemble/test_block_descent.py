@@ -33,8 +33,8 @@ from secateur.libraries import adapt
 from secateur.losses import default_loss
 from secateur.problem import Problem
 from secateur.solvers import BlockDescent
-from secateur.solvers.ensemble import _row_descent as descent
-from secateur.solvers.ensemble._row_descent import Descent
+from secateur.solvers.ensemble import _descent as descent
+from secateur.solvers.ensemble._descent import Descent
 from secateur.solvers.ensemble.additive_model import additive, decide, loss_of, predict
 
 DIABETES = load_diabetes(return_X_y=True)

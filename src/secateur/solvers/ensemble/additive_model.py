@@ -58,11 +58,6 @@ class Additive:
     node_weight: Floats
 
     @property
-    def share(self) -> Floats:
-        """Alias of `node_weight` for `_remote_descent`."""
-        return self.node_weight
-
-    @property
     def weight_per_row(self) -> float:
         """Factor from a penalty on the sum over rows to a penalty on the weighted mean."""
         return float(self.weight.sum()) / len(self.weight)
@@ -262,10 +257,6 @@ def probabilities(score: Floats) -> Floats:
         return 1 / (1 + np.exp(-score))
     power = np.exp(score - score.max(axis=1, keepdims=True))
     return power / power.sum(axis=1, keepdims=True)
-
-
-# Alias for `_row_sums`.
-chances = probabilities
 
 
 def loss_of(ensemble: Additive, state: State) -> float:

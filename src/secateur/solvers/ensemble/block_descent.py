@@ -20,9 +20,9 @@ from secateur.path.matching import match_runs
 from secateur.problem import Problem
 from secateur.solvers._checks import check_at_least
 from secateur.solvers.base import Solver, check_choices
+from secateur.solvers.ensemble._descent import Descent
 from secateur.solvers.ensemble._gram_descent import gram_points
 from secateur.solvers.ensemble._ridge_averaging import average_ridges
-from secateur.solvers.ensemble._row_descent import Descent
 from secateur.solvers.ensemble.additive_model import additive, decide, not_additive, risk_of, too_many_pairs
 from secateur.solvers.ensemble.descent_path import DescentSettings, distinct
 from secateur.solvers.ensemble.gram import columns, gram_of, no_gram

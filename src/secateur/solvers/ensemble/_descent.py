@@ -11,17 +11,22 @@ from numpy.typing import NDArray
 from secateur import kernels
 from secateur.problem import Problem
 from secateur.solvers.ensemble._active_nodes import ActiveSet, active_set_of, all_nodes
-from secateur.solvers.ensemble._node_descent import NodeDescent
-from secateur.solvers.ensemble.additive_model import Additive, empty_state, loss_of
-from secateur.solvers.ensemble.descent_path import DescentSettings
+from secateur.solvers.ensemble.additive_model import Additive, State, empty_state, loss_of
+from secateur.solvers.ensemble.descent_path import DescentSettings, PathDescent, layer_prices
 
 Floats = NDArray[np.float64]
+_VALUES = {
+    "keep": kernels.KEEP,
+    "refit": kernels.REFIT,
+    "scale": kernels.SCALE,
+    "scale_sparse": kernels.SCALE_SPARSE,
+}
 _LARGE = 500
 """Mean number of nodes per tree above which active sets pay off."""
 
 
-class Descent(NodeDescent):
-    """Descend at a decreasing sequence of penalties, starting from the empty ensemble.
+class Descent(PathDescent[State]):
+    """Descend over the subtrees and leaf values of all trees at a decreasing sequence of penalties.
 
     Parameters
     ----------
@@ -31,6 +36,11 @@ class Descent(NodeDescent):
 
     Attributes
     ----------
+    values : int
+        How the contribution of a kept leaf is determined: one of the constants of
+        `secateur.kernels.ensemble.block_update`.
+    ridge : float
+        Ridge penalty on the scale of the loss.
     nodes : ActiveNodes
         The node arrays the next sweep works on.
     active_set : ActiveSet, optional
@@ -41,7 +51,12 @@ class Descent(NodeDescent):
     """
 
     def __init__(self, ensemble: Additive, problem: Problem, settings: DescentSettings) -> None:
-        self.prepare(ensemble, problem, settings, ensemble.weight_per_row)
+        self.ensemble, self.settings = ensemble, settings
+        self.as_leaf, self.as_split = layer_prices(problem.forest) if settings.by_depth else problem.prices
+        self.values = _VALUES[settings.values]
+        self.ridge = 0.0 if settings.values == "keep" else settings.ridge * ensemble.weight_per_row
+        self.rng = np.random.default_rng(settings.seed)
+        self.open = np.ones(ensemble.forest.n_trees, bool)
         self.state = empty_state(ensemble)
         self.scale = loss_of(ensemble, self.state)
         self.nodes = all_nodes(ensemble, self.as_leaf, self.as_split)
@@ -133,8 +148,26 @@ class Descent(NodeDescent):
         return active_set_of(self.nodes, self.ensemble, marked, penalty / 2)
 
     def loss(self) -> float:
-        """Return the loss without the penalty."""
+        """Return the loss, without penalty."""
         return loss_of(self.ensemble, self.state)
+
+    def objective(self, penalty: float) -> float:
+        """Return the objective: loss plus penalty times price plus ridge term."""
+        state = self.state
+        half = 0.5 if self.ensemble.logits else 1.0
+        price = self.as_leaf[state.status == 2].sum() + self.as_split[state.status == 1].sum()
+        extra = 0.0
+        if self.values == kernels.REFIT:
+            extra = half * self.ridge * float((state.contribution[state.status == 2] ** 2).sum())
+        elif self.values == kernels.SCALE:
+            extra = half * self.ridge * float((state.factor**2).sum())
+        elif self.values == kernels.SCALE_SPARSE:
+            extra = half * self.ridge * int(np.count_nonzero(state.status[self.ensemble.forest.root]))
+        return self.loss() + penalty * price + extra
+
+    def spread(self, state: State) -> State:
+        """Return the state unchanged: it already covers all nodes."""
+        return state
 
     def used(self) -> NDArray[np.bool_]:
         """Return which trees are not dropped, (n_trees,)."""
@@ -171,6 +204,29 @@ class Descent(NodeDescent):
             state.contribution,
         )
         state.factor[tree] = 0.0
+
+    def trim(self, budget: int) -> None:
+        """Collapse the weakest splits until at most `budget` nodes are left.
+
+        Each round collapses at most one split per tree, those with the smallest increase in loss per price first. When
+        no split is left to collapse, whole trees are dropped from the end.
+        """
+        forest, state = self.ensemble.forest, self.state
+        while self.size(state) > budget:
+            node, rate, value = self.weakest()
+            found = np.flatnonzero(node >= 0)
+            if not len(found):
+                left = np.flatnonzero(state.status[forest.root])
+                if not len(left):
+                    return  # even the model without trees exceeds the budget
+                self.drop(int(left[-1]))
+                continue
+            # Collapse an eighth of the excess per round, then recompute the rates.
+            n_collapses = max(1, (self.size(state) - budget) // 8)
+            for tree in found[np.argsort(rate[found], kind="stable")[:n_collapses]]:
+                if self.size(state) <= budget:
+                    break
+                self.collapse(int(tree), int(node[tree]), value[tree])
 
     def weakest(self) -> tuple[NDArray[np.int64], Floats, Floats]:
         """Return for each tree the cheapest split to collapse, its increase in loss per price, and its new value."""
