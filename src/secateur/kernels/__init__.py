@@ -6,7 +6,7 @@ The tests contain a slow reference implementation of each kernel.
 
 from secateur.kernels.editing.simplify import merge_leaves, reachable
 from secateur.kernels.ensemble.active_nodes import mark_active_nodes
-from secateur.kernels.ensemble.arrays import Objective, Prices, RoutedRows, State, Trees
+from secateur.kernels.ensemble.arrays import BlockProblem, Prices, RoutedRows, State, Trees
 from secateur.kernels.ensemble.block_descent import move_intercept, sweep_blocks
 from secateur.kernels.ensemble.block_update import KEEP, REFIT, SCALE, SCALE_SPARSE
 from secateur.kernels.ensemble.collapse import collapse, drop_tree, weakest_collapses
@@ -54,7 +54,7 @@ __all__ = [
     "REFIT",
     "SCALE",
     "SCALE_SPARSE",
-    "Objective",
+    "BlockProblem",
     "Prices",
     "Pricing",
     "PurchaseTable",

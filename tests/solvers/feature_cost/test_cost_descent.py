@@ -150,10 +150,8 @@ def _update(descent, tree, nodes, penalty, theta):
     pricing = kernels.Pricing(penalty, descent.settings.per_split, descent.price_fraction(theta), now.banned)
     count_needs(descent, nodes, -1)
     price_tree(*nodes, ensemble.forest.right, descent.purchases, now.counts, pricing, prices.as_split)
-    update_tree(
-        tree, ensemble.rows, ensemble.trees, prices, now.state, descent.block_objective, False, False, 0.0,
-        empty_scratch(ensemble.trees),
-    )  # fmt: skip
+    scratch = empty_scratch(ensemble.trees)
+    update_tree(tree, ensemble.rows, ensemble.trees, prices, now.state, descent.block_problem, scratch)
     count_needs(descent, nodes, 1)
 
 

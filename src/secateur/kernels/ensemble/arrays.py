@@ -1,4 +1,4 @@
-"""Define the arrays that the kernels of block descent share: trees, rows, prices, state, objective and buffers."""
+"""Define the arrays that the kernels of block descent share: trees, rows, prices, state, problem and buffers."""
 
 from typing import NamedTuple
 
@@ -92,8 +92,8 @@ class State(NamedTuple):
         return State._make(array.copy() for array in self)
 
 
-class Objective(NamedTuple):
-    """What a block update minimises besides the loss.
+class BlockProblem(NamedTuple):
+    """What a block update minimises besides the loss, and what it may change.
 
     Attributes
     ----------
@@ -105,12 +105,21 @@ class Objective(NamedTuple):
         The ridge shrinks refitted values towards `centre` times the original ones.
     values : int
         How the contribution of a kept leaf is determined: a constant of `secateur.kernels.ensemble.block_update`.
+    layered : bool
+        Whether trees are only cut at a depth.
+    frozen : bool
+        Whether values are refitted without changing the kept nodes.
+    tolerance : float
+        An update is accepted if it gains more than this.
     """
 
     penalty: float
     ridge: float
     centre: float
     values: int
+    layered: bool
+    frozen: bool
+    tolerance: float
 
 
 class Scratch(NamedTuple):

@@ -14,7 +14,7 @@ Liu and Mazumder (2023), ForestPrune: compact depth-pruned tree ensembles, AISTA
 import numpy as np
 
 from secateur.kernels._jit import kernel
-from secateur.kernels.ensemble.arrays import Objective, Prices, RoutedRows, Scratch, State, Trees, empty_scratch
+from secateur.kernels.ensemble.arrays import BlockProblem, Prices, RoutedRows, Scratch, State, Trees, empty_scratch
 from secateur.kernels.ensemble.block_update import REFIT, choose_subtree, price_gain
 
 
@@ -24,17 +24,13 @@ def sweep_blocks(
     trees: Trees,
     prices: Prices,
     state: State,
+    problem: BlockProblem,
     may_change: np.ndarray,
-    objective: Objective,
-    layered: bool,
-    frozen: bool,
     first: int,
-    tolerance: float,
-) -> tuple:
-    """Update every tree with `may_change` once; return the number of trees changed, and the gain.
+) -> tuple[bool, float]:
+    """Update every tree with `may_change` once, then the intercept; return whether nothing changed, and the gain.
 
-    Updates the state in place, its intercept only for layers. The trees are visited cyclically, beginning with `first`.
-    An update is accepted if it gains more than `tolerance`. `frozen` refits values without changing the kept nodes.
+    Updates the state in place. The trees are visited cyclically, beginning with `first`.
     """
     n_trees = len(trees.tree_output)
     scratch = empty_scratch(trees)
@@ -43,11 +39,12 @@ def sweep_blocks(
     for position in range(n_trees):
         tree = (first + position) % n_trees
         if may_change[tree]:
-            gain = update_tree(tree, rows, trees, prices, state, objective, layered, frozen, tolerance, scratch)
+            gain = update_tree(tree, rows, trees, prices, state, problem, scratch)
             if gain > 0.0:
                 total += gain
                 changed += 1
-    return changed, total
+    moved = move_intercept(rows.weight, state)
+    return changed == 0 and moved <= problem.tolerance, total + moved
 
 
 @kernel
@@ -112,10 +109,7 @@ def update_tree(
     trees: Trees,
     prices: Prices,
     state: State,
-    objective: Objective,
-    layered: bool,
-    frozen: bool,
-    tolerance: float,
+    problem: BlockProblem,
     scratch: Scratch,
 ) -> float:
     """Replace one tree by its optimal subtree given all others; return the gain, 0 if the tree does not change.
@@ -124,25 +118,23 @@ def update_tree(
     uses the Hessian of the rows, the second its upper bound.
     """
     start = trees.tree_start[tree]
-    if frozen and state.status[start] == 0:
+    if problem.frozen and state.status[start] == 0:
         return 0.0
     newton = state.probability.shape[0] > 0
     sum_rows(tree, rows, trees, state, scratch)
     for attempt in range(2 if newton else 1):
-        gain, new_factor = choose_subtree(
-            tree, trees, prices, state, objective, layered, frozen, tolerance, attempt == 1, scratch
-        )
+        gain, new_factor = choose_subtree(tree, trees, prices, state, problem, attempt == 1, scratch)
         if newton:
-            gain = price_gain(tree, trees, prices, state, objective, scratch)
+            gain = price_gain(tree, trees, prices, state, problem, scratch)
             gain = add_rows_gain(gain, tree, rows, trees, state, scratch.contribution)
-        if gain > tolerance:
+        if gain > problem.tolerance:
             move_rows(tree, rows, trees, state, scratch.contribution)
             for v in range(trees.tree_start[tree + 1] - start):
                 state.status[start + v] = scratch.status[v]
                 for k in range(scratch.contribution.shape[1]):
                     state.contribution[start + v, k] = scratch.contribution[v, k]
             state.factor[tree] = new_factor if scratch.status[0] != 0 else 0.0
-            if layered and not newton and objective.values <= REFIT:
+            if problem.layered and not newton and problem.values <= REFIT:
                 # The cost of the layer already includes the gain of this step.
                 move_intercept(rows.weight, state)
             return gain

@@ -15,7 +15,7 @@ Problems (6) and (7).
 import numpy as np
 
 from secateur.kernels._jit import kernel
-from secateur.kernels.ensemble.arrays import Objective, Prices, Scratch, State, Trees
+from secateur.kernels.ensemble.arrays import BlockProblem, Prices, Scratch, State, Trees
 
 KEEP, REFIT, SCALE, SCALE_SPARSE = 0, 1, 2, 3
 """Contribution of a kept leaf: the original value, a value refitted with a ridge, or the original value times a weight
@@ -28,10 +28,7 @@ def choose_subtree(
     trees: Trees,
     prices: Prices,
     state: State,
-    objective: Objective,
-    layered: bool,
-    frozen: bool,
-    tolerance: float,
+    problem: BlockProblem,
     bounded: bool,
     scratch: Scratch,
 ) -> tuple:
@@ -39,12 +36,13 @@ def choose_subtree(
 
     For log loss the gain is that of the quadratic approximation. `gradient` and `hessian` of the buffers hold the sums
     over the rows in each leaf; `bounded` replaces the latter by its upper bound, ¼ of the row weight. Writes `status`
-    and `contribution` of the buffers; for squared error only if the gain exceeds `tolerance`. O(nodes).
+    and `contribution` of the buffers; for squared error only if the gain exceeds the tolerance. O(nodes).
     """
     right, original, as_leaf, as_split = trees.right, trees.original, prices.as_leaf, prices.as_split
     status, contribution = state.status, state.contribution
     sums, hessian_sum, fitted, best = scratch.sums, scratch.hessian_sum, scratch.fitted, scratch.best
-    penalty, ridge, centre, values = objective.penalty, objective.ridge, objective.centre, objective.values
+    penalty, ridge, centre, values = problem.penalty, problem.ridge, problem.centre, problem.values
+    layered, frozen = problem.layered, problem.frozen
     start, width = trees.tree_start[tree], contribution.shape[1]
     n = trees.tree_start[tree + 1] - start
     newton = state.probability.shape[0] > 0
@@ -96,18 +94,18 @@ def choose_subtree(
     if layered:
         # Whether the intercept is re-optimised together with the tree.
         refit_intercept = not newton and values <= REFIT and not frozen
-        new, new_factor = _best_layer(tree, trees, prices, objective, refit_intercept, scratch)
+        new, new_factor = _best_layer(tree, trees, prices, problem, refit_intercept, scratch)
     elif new >= 0.0 and not frozen:
         new, scratch.status[0] = 0.0, 0
     gain = old - new
-    if gain > tolerance or newton:
+    if gain > problem.tolerance or newton:
         _spread_values(tree, trees, new_factor, scratch)
     return gain, new_factor
 
 
 @kernel
 def _best_layer(
-    tree: int, trees: Trees, prices: Prices, objective: Objective, refit_intercept: bool, scratch: Scratch
+    tree: int, trees: Trees, prices: Prices, problem: BlockProblem, refit_intercept: bool, scratch: Scratch
 ) -> tuple:
     """Find the optimal depth of a tree; return its cost and the weight of the tree.
 
@@ -119,7 +117,7 @@ def _best_layer(
     """
     right, depth, original = trees.right, trees.depth, trees.original
     sums, hessian_sum = scratch.sums, scratch.hessian_sum
-    penalty, ridge, values = objective.penalty, objective.ridge, objective.values
+    penalty, ridge, values = problem.penalty, problem.ridge, problem.values
     start, width = trees.tree_start[tree], original.shape[1]
     n = trees.tree_start[tree + 1] - start
     deepest = 0
@@ -212,10 +210,10 @@ def _cost_of_factor(status: int, factor: float, ridge: float, values: int, half:
 
 
 @kernel
-def price_gain(tree: int, trees: Trees, prices: Prices, state: State, objective: Objective, scratch: Scratch) -> float:
+def price_gain(tree: int, trees: Trees, prices: Prices, state: State, problem: BlockProblem, scratch: Scratch) -> float:
     """Return the decrease in penalty plus ridge term, for log loss with refitted or original values."""
     as_leaf, as_split, original = prices.as_leaf, prices.as_split, trees.original
-    penalty, ridge, centre = objective.penalty, objective.ridge, objective.centre
+    penalty, ridge, centre = problem.penalty, problem.ridge, problem.centre
     start, gain = trees.tree_start[tree], 0.0
     for v in range(trees.tree_start[tree + 1] - start):
         u = start + v

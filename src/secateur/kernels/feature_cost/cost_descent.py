@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secateur.kernels._jit import kernel
-from secateur.kernels.ensemble.arrays import Objective, Prices, RoutedRows, State, Trees, empty_scratch
-from secateur.kernels.ensemble.block_descent import move_rows, update_tree
+from secateur.kernels.ensemble.arrays import BlockProblem, Prices, RoutedRows, State, Trees, empty_scratch
+from secateur.kernels.ensemble.block_descent import move_intercept, move_rows, update_tree
 from secateur.kernels.feature_cost.row_items import first_needs
 
 Floats = NDArray[np.float64]
@@ -112,18 +112,17 @@ def sweep_priced_blocks(
     trees: Trees,
     prices: Prices,
     state: State,
-    objective: Objective,
+    problem: BlockProblem,
     purchases: PurchaseTable,
     counts: np.ndarray,
     pricing: Pricing,
-    tolerance: float,
     spent: float,
     budget: float,
 ) -> tuple[float, float]:
-    """Replace each tree in turn by its optimal subtree; return the gain and the average price that a row then pays.
+    """Update each tree in turn, then the intercept; return the gain and the average price that a row then pays.
 
-    `spent` is that price before the sweep. The sweep stops when it is at most `budget`. The prices of the splits, the
-    counts and the state are updated in place.
+    `spent` is that price before the sweep. No more trees are updated when it is at most `budget`. The prices of the
+    splits, the counts and the state are updated in place.
     """
     scratch = empty_scratch(trees)
     gain = 0.0
@@ -133,11 +132,11 @@ def sweep_priced_blocks(
         # While a tree is priced, the counts exclude its needs: it pays only for what no other tree needs.
         spent += count_tree(start, stop, -1, purchases, state.status, counts)
         price_tree(start, stop, trees.right, purchases, counts, pricing, prices.as_split)
-        gain += update_tree(tree, rows, trees, prices, state, objective, False, False, tolerance, scratch)
+        gain += update_tree(tree, rows, trees, prices, state, problem, scratch)
         spent += count_tree(start, stop, 1, purchases, state.status, counts)
         if spent <= budget:
             break
-    return gain, spent
+    return gain + move_intercept(rows.weight, state), spent
 
 
 @kernel

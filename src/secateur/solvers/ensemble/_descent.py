@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secateur import kernels
-from secateur.kernels import Objective, Prices, State
+from secateur.kernels import BlockProblem, Prices, State
 from secateur.problem import Problem
 from secateur.solvers.ensemble._active_nodes import ActiveNodes, ActiveSet, active_set_of
 from secateur.solvers.ensemble.additive_model import Additive, empty_state, loss_of
@@ -67,13 +67,9 @@ class Descent(PathDescent[State]):
 
     def sweep(self, penalty: float, trees: NDArray[np.bool_], first: int, frozen: bool) -> tuple[bool, float]:
         """Update some trees once, then the intercept; return whether nothing changed, and the gain."""
-        tolerance = 1e-12 * self.scale
-        objective = Objective(penalty, self.ridge, 0.0, self.values)
-        changed, gain = kernels.sweep_blocks(
-            *self.nodes, self.state, trees, objective, self.settings.layered, frozen, first, tolerance
-        )
-        moved = kernels.move_intercept(self.ensemble.weight, self.state)
-        return changed == 0 and moved <= tolerance, gain + moved
+        layered, tolerance = self.settings.layered, 1e-12 * self.scale
+        problem = BlockProblem(penalty, self.ridge, 0.0, self.values, layered, frozen, tolerance)
+        return kernels.sweep_blocks(*self.nodes, self.state, problem, trees, first)
 
     def converge(self, penalty: float, first: int, frozen: bool, limit: int) -> tuple[int, float]:
         """Update the trees in use until they stop changing; if trees are large, update active sets only."""

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secateur import kernels
-from secateur.kernels import Objective, Prices, Pricing, PurchaseTable, State
+from secateur.kernels import BlockProblem, Prices, Pricing, PurchaseTable, State
 from secateur.problem import Problem
 from secateur.solvers.ensemble.additive_model import Additive, full_state, loss_of
 
@@ -93,11 +93,10 @@ class PricedDescent:
         self.prices = Prices(np.zeros(forest.n_nodes), np.zeros(forest.n_nodes))
         self.prices.as_leaf[forest.root] = np.inf
         self.ridge = 0.0 if settings.keep else settings.ridge * ensemble.weight_per_row
-        self.block_objective = Objective(
-            1.0, self.ridge, settings.centre, kernels.KEEP if settings.keep else kernels.REFIT
-        )
         mean = ensemble.weight @ ensemble.target / ensemble.weight.sum()
         self.scale = float(ensemble.weight @ ((ensemble.target - mean) ** 2).sum(axis=1))
+        values = kernels.KEEP if settings.keep else kernels.REFIT
+        self.block_problem = BlockProblem(1.0, self.ridge, settings.centre, values, False, False, 1e-12 * self.scale)
         state, counts = full_state(ensemble), np.zeros((len(ensemble.weight), n_resources), np.int16)
         spent = kernels.count_tree(0, forest.n_nodes, 1, self.purchases, state.status, counts)
         self.now = Purchases(state, counts, spent, np.zeros(forest.n_features, bool))
@@ -129,11 +128,10 @@ class PricedDescent:
             ensemble.trees,
             self.prices,
             now.state,
-            self.block_objective,
+            self.block_problem,
             self.purchases,
             now.counts,
             Pricing(penalty, self.settings.per_split, price_fraction, now.banned),
-            1e-12 * self.scale,
             now.spent,
             budget,
         )
@@ -141,18 +139,17 @@ class PricedDescent:
             # Without splits nothing is bought: clear the rounding error.
             spent = 0.0
         self.now = replace(now, spent=spent)
-        return gain + kernels.move_intercept(ensemble.weight, now.state)
+        return gain
 
     def refit(self) -> None:
         """Refit the leaf values and the intercept without changing the splits."""
         if self.settings.keep:
             return
-        ensemble, state = self.ensemble, self.now.state
-        arrays = (ensemble.rows, ensemble.trees, self.prices, state, np.ones(self.forest.n_trees, bool))
+        arrays = (self.ensemble.rows, self.ensemble.trees, self.prices, self.now.state)
+        problem, every = self.block_problem._replace(frozen=True), np.ones(self.forest.n_trees, bool)
         self.prices.as_split[:] = 0.0
         for _ in range(self.settings.sweeps):
-            _, gain = kernels.sweep_blocks(*arrays, self.block_objective, False, True, 0, 1e-12 * self.scale)
-            gain += kernels.move_intercept(ensemble.weight, state)
+            _, gain = kernels.sweep_blocks(*arrays, problem, every, 0)
             if gain <= 1e-4 * self.scale:
                 return
 
