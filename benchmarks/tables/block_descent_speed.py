@@ -24,7 +24,7 @@ from secateur.libraries import adapt
 from secateur.losses import default_loss
 from secateur.problem import Problem
 from secateur.solvers import BlockDescent
-from secateur.solvers.ensemble._row_descent import Descent
+from secateur.solvers.ensemble._descent import Descent
 from secateur.solvers.ensemble.additive_model import additive
 
 _ROOT = Path(__file__).resolve().parents[2]

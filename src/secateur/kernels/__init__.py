@@ -6,11 +6,8 @@ The tests contain a slow reference implementation of each kernel.
 
 from secateur.kernels.editing.simplify import merge_leaves, reachable
 from secateur.kernels.ensemble.active_nodes import mark_active_nodes
-from secateur.kernels.ensemble.block_descent import (
-    move_intercept,
-    sweep_blocks,
-    update_tree,
-)
+from secateur.kernels.ensemble.arrays import BlockProblem, Prices, RoutedRows, State, Trees
+from secateur.kernels.ensemble.block_descent import move_intercept, sweep_blocks
 from secateur.kernels.ensemble.block_update import KEEP, REFIT, SCALE, SCALE_SPARSE
 from secateur.kernels.ensemble.collapse import collapse, drop_tree, weakest_collapses
 from secateur.kernels.ensemble.gram_descent import layer_steps, move_cut, sweep_layers
@@ -26,11 +23,13 @@ from secateur.kernels.ensemble.mean_descent import (
 )
 from secateur.kernels.feature_cost.closure_path import closure_path, inseparable, profitable_splits
 from secateur.kernels.feature_cost.cost_descent import (
+    Pricing,
+    PurchaseTable,
     collapse_features,
     count_tree,
     list_rows,
-    price_tree,
     shifts_without,
+    sweep_priced_blocks,
 )
 from secateur.kernels.feature_cost.maximum_closure import best_closure, cost_of_levels, no_more_than_parent
 from secateur.kernels.feature_cost.row_items import cost_of_points, equal_items, list_needs, needed_until, price_needs
@@ -65,6 +64,13 @@ __all__ = [
     "REFIT",
     "SCALE",
     "SCALE_SPARSE",
+    "BlockProblem",
+    "Prices",
+    "Pricing",
+    "PurchaseTable",
+    "RoutedRows",
+    "State",
+    "Trees",
     "add_moments",
     "add_rows",
     "add_trees",
@@ -105,7 +111,6 @@ __all__ = [
     "node_gradient",
     "preorder",
     "price_needs",
-    "price_tree",
     "profitable_splits",
     "project_max_heap",
     "raise_tree",
@@ -127,10 +132,10 @@ __all__ = [
     "sweep_blocks",
     "sweep_layers",
     "sweep_means",
+    "sweep_priced_blocks",
     "table_start",
     "tree_depth",
     "tree_parent",
-    "update_tree",
     "weakest_collapses",
     "weakest_link",
     "weakest_merge",

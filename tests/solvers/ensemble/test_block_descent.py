@@ -33,8 +33,8 @@ from secateur.libraries import adapt
 from secateur.losses import default_loss
 from secateur.problem import Problem
 from secateur.solvers import BlockDescent
-from secateur.solvers.ensemble import _row_descent as descent
-from secateur.solvers.ensemble._row_descent import Descent
+from secateur.solvers.ensemble import _descent as descent
+from secateur.solvers.ensemble._descent import Descent
 from secateur.solvers.ensemble.additive_model import additive, decide, loss_of, predict
 
 DIABETES = load_diabetes(return_X_y=True)
@@ -259,22 +259,8 @@ def test_trimming_many_trees_at_once_fits_nothing_twice(model, data, ridge):
 def test_no_best_subtree_contains_an_inactive_node(rng, penalty, ridge):
     problem = random_problem(rng, 1, max_splits=6)
     descent = descent_of(problem, ridge, values="refit", max_sweeps=1)
-    state, forest, ensemble = descent.state, problem.forest, descent.ensemble
-    marked = kernels.mark_active_nodes(
-        ensemble.leaves,
-        ensemble.weight,
-        state.neg_gradient,
-        forest.tree_start,
-        forest.tree_output,
-        forest.right,
-        ensemble.node_weight,
-        descent.as_leaf,
-        descent.as_split,
-        state.status,
-        state.contribution,
-        penalty,
-        descent.ridge,
-    )
+    forest = problem.forest
+    marked = kernels.mark_active_nodes(*descent.nodes, descent.state, penalty, descent.ridge)
     assert marked[0]
     split = np.flatnonzero(forest.is_split)
     np.testing.assert_array_equal(marked[split + 1], marked[forest.right[split]])
@@ -464,5 +450,5 @@ def test_by_depth_a_tree_costs_its_depth(rng):
     tree = np.repeat([0, 1], np.diff(forest.tree_start))
     for depths in itertools.product(*(range(deepest + 1) for deepest in tree_depths(problem))):
         kept = forest.depth <= np.array(depths)[tree]
-        assert descent.as_leaf[kept].sum() == sum(depths)
-    assert np.array_equal(descent.as_leaf, descent.as_split)
+        assert descent.prices.as_leaf[kept].sum() == sum(depths)
+    assert np.array_equal(descent.prices.as_leaf, descent.prices.as_split)

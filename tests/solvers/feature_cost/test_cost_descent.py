@@ -19,10 +19,14 @@ from tests.feature_problems import price_of, rows_needs
 from tests.strategies import all_prunings, generators, random_forest, random_rows
 
 import secateur as sc
+from secateur import kernels
 from secateur.costs import FeatureCost
 from secateur.data.rows import LocalRows, read_sample
 from secateur.errors import InterruptedWarning
 from secateur.forest.routing import route
+from secateur.kernels.ensemble.arrays import empty_scratch
+from secateur.kernels.ensemble.block_descent import update_tree
+from secateur.kernels.feature_cost.cost_descent import price_tree
 from secateur.libraries import adapt
 from secateur.losses import default_loss
 from secateur.problem import Problem
@@ -142,10 +146,18 @@ def _alone(descent, problem, X, tree, nodes, penalty, theta, wanted, leaf):
 
 def _update(descent, tree, nodes, penalty, theta):
     """Update one tree, the way a sweep does."""
-    descent.count(nodes, -1)
-    descent.set_prices(nodes, penalty, descent.price_fraction(theta))
-    descent.update(tree, nodes)
-    descent.count(nodes, 1)
+    ensemble, now, prices = descent.ensemble, descent.now, descent.prices
+    pricing = kernels.Pricing(penalty, descent.settings.per_split, descent.price_fraction(theta), now.banned)
+    count_needs(descent, nodes, -1)
+    price_tree(*nodes, ensemble.forest.right, descent.purchases, now.counts, pricing, prices.as_split)
+    scratch = empty_scratch(ensemble.trees)
+    update_tree(tree, ensemble.rows, ensemble.trees, prices, now.state, descent.block_problem, scratch)
+    count_needs(descent, nodes, 1)
+
+
+def count_needs(descent, nodes, step):
+    """Add the needs of some nodes to the counts, or subtract them; return the change of the price."""
+    return kernels.count_tree(*nodes, step, descent.purchases, descent.now.state.status, descent.now.counts)
 
 
 @pytest.mark.parametrize("name", list(MODELS))
@@ -188,9 +200,9 @@ def test_the_objective_never_rises_and_counts_are_those_of_a_recount(name):
 def _check_counts(descent, problem):
     """Compare counts and price with those of a fresh count, and the price with the cost of the pruned forest."""
     counts, spent = descent.now.counts.copy(), descent.now.spent
-    descent.count((0, problem.forest.n_nodes), -1)
+    count_needs(descent, (0, problem.forest.n_nodes), -1)
     assert not descent.now.counts.any()
-    fresh = descent.count((0, problem.forest.n_nodes), 1)
+    fresh = count_needs(descent, (0, problem.forest.n_nodes), 1)
     assert np.array_equal(descent.now.counts, counts)
     assert spent == pytest.approx(fresh, abs=1e-9)
     keep, _ = decide(descent.ensemble, descent.now.state)

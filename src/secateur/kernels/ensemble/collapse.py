@@ -1,52 +1,33 @@
 """Shrink the state of a block descent: drop a tree, or collapse the weakest splits.
 
-The arrays are those of `secateur.kernels.ensemble.block_descent`.
+The arrays are those of `secateur.kernels.ensemble.arrays`.
 """
 
 import numpy as np
 
 from secateur.kernels._jit import kernel
+from secateur.kernels.ensemble.arrays import Prices, RoutedRows, Scratch, State, Trees, empty_scratch
 from secateur.kernels.ensemble.block_descent import move_rows, sum_rows
 from secateur.kernels.ensemble.block_update import REFIT
 
 
 @kernel
-def drop_tree(
-    leaf: np.ndarray,
-    weight: np.ndarray,
-    neg_gradient: np.ndarray,
-    probability: np.ndarray,
-    column: int,
-    start: int,
-    stop: int,
-    status: np.ndarray,
-    contribution: np.ndarray,
-) -> None:
+def drop_tree(tree: int, rows: RoutedRows, trees: Trees, state: State) -> None:
     """Drop one tree from the state."""
-    zeros = np.zeros((stop - start, contribution.shape[1]))
-    move_rows(leaf, weight, neg_gradient, probability, column, start, contribution.shape[1], contribution, zeros)
-    status[start:stop] = 0
-    contribution[start:stop] = 0.0
+    start, width = trees.tree_start[tree], state.contribution.shape[1]
+    n = trees.tree_start[tree + 1] - start
+    move_rows(tree, rows, trees, state, np.zeros((n, width)))
+    for u in range(start, start + n):
+        state.status[u] = 0
+        for k in range(width):
+            state.contribution[u, k] = 0.0
+    state.factor[tree] = 0.0
 
 
 @kernel
 def weakest_collapses(
-    leaves: np.ndarray,
-    weight: np.ndarray,
-    neg_gradient: np.ndarray,
-    probability: np.ndarray,
-    tree_start: np.ndarray,
-    tree_output: np.ndarray,
-    right: np.ndarray,
-    node_weight: np.ndarray,
-    original: np.ndarray,
-    as_leaf: np.ndarray,
-    as_split: np.ndarray,
-    status: np.ndarray,
-    contribution: np.ndarray,
-    ridge: float,
-    values: int,
-) -> tuple:
+    rows: RoutedRows, trees: Trees, prices: Prices, state: State, ridge: float, values: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return for each tree the split above two kept leaves whose collapse increases the loss least per price saved.
 
     Collapsing a root drops the tree. A refitted value is optimal under the assumption that the two leaves have
@@ -62,75 +43,50 @@ def weakest_collapses(
     value : (n_trees, width)
         The contribution of the new leaf.
     """
-    n_trees, width = leaves.shape[0], contribution.shape[1]
-    largest = (tree_start[1:] - tree_start[:-1]).max() if n_trees > 0 else 1
-    sums, hessian_sum = np.empty((largest, width)), np.empty(largest)
+    n_trees, width = rows.leaves.shape[0], state.contribution.shape[1]
+    scratch = empty_scratch(trees)
     node, rate, value = np.full(n_trees, -1), np.full(n_trees, np.inf), np.zeros((n_trees, width))
-    newton = probability.shape[0] > 0
     for tree in range(n_trees):
-        start, n = tree_start[tree], tree_start[tree + 1] - tree_start[tree]
-        if status[start] == 1:
-            sum_rows(
-                leaves[tree], weight, neg_gradient, probability, max(tree_output[tree], 0), n, width, sums, hessian_sum
-            )
-            node[tree], rate[tree] = weakest_collapse(
-                start,
-                n,
-                right,
-                node_weight,
-                original,
-                as_leaf,
-                as_split,
-                status,
-                contribution,
-                ridge,
-                values,
-                newton,
-                sums,
-                hessian_sum,
-                value[tree],
-            )
+        if state.status[trees.tree_start[tree]] == 1:
+            sum_rows(tree, rows, trees, state, scratch)
+            node[tree], rate[tree] = weakest_collapse(tree, trees, prices, state, ridge, values, scratch, value[tree])
     return node, rate, value
 
 
 @kernel
 def weakest_collapse(
-    start: int,
-    n: int,
-    right: np.ndarray,
-    node_weight: np.ndarray,
-    original: np.ndarray,
-    as_leaf: np.ndarray,
-    as_split: np.ndarray,
-    status: np.ndarray,
-    contribution: np.ndarray,
+    tree: int,
+    trees: Trees,
+    prices: Prices,
+    state: State,
     ridge: float,
     values: int,
-    newton: bool,
-    sums: np.ndarray,
-    hessian_sum: np.ndarray,
+    scratch: Scratch,
     value: np.ndarray,
-) -> tuple:
+) -> tuple[int, float]:
     """Return node and rate of `weakest_collapses` for one tree, from sums of gradient and Hessian in its leaves.
 
-    Extends `sums` and `hessian_sum` to the inner nodes in place, and writes the new contribution into `value`.
+    Extends `gradient` and `hessian` of the buffers to the inner nodes, and writes the new contribution into `value`.
     """
-    width = contribution.shape[1]
-    node, rate = -1, np.inf
+    right, as_leaf, as_split = trees.right, prices.as_leaf, prices.as_split
+    status, contribution = state.status, state.contribution
+    gradient, hessian, fitted = scratch.gradient, scratch.hessian, scratch.fitted[0]
+    start, width = trees.tree_start[tree], contribution.shape[1]
+    newton = state.probability.shape[0] > 0
     half = 0.5 if newton else 1.0
-    fitted = np.empty(width)
-    # Reverse preorder. Invariant: `sums` and `hessian_sum` hold gradient and Hessian of all nodes after v, and `node`
+    node, rate = -1, np.inf
+    # Reverse preorder. Invariant: `gradient` and `hessian` hold the sums over the rows of all nodes after v, and `node`
     # is the split after v with the smallest rate.
-    for v in range(n - 1, -1, -1):
+    for v in range(trees.tree_start[tree + 1] - start - 1, -1, -1):
         u = start + v
         if right[u] == -1:
             if not newton:
-                hessian_sum[v] = node_weight[u]
+                hessian[v] = trees.node_weight[u]
             continue
         a, b = v + 1, right[u] - start
-        hessian_sum[v] = hessian_sum[a] + hessian_sum[b]
+        hessian[v] = hessian[a] + hessian[b]
         for k in range(width):
-            sums[v, k] = sums[a, k] + sums[b, k]
+            gradient[v, k] = gradient[a, k] + gradient[b, k]
         if status[u] != 1 or status[start + a] != 2 or status[start + b] != 2:
             continue
         saved = as_split[u] + as_leaf[start + a] + as_leaf[start + b] - (as_leaf[u] if v > 0 else 0.0)
@@ -138,48 +94,39 @@ def weakest_collapse(
         for k in range(width):
             fitted[k] = 0.0
             if v > 0:
-                fitted[k] = original[u, k]
+                fitted[k] = trees.original[u, k]
                 if values == REFIT:
-                    numerator = (hessian_sum[a] + ridge) * contribution[start + a, k] + (
-                        hessian_sum[b] + ridge
-                    ) * contribution[start + b, k]
-                    denominator = hessian_sum[v] + ridge
+                    numerator = (hessian[a] + ridge) * contribution[start + a, k] + (hessian[b] + ridge) * contribution[
+                        start + b, k
+                    ]
+                    denominator = hessian[v] + ridge
                     fitted[k] = numerator / denominator if denominator > 0.0 else 0.0
             cost += ridge * fitted[k] * fitted[k]
             for c in (a, b):
                 step = fitted[k] - contribution[start + c, k]
-                cost += step * (hessian_sum[c] * step - 2.0 * sums[c, k]) - ridge * contribution[start + c, k] ** 2
+                cost += step * (hessian[c] * step - 2.0 * gradient[c, k]) - ridge * contribution[start + c, k] ** 2
         if saved > 0.0 and half * cost < rate * saved:
             node, rate = u, half * cost / saved
-            value[:] = fitted
+            for k in range(width):
+                value[k] = fitted[k]
     return node, rate
 
 
 @kernel
-def collapse(
-    leaf: np.ndarray,
-    weight: np.ndarray,
-    neg_gradient: np.ndarray,
-    probability: np.ndarray,
-    column: int,
-    start: int,
-    stop: int,
-    node: int,
-    end: int,
-    value: np.ndarray,
-    status: np.ndarray,
-    contribution: np.ndarray,
-) -> None:
+def collapse(tree: int, node: int, end: int, value: np.ndarray, rows: RoutedRows, trees: Trees, state: State) -> None:
     """Turn a split into a leaf with the given contribution; collapsing a root drops the tree.
 
     `end` is one past the last node below `node`.
     """
-    new_contribution = contribution[start:stop].copy()
-    new_contribution[node - start : end - start] = value
-    move_rows(
-        leaf, weight, neg_gradient, probability, column, start, contribution.shape[1], contribution, new_contribution
-    )
-    contribution[start:stop] = new_contribution
-    status[node:end] = 0
+    start, stop = trees.tree_start[tree], trees.tree_start[tree + 1]
+    new_contribution = state.contribution[start:stop].copy()
+    for v in range(node - start, end - start):
+        for k in range(len(value)):
+            new_contribution[v, k] = value[k]
+    move_rows(tree, rows, trees, state, new_contribution)
+    for u in range(node, end):
+        state.status[u] = 0
+        for k in range(len(value)):
+            state.contribution[u, k] = value[k]
     if node != start:
-        status[node] = 2
+        state.status[node] = 2

@@ -1,17 +1,66 @@
 """Price, count and collapse the splits of trees in a descent where trees share the features bought for a row.
 
-`counts` (n_rows, n_resources) is the number of trees in which a row needs a resource. `price_fraction[j]` is the
-fraction of the price that a tree pays for a resource that j other trees need: 1, 0, 0, … is the true cost, and a slower
-decay lets trees drop a feature together. The rows that first need a resource at a split are listed once: those of slot
-s of node v begin at `begin[2 v + s]` of `listed`. The rest of the state is that of
-`secateur.kernels.ensemble.block_descent`.
+The rows that first need a resource at a split are listed once, in a `PurchaseTable`. `counts` (n_rows, n_resources) is
+the number of trees in which a row needs a resource. The rest of the state is that of
+`secateur.kernels.ensemble.arrays`.
 """
 
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from secateur.kernels._jit import kernel
-from secateur.kernels.ensemble.block_descent import move_rows
+from secateur.kernels.ensemble.arrays import BlockProblem, Prices, RoutedRows, State, Trees, empty_scratch
+from secateur.kernels.ensemble.block_descent import move_intercept, move_rows, update_tree
 from secateur.kernels.feature_cost.row_items import first_needs
+
+Floats = NDArray[np.float64]
+
+
+class PurchaseTable(NamedTuple):
+    """The purchases that rows can make.
+
+    Attributes
+    ----------
+    feature : (n_nodes,)
+        The feature of each split.
+    resources : (n_features, 2)
+        The resources a feature needs, −1 for none.
+    prices : (n_rows or 1, n_resources)
+        The price of each resource, by row or for all rows.
+    reach : (n_rows,)
+        Row weights that sum to 1.
+    begin, listed : (2 n_nodes + 1,), (n_listed,)
+        The rows that first need the resource of slot s of node v begin at `begin[2 v + s]` of `listed`.
+    """
+
+    feature: NDArray[np.int32]
+    resources: NDArray[np.int32]
+    prices: Floats
+    reach: Floats
+    begin: NDArray[np.int64]
+    listed: NDArray[np.int32]
+
+
+class Pricing(NamedTuple):
+    """How the splits of a tree are priced.
+
+    Attributes
+    ----------
+    penalty, per_split : float
+        A split costs `penalty` times the average price that rows pay there, plus `per_split`.
+    price_fraction : (n_trees + 1,)
+        The fraction of its price that a tree pays for a resource that j other trees need: 1, 0, 0, … is the true cost,
+        and a slower decay lets trees drop a feature together.
+    banned : (n_features,) bool
+        Features whose splits cost infinity.
+    """
+
+    penalty: float
+    per_split: float
+    price_fraction: Floats
+    banned: NDArray[np.bool_]
 
 
 @kernel
@@ -58,20 +107,44 @@ def list_rows(
 
 
 @kernel
-def count_tree(
-    start: int,
-    stop: int,
-    step: int,
-    feature: np.ndarray,
-    resources: np.ndarray,
-    prices: np.ndarray,
-    reach: np.ndarray,
-    begin: np.ndarray,
-    listed: np.ndarray,
-    status: np.ndarray,
+def sweep_priced_blocks(
+    rows: RoutedRows,
+    trees: Trees,
+    prices: Prices,
+    state: State,
+    problem: BlockProblem,
+    purchases: PurchaseTable,
     counts: np.ndarray,
+    pricing: Pricing,
+    spent: float,
+    budget: float,
+) -> tuple[float, float]:
+    """Update each tree in turn, then the intercept; return the gain and the average price that a row then pays.
+
+    `spent` is that price before the sweep. No more trees are updated when it is at most `budget`. The prices of the
+    splits, the counts and the state are updated in place.
+    """
+    scratch = empty_scratch(trees)
+    gain = 0.0
+    # Loop invariant: the counts are those of the current trees, and `spent` is the price of what they need.
+    for tree in range(len(trees.tree_output)):
+        start, stop = trees.tree_start[tree], trees.tree_start[tree + 1]
+        # While a tree is priced, the counts exclude its needs: it pays only for what no other tree needs.
+        spent += count_tree(start, stop, -1, purchases, state.status, counts)
+        price_tree(start, stop, trees.right, purchases, counts, pricing, prices.as_split)
+        gain += update_tree(tree, rows, trees, prices, state, problem, scratch)
+        spent += count_tree(start, stop, 1, purchases, state.status, counts)
+        if spent <= budget:
+            break
+    return gain + move_intercept(rows.weight, state), spent
+
+
+@kernel
+def count_tree(
+    start: int, stop: int, step: int, purchases: PurchaseTable, status: np.ndarray, counts: np.ndarray
 ) -> float:
     """Add `step`, 1 or −1, to the counts for the needs of a tree; return the increase of the price over all rows."""
+    feature, resources, prices, begin = purchases.feature, purchases.resources, purchases.prices, purchases.begin
     paid = 0.0
     price_per_row = prices.shape[0] > 1
     for v in range(start, stop):
@@ -80,11 +153,11 @@ def count_tree(
         for s in range(2):
             resource = resources[feature[v], s]
             for e in range(begin[2 * v + s], begin[2 * v + s + 1]):
-                i = listed[e]
+                i = purchases.listed[e]
                 before = counts[i, resource]
                 counts[i, resource] = before + step
                 if before == 0 or before + step == 0:
-                    paid += step * reach[i] * prices[i if price_per_row else 0, resource]
+                    paid += step * purchases.reach[i] * prices[i if price_per_row else 0, resource]
     return paid
 
 
@@ -92,29 +165,20 @@ def count_tree(
 def price_tree(
     start: int,
     stop: int,
-    penalty: float,
-    per_split: float,
     right: np.ndarray,
-    feature: np.ndarray,
-    banned: np.ndarray,
-    resources: np.ndarray,
-    prices: np.ndarray,
-    reach: np.ndarray,
-    begin: np.ndarray,
-    listed: np.ndarray,
+    purchases: PurchaseTable,
     counts: np.ndarray,
-    price_fraction: np.ndarray,
+    pricing: Pricing,
     as_split: np.ndarray,
 ) -> None:
-    """Write the costs of the splits of a tree to `as_split`; the tree's needs must not be in the counts.
-
-    Splits on banned features cost infinity.
-    """
+    """Write the costs of the splits of a tree to `as_split`; the tree's needs must not be in the counts."""
+    feature, resources, prices, begin = purchases.feature, purchases.resources, purchases.prices, purchases.begin
+    listed, reach, price_fraction = purchases.listed, purchases.reach, pricing.price_fraction
     price_per_row = prices.shape[0] > 1
     for v in range(start, stop):
         if right[v] == -1:
             continue
-        if banned[feature[v]]:
+        if pricing.banned[feature[v]]:
             as_split[v] = np.inf
             continue
         total = 0.0
@@ -131,106 +195,86 @@ def price_tree(
                     i = listed[e]
                     fraction += reach[i] * price_fraction[counts[i, resource]]
                 total += fraction * prices[0, resource]
-        as_split[v] = penalty * total + per_split
+        as_split[v] = pricing.penalty * total + pricing.per_split
 
 
 @kernel
 def collapse_features(
-    leaves: np.ndarray,
-    weight: np.ndarray,
-    neg_gradient: np.ndarray,
-    probability: np.ndarray,
-    tree_start: np.ndarray,
-    tree_output: np.ndarray,
+    rows: RoutedRows,
+    trees: Trees,
+    state: State,
     end: np.ndarray,
     mean: np.ndarray,
-    status: np.ndarray,
-    contribution: np.ndarray,
-    feature: np.ndarray,
-    banned: np.ndarray,
-    resources: np.ndarray,
-    prices: np.ndarray,
-    reach: np.ndarray,
-    begin: np.ndarray,
-    listed: np.ndarray,
+    purchases: PurchaseTable,
     counts: np.ndarray,
+    banned: np.ndarray,
 ) -> float:
     """Collapse every split on a banned feature to a leaf; return the change of the price.
 
     The new leaf has the `mean` of the leaves below. A tree whose root is collapsed is dropped: its contribution is 0.
     """
+    status, contribution, feature = state.status, state.contribution, purchases.feature
     width = contribution.shape[1]
-    largest = (tree_start[1:] - tree_start[:-1]).max() if leaves.shape[0] > 0 else 1
-    new_contribution = np.empty((largest, width))
+    new_contribution = empty_scratch(trees).contribution
     paid = 0.0
-    for tree in range(leaves.shape[0]):
-        start, stop = tree_start[tree], tree_start[tree + 1]
-        affected = False
-        for v in range(start, stop):
-            if status[v] == 1 and banned[feature[v]]:
-                affected = True
-                break
-        if not affected:
-            continue
-        paid += count_tree(start, stop, -1, feature, resources, prices, reach, begin, listed, status, counts)
-        new_contribution[: stop - start] = contribution[start:stop]
-        # Invariant: nodes before v are final. After a collapse the whole subtree is skipped.
+    for tree in range(len(trees.tree_output)):
+        start, stop = trees.tree_start[tree], trees.tree_start[tree + 1]
         v = start
+        while v < stop and not (status[v] == 1 and banned[feature[v]]):
+            v += 1
+        if v == stop:
+            continue
+        paid += count_tree(start, stop, -1, purchases, status, counts)
+        for u in range(start, stop):
+            for k in range(width):
+                new_contribution[u - start, k] = contribution[u, k]
+        # Invariant: nodes before v are final. After a collapse the whole subtree is skipped.
         while v < stop:
             if status[v] == 1 and banned[feature[v]]:
                 for u in range(v, end[v]):
                     status[u] = 0
-                    new_contribution[u - start] = mean[v] if v > start else 0.0 * mean[v]
+                    for k in range(width):
+                        new_contribution[u - start, k] = mean[v, k] if v > start else 0.0 * mean[v, k]
                 if v > start:
                     status[v] = 2
                 v = end[v]
             else:
                 v += 1
-        move_rows(
-            leaves[tree],
-            weight,
-            neg_gradient,
-            probability,
-            max(tree_output[tree], 0),
-            start,
-            width,
-            contribution,
-            new_contribution,
-        )
-        contribution[start:stop] = new_contribution[: stop - start]
-        paid += count_tree(start, stop, 1, feature, resources, prices, reach, begin, listed, status, counts)
+        move_rows(tree, rows, trees, state, new_contribution)
+        for u in range(start, stop):
+            for k in range(width):
+                contribution[u, k] = new_contribution[u - start, k]
+        paid += count_tree(start, stop, 1, purchases, status, counts)
     return paid
 
 
 @kernel
 def shifts_without(
-    leaves: np.ndarray,
-    tree_start: np.ndarray,
-    tree_output: np.ndarray,
+    rows: RoutedRows,
+    trees: Trees,
+    state: State,
     parent: np.ndarray,
     mean: np.ndarray,
-    status: np.ndarray,
-    contribution: np.ndarray,
     feature: np.ndarray,
     set_index: np.ndarray,
-    n_outputs: int,
     n_sets: int,
 ) -> np.ndarray:
-    """Return the change of the raw predictions when all splits on a feature collapse, (n_asked, n_rows, n_outputs).
+    """Return the change of the raw predictions when all splits on a feature collapse, (n_sets, n_rows, n_outputs).
 
     `set_index` (n_features,) numbers the features to collapse, −1 for others; features with the same number collapse
     together.
     """
-    n_rows, width = leaves.shape[1], contribution.shape[1]
+    leaves, status, contribution = rows.leaves, state.status, state.contribution
+    n_rows, n_outputs = state.neg_gradient.shape
     shift = np.zeros((n_sets, n_rows, n_outputs))
     at = np.empty(n_sets, np.int64)
     found = np.empty(n_sets, np.int64)
     seen = np.full(n_sets, -1, np.int64)
     for tree in range(leaves.shape[0]):
-        start = tree_start[tree]
+        start = trees.tree_start[tree]
         if status[start] != 1:
             continue
-        column = max(tree_output[tree], 0)
+        column = max(trees.tree_output[tree], 0)
         for i in range(n_rows):
             leaf = start + leaves[tree, i]
             # Walk up to the root; at[k] ends as the topmost split on feature k, where the row stops after the collapse.
@@ -248,7 +292,7 @@ def shifts_without(
             for f in range(n_found):
                 k = found[f]
                 u = at[k]
-                for j in range(width):
+                for j in range(contribution.shape[1]):
                     new = mean[u, j] if u != start else 0.0
                     shift[k, i, column + j] += new - contribution[leaf, j]
     return shift

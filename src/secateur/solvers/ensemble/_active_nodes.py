@@ -5,45 +5,22 @@ holds the upper part of every tree that may reduce it by more, so that a sweep o
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from secateur import kernels
+from secateur.kernels import Prices, RoutedRows, Trees
 from secateur.solvers.ensemble.additive_model import Additive
 
-Floats = NDArray[np.float64]
 
+class ActiveNodes(NamedTuple):
+    """The arrays of some or all nodes of every tree that a sweep works on."""
 
-@dataclass(frozen=True, eq=False)
-class ActiveNodes:
-    """Node arrays of some or all nodes of every tree, in the layout of `Additive` and `Forest`.
-
-    Attributes
-    ----------
-    leaves : (n_trees, n_rows)
-        The leaf each row reaches, counted from the root of the tree.
-    tree_start : (n_trees + 1,)
-        The first node of each tree.
-    right : (n_nodes,)
-        The right child, -1 at a leaf; the left child is the next node.
-    depth : (n_nodes,)
-    node_weight : (n_nodes,)
-        Row weight at each node.
-    original : (n_nodes, width)
-        The contribution of each node as a leaf, minus that of its root.
-    as_leaf, as_split : (n_nodes,)
-        The price of a node as a leaf and as a split.
-    """
-
-    leaves: NDArray[np.unsignedinteger]
-    tree_start: NDArray[np.int64]
-    right: NDArray[np.int32]
-    depth: NDArray[np.int32]
-    node_weight: Floats
-    original: Floats
-    as_leaf: Floats
-    as_split: Floats
+    rows: RoutedRows
+    trees: Trees
+    prices: Prices
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,22 +51,7 @@ class ActiveSet:
     lowest: NDArray[np.int32]
 
 
-def all_nodes(ensemble: Additive, as_leaf: Floats, as_split: Floats) -> ActiveNodes:
-    """Return the arrays of all nodes."""
-    forest = ensemble.forest
-    return ActiveNodes(
-        ensemble.leaves,
-        forest.tree_start,
-        forest.right,
-        forest.depth,
-        ensemble.node_weight,
-        ensemble.original,
-        as_leaf,
-        as_split,
-    )
-
-
-def active_set_of(full: ActiveNodes, ensemble: Additive, marked: NDArray[np.bool_], penalty: float) -> ActiveSet:
+def active_set_of(ensemble: Additive, prices: Prices, marked: NDArray[np.bool_], penalty: float) -> ActiveSet:
     """Return the active set of the marked nodes.
 
     The parent and the sibling of every marked node must be marked, too.
@@ -107,5 +69,13 @@ def active_set_of(full: ActiveNodes, ensemble: Additive, marked: NDArray[np.bool
     for tree, (start, first) in enumerate(zip(forest.root, tree_start[:-1], strict=True)):
         local_leaf = (lowest[start : forest.tree_start[tree + 1]] - first).astype(dtype)
         np.take(local_leaf, ensemble.leaves[tree], out=leaves[tree])
-    arrays = (getattr(full, name)[nodes] for name in ("depth", "node_weight", "original", "as_leaf", "as_split"))
-    return ActiveSet(ActiveNodes(leaves, tree_start, right, *arrays), penalty, marked, nodes, lowest)
+    trees = Trees(
+        tree_start,
+        forest.tree_output,
+        right,
+        forest.depth[nodes],
+        ensemble.node_weight[nodes],
+        ensemble.original[nodes],
+    )
+    prices = Prices(prices.as_leaf[nodes], prices.as_split[nodes])
+    return ActiveSet(ActiveNodes(RoutedRows(leaves, ensemble.weight), trees, prices), penalty, marked, nodes, lowest)

@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 
 from secateur import kernels
 from secateur.forest import Forest
+from secateur.kernels import Prices, State
 from secateur.path.build import Point
-from secateur.solvers.ensemble.additive_model import State, decide, n_targets, without_rows
+from secateur.solvers.ensemble.additive_model import decide, n_targets, without_rows
 from secateur.solvers.ensemble.descent_path import DescentSettings, PathDescent, distinct, layer_prices
 from secateur.solvers.ensemble.gram import Gram, columns
 
@@ -76,9 +77,9 @@ class GramDescent(PathDescent[Cut]):
     def __init__(self, forest: Forest, prices: tuple[Floats, Floats], gram: Gram, settings: DescentSettings) -> None:
         unit = gram.weight * n_targets(forest)
         self.ensemble, self.settings, self.gram = without_rows(forest, gram.reach / unit), settings, gram
-        self.as_leaf, self.as_split = layer_prices(forest) if settings.by_depth else prices
+        self.prices = layer_prices(forest) if settings.by_depth else Prices(*prices)
         self.column_start = columns(forest)
-        self.price = _depth_prices(forest, self.column_start, self.as_leaf, self.as_split)
+        self.price = _depth_prices(forest, self.column_start, self.prices)
         # Centring the columns and the residual eliminates the unpenalised intercept.
         mean = gram.added / gram.weight
         self.inner = (gram.inner - gram.added @ mean.T) / unit
@@ -168,14 +169,14 @@ class GramDescent(PathDescent[Cut]):
         return self.column_start[:-1] + np.arange(len(self.state.depth)) + np.maximum(self.state.depth, 0)
 
 
-def _depth_prices(forest: Forest, column_start: NDArray[np.int64], as_leaf: Floats, as_split: Floats) -> Floats:
+def _depth_prices(forest: Forest, column_start: NDArray[np.int64], prices: Prices) -> Floats:
     """Return the price of every tree at every depth from 0 to its full depth, the trees concatenated."""
     tree = np.repeat(np.arange(forest.n_trees), np.diff(forest.tree_start))
     first = column_start + np.arange(forest.n_trees + 1)
     index = first[tree] + forest.depth
     # Price increments per depth: a node enters as a leaf at its own depth, and a split turns from a leaf into a split
     # one depth further down. The cumulative sum over depths gives the prices.
-    increments = np.bincount(index, as_leaf, first[-1])
+    increments = np.bincount(index, prices.as_leaf, first[-1])
     split = forest.is_split
-    increments += np.bincount(index[split] + 1, (as_split - as_leaf)[split], first[-1])
+    increments += np.bincount(index[split] + 1, (prices.as_split - prices.as_leaf)[split], first[-1])
     return np.concatenate([np.empty(0), *(np.cumsum(increments[a:b]) for a, b in pairwise(first))])

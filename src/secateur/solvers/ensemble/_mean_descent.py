@@ -20,9 +20,10 @@ from numpy.typing import NDArray
 
 from secateur import kernels
 from secateur.forest import Forest
+from secateur.kernels import Prices, State
 from secateur.kernels.ensemble.mean_descent import MeanArrays, MeanRows, MeanScratch, MeanTrees, Range
 from secateur.problem import Problem
-from secateur.solvers.ensemble.additive_model import Additive, State, fill_splits
+from secateur.solvers.ensemble.additive_model import Additive, fill_splits
 from secateur.solvers.ensemble.descent_path import DescentSettings, PathDescent, layer_prices
 
 Floats = NDArray[np.float64]
@@ -107,24 +108,23 @@ class MeanDescent(PathDescent[MeanState]):
     def __init__(self, ensemble: Additive, problem: Problem, settings: DescentSettings) -> None:
         self.ensemble, self.settings = ensemble, settings
         forest, target = ensemble.forest, ensemble.target
-        self.as_leaf, self.as_split = layer_prices(forest) if settings.by_depth else problem.prices
+        self.prices = layer_prices(forest) if settings.by_depth else Prices(*problem.prices)
         self.keeps_values = settings.values == "keep"
         self.ridge = 0.0 if self.keeps_values else settings.ridge * ensemble.weight_per_row
         self.rng = np.random.default_rng(settings.seed)
         self.open = np.ones(forest.n_trees, bool)
         self.range = prediction_range(forest, target, ensemble.weight)
-        self.rows = MeanRows(ensemble.leaves, ensemble.weight, target)
+        self.rows = MeanRows(ensemble.rows.leaves, ensemble.rows.weight, target)
         original = np.ascontiguousarray(forest.value / forest.unit)
         sums = kernels.sum_targets(self.rows, forest.tree_start, forest.right)
         self.trees = MeanTrees(
             forest.tree_start,
             forest.right,
-            ensemble.node_weight,
+            ensemble.trees.node_weight,
             np.ascontiguousarray(sums[:, :-1]),
             np.ascontiguousarray(sums[:, -1]),
             original,
-            self.as_leaf,
-            self.as_split,
+            *self.prices,
         )
         self.scratch = _scratch(int(np.diff(forest.tree_start).max()), target.shape[1])
         self.state = self._empty_state()
@@ -214,7 +214,7 @@ class MeanDescent(PathDescent[MeanState]):
     def objective(self, penalty: float) -> float:
         """Return the objective: loss plus penalty times price plus ridge term."""
         state = self.state
-        price = self.as_leaf[state.status == 2].sum() + self.as_split[state.status == 1].sum()
+        price = self.prices.as_leaf[state.status == 2].sum() + self.prices.as_split[state.status == 1].sum()
         extra = self.ridge * float(state.deviation.sum()) / max(int(state.size[0]), 1) ** 2
         return self.loss() + penalty * float(price) + extra
 

@@ -6,6 +6,7 @@ trees. Contributions are therefore relative to the root, and dropping a tree doe
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,7 @@ from secateur.data.rows import LocalRows
 from secateur.forest import Forest
 from secateur.forest.links import Logit, Softmax
 from secateur.forest.subforest import mean_over
+from secateur.kernels import RoutedRows, State, Trees
 from secateur.problem import Problem
 
 Floats = NDArray[np.float64]
@@ -57,50 +59,21 @@ class Additive:
     original: Floats
     node_weight: Floats
 
-    @property
-    def share(self) -> Floats:
-        """Alias of `node_weight` for `_remote_descent`."""
-        return self.node_weight
+    @cached_property
+    def rows(self) -> RoutedRows:
+        """The rows as the kernels take them."""
+        return RoutedRows(self.leaves, self.weight)
+
+    @cached_property
+    def trees(self) -> Trees:
+        """The trees as the kernels take them."""
+        forest = self.forest
+        return Trees(forest.tree_start, forest.tree_output, forest.right, forest.depth, self.node_weight, self.original)
 
     @property
     def weight_per_row(self) -> float:
         """Factor from a penalty on the sum over rows to a penalty on the weighted mean."""
         return float(self.weight.sum()) / len(self.weight)
-
-
-@dataclass(frozen=True, eq=False)
-class State:
-    """The variables of a block descent, which updates the arrays in place.
-
-    Attributes
-    ----------
-    neg_gradient : (n_rows, n_outputs)
-        weight · (target − prediction).
-    probability : (n_rows, n_outputs)
-        Predicted probabilities for log loss; empty for squared error.
-    intercept : (n_outputs,)
-    status : (n_nodes,) int8
-        0 absent, 1 split, 2 leaf.
-    contribution : (n_nodes, width)
-        The contribution of each kept leaf, repeated at the nodes below it.
-    factor : (n_trees,)
-        The weight of each tree.
-
-    See Also
-    --------
-    secateur.kernels.ensemble.block_descent : The updates.
-    """
-
-    neg_gradient: Floats
-    probability: Floats
-    intercept: Floats
-    status: NDArray[np.int8]
-    contribution: Floats
-    factor: Floats
-
-    def copy(self) -> "State":
-        """Return an independent copy."""
-        return State(*(getattr(self, name).copy() for name in self.__dataclass_fields__))
 
 
 def not_additive(forest: Forest) -> str | None:
@@ -214,7 +187,7 @@ def empty_state(ensemble: Additive) -> State:
         np.zeros(forest.n_trees),
     )
     for _ in range(20 if ensemble.logits else 1):
-        if kernels.move_intercept(ensemble.weight, state.neg_gradient, state.probability, state.intercept) < 1e-15:
+        if kernels.move_intercept(ensemble.weight, state) < 1e-15:
             break
     return state
 
@@ -262,10 +235,6 @@ def probabilities(score: Floats) -> Floats:
         return 1 / (1 + np.exp(-score))
     power = np.exp(score - score.max(axis=1, keepdims=True))
     return power / power.sum(axis=1, keepdims=True)
-
-
-# Alias for `_row_sums`.
-chances = probabilities
 
 
 def loss_of(ensemble: Additive, state: State) -> float:

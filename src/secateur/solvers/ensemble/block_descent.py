@@ -20,10 +20,10 @@ from secateur.path.matching import match_runs
 from secateur.problem import Problem
 from secateur.solvers._checks import check_at_least
 from secateur.solvers.base import Solver, check_choices
+from secateur.solvers.ensemble._descent import Descent
 from secateur.solvers.ensemble._gram_descent import gram_points
 from secateur.solvers.ensemble._mean_descent import MeanDescent, is_plain_mean
 from secateur.solvers.ensemble._ridge_averaging import average_ridges
-from secateur.solvers.ensemble._row_descent import Descent
 from secateur.solvers.ensemble.additive_model import (
     Additive,
     additive,

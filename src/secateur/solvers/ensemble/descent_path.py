@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secateur.forest import Forest
-from secateur.solvers.ensemble.additive_model import Additive, State, rounds, with_replacements
+from secateur.kernels import Prices, State
+from secateur.solvers.ensemble.additive_model import Additive, rounds, with_replacements
 from secateur.solvers.penalty_grid import decreasing_penalties
 
 Floats = NDArray[np.float64]
@@ -83,8 +84,7 @@ class PathDescent(ABC, Generic[S]):
     ----------
     ensemble : Additive
     settings : DescentSettings
-    as_leaf, as_split : (n_nodes,)
-        The price of a node as a leaf and as a split.
+    prices : Prices
     state : S
         The result of the last descent; initially the ensemble without trees.
     scale : float
@@ -102,8 +102,7 @@ class PathDescent(ABC, Generic[S]):
 
     ensemble: Additive
     settings: DescentSettings
-    as_leaf: Floats
-    as_split: Floats
+    prices: Prices
     state: S
     scale: float
     open: Bools
@@ -200,7 +199,7 @@ class PathDescent(ABC, Generic[S]):
         root = self.ensemble.forest.root
         root = root[self.ensemble.forest.is_split[root]]
         right = self.ensemble.forest.right[root]
-        price = self.as_split[root] + self.as_leaf[root + 1] + self.as_leaf[right]
+        price = self.prices.as_split[root] + self.prices.as_leaf[root + 1] + self.prices.as_leaf[right]
         largest = self.scale / max(price.min(initial=np.inf, where=price > 0), 1e-300)
         return decreasing_penalties(self.settings.penalties, largest, self.settings.smallest)
 
@@ -306,11 +305,11 @@ def distinct(states: Iterable[tuple[float, N]]) -> Iterator[tuple[float, N]]:
             yield penalty, state
 
 
-def layer_prices(forest: Forest) -> tuple[Floats, Floats]:
-    """Return prices as leaf and as split with which a layer below the root costs 1, charged to its first node."""
+def layer_prices(forest: Forest) -> Prices:
+    """Return prices with which a layer below the root costs 1, charged to its first node."""
     tree = np.repeat(np.arange(forest.n_trees), np.diff(forest.tree_start))
     _, first = np.unique(tree * (forest.max_depth + 1) + forest.depth, return_index=True)
     price = np.zeros(forest.n_nodes)
     price[first] = 1.0
     price[forest.root] = 0.0
-    return price, price
+    return Prices(price, price)

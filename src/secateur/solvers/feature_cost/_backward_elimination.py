@@ -89,24 +89,18 @@ class Elimination(PricedDescent):
 
     def ban(self, features: NDArray[np.intp]) -> None:
         """Collapse every split on these features and forbid them from now on."""
-        ensemble, forest, now = self.ensemble, self.forest, self.now
+        ensemble, now = self.ensemble, self.now
         banned = now.banned.copy()
         banned[features] = True
         change = kernels.collapse_features(
-            ensemble.leaves,
-            ensemble.weight,
-            now.state.neg_gradient,
-            now.state.probability,
-            forest.tree_start,
-            forest.tree_output,
-            forest.end,
+            ensemble.rows,
+            ensemble.trees,
+            now.state,
+            self.forest.end,
             fill_splits(ensemble, now.state.status, now.state.contribution),
-            now.state.status,
-            now.state.contribution,
-            forest.feature,
-            banned,
-            *self.purchases,
+            self.purchases,
             now.counts,
+            banned,
         )
         self.now = replace(now, spent=now.spent + change, banned=banned)
 
@@ -142,17 +136,7 @@ class Elimination(PricedDescent):
             for position, k in enumerate(indices):
                 set_index[sets[k]] = position
             shift = kernels.shifts_without(
-                ensemble.leaves,
-                forest.tree_start,
-                forest.tree_output,
-                forest.parent,
-                mean,
-                state.status,
-                state.contribution,
-                forest.feature,
-                set_index,
-                ensemble.target.shape[1],
-                len(indices),
+                ensemble.rows, ensemble.trees, state, forest.parent, mean, forest.feature, set_index, len(indices)
             )
             increase[indices] = [self.loss_increase(one) for one in shift]
         return increase

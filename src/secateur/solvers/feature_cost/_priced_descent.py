@@ -2,29 +2,19 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from secateur import kernels
+from secateur.kernels import BlockProblem, Prices, Pricing, PurchaseTable, State
 from secateur.problem import Problem
-from secateur.solvers.ensemble.additive_model import Additive, State, full_state, loss_of
+from secateur.solvers.ensemble.additive_model import Additive, full_state, loss_of
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Found = Iterator[tuple[str, float, State]]
 """Tuples of the origin of a state, its penalty, and the state."""
-
-
-class PurchaseTable(NamedTuple):
-    """The purchases rows can make: see `secateur.kernels.feature_cost.cost_descent`."""
-
-    resources: NDArray[np.int32]
-    prices: Floats
-    reach: Floats
-    begin: NDArray[np.int64]
-    listed: NDArray[np.int32]
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,23 +87,19 @@ class PricedDescent:
             ensemble.leaves, forest.tree_start, forest.parent, forest.feature, price_table.resources, n_resources
         )
         reach = problem.sample.weight[has_weight] / problem.total_weight
-        self.purchases = PurchaseTable(price_table.resources, np.ascontiguousarray(prices), reach, begin, listed)
-        self.as_leaf, self.as_split = np.zeros(forest.n_nodes), np.zeros(forest.n_nodes)
-        self.as_leaf[forest.root] = np.inf
-        self.values = kernels.KEEP if settings.keep else kernels.REFIT
+        self.purchases = PurchaseTable(
+            forest.feature, price_table.resources, np.ascontiguousarray(prices), reach, begin, listed
+        )
+        self.prices = Prices(np.zeros(forest.n_nodes), np.zeros(forest.n_nodes))
+        self.prices.as_leaf[forest.root] = np.inf
         self.ridge = 0.0 if settings.keep else settings.ridge * ensemble.weight_per_row
-        largest = int(np.diff(forest.tree_start).max(initial=1))
-        width = ensemble.original.shape[1]
-        self.scratch = (np.empty((5, largest, width)), np.empty((3, largest)), np.empty(largest, np.int8))
         mean = ensemble.weight @ ensemble.target / ensemble.weight.sum()
         self.scale = float(ensemble.weight @ ((ensemble.target - mean) ** 2).sum(axis=1))
-        self.now = Purchases(
-            full_state(ensemble),
-            np.zeros((len(ensemble.weight), n_resources), np.int16),
-            0.0,
-            np.zeros(forest.n_features, bool),
-        )
-        self.now = replace(self.now, spent=self.count((0, forest.n_nodes), 1))
+        values = kernels.KEEP if settings.keep else kernels.REFIT
+        self.block_problem = BlockProblem(1.0, self.ridge, settings.centre, values, False, False, 1e-12 * self.scale)
+        state, counts = full_state(ensemble), np.zeros((len(ensemble.weight), n_resources), np.int16)
+        spent = kernels.count_tree(0, forest.n_nodes, 1, self.purchases, state.status, counts)
+        self.now = Purchases(state, counts, spent, np.zeros(forest.n_features, bool))
 
     def price_fraction(self, theta: float | None) -> Floats:
         """Return the fraction of its price that a resource costs a tree, by the number of other trees that need it.
@@ -122,13 +108,6 @@ class PricedDescent:
         """
         others = np.arange(self.forest.n_trees + 1.0)
         return (others == 0).astype(np.float64) if theta is None else (1.0 + others) ** -theta
-
-    def count(self, nodes: tuple[int, int], step: int) -> float:
-        """Add the needs of the splits of a tree to the counts, or subtract them; return the change of the price."""
-        now = self.now
-        return float(
-            kernels.count_tree(*nodes, step, self.forest.feature, *self.purchases, now.state.status, now.counts)
-        )
 
     def descend(self, penalty: float, *, anneal: bool = True, sweeps: int | None = None, budget: float = -1.0) -> None:
         """Sweep over the trees at a penalty, stage by stage, until the gain is negligible or the budget is met."""
@@ -143,86 +122,34 @@ class PricedDescent:
 
     def sweep(self, penalty: float, price_fraction: Floats, budget: float = -1.0) -> float:
         """Update each tree in turn, then the intercept; return the gain. Stop early when the budget is met."""
-        ensemble, forest, state = self.ensemble, self.forest, self.now.state
-        spent, gain = self.now.spent, 0.0
-        for tree in range(forest.n_trees):
-            nodes = int(forest.tree_start[tree]), int(forest.tree_start[tree + 1])
-            # While a tree is priced, the counts exclude its needs: it pays only for what no other tree needs.
-            spent += self.count(nodes, -1)
-            self.set_prices(nodes, penalty, price_fraction)
-            gain += self.update(tree, nodes)
-            spent += self.count(nodes, 1)
-            if spent <= budget:
-                break
-        if not (state.status[forest.root] == 1).any():
+        ensemble, now = self.ensemble, self.now
+        gain, spent = kernels.sweep_priced_blocks(
+            ensemble.rows,
+            ensemble.trees,
+            self.prices,
+            now.state,
+            self.block_problem,
+            self.purchases,
+            now.counts,
+            Pricing(penalty, self.settings.per_split, price_fraction, now.banned),
+            now.spent,
+            budget,
+        )
+        if not (now.state.status[self.forest.root] == 1).any():
             # Without splits nothing is bought: clear the rounding error.
             spent = 0.0
-        self.now = replace(self.now, spent=spent)
-        gain += kernels.move_intercept(ensemble.weight, state.neg_gradient, state.probability, state.intercept)
+        self.now = replace(now, spent=spent)
         return gain
-
-    def set_prices(self, nodes: tuple[int, int], penalty: float, price_fraction: Floats) -> None:
-        """Set the costs of the splits of a tree; the tree's needs must not be in the counts."""
-        kernels.price_tree(
-            *nodes,
-            penalty,
-            self.settings.per_split,
-            self.forest.right,
-            self.forest.feature,
-            self.now.banned,
-            *self.purchases,
-            self.now.counts,
-            price_fraction,
-            self.as_split,
-        )
-
-    def update(self, tree: int, nodes: tuple[int, int], *, frozen: bool = False) -> float:
-        """Replace a tree by its best subtree at the current split costs; return the gain.
-
-        With `frozen` only the leaf values are refitted.
-        """
-        ensemble, forest, state = self.ensemble, self.forest, self.now.state
-        return float(
-            kernels.update_tree(
-                tree,
-                ensemble.leaves[tree],
-                ensemble.weight,
-                state.neg_gradient,
-                state.probability,
-                state.intercept,
-                max(int(forest.tree_output[tree]), 0),
-                *nodes,
-                forest.right,
-                forest.depth,
-                ensemble.node_weight,
-                ensemble.original,
-                self.as_leaf,
-                self.as_split,
-                state.status,
-                state.contribution,
-                state.factor,
-                1.0,
-                self.ridge,
-                self.settings.centre,
-                self.values,
-                False,
-                frozen,
-                1e-12 * self.scale,
-                *self.scratch,
-            )
-        )
 
     def refit(self) -> None:
         """Refit the leaf values and the intercept without changing the splits."""
         if self.settings.keep:
             return
-        ensemble, forest, state = self.ensemble, self.forest, self.now.state
-        self.as_split[:] = 0.0
+        arrays = (self.ensemble.rows, self.ensemble.trees, self.prices, self.now.state)
+        problem, every = self.block_problem._replace(frozen=True), np.ones(self.forest.n_trees, bool)
+        self.prices.as_split[:] = 0.0
         for _ in range(self.settings.sweeps):
-            gain = 0.0
-            for tree in range(forest.n_trees):
-                gain += self.update(tree, (int(forest.tree_start[tree]), int(forest.tree_start[tree + 1])), frozen=True)
-            gain += kernels.move_intercept(ensemble.weight, state.neg_gradient, state.probability, state.intercept)
+            _, gain = kernels.sweep_blocks(*arrays, problem, every, 0)
             if gain <= 1e-4 * self.scale:
                 return
 

@@ -7,12 +7,11 @@ References
 Liu and Mazumder (2023), ForestPrune: compact depth-pruned tree ensembles, AISTATS. Section 2.4.
 """
 
-from dataclasses import replace
-
 import numpy as np
 from numpy.typing import NDArray
 
-from secateur.solvers.ensemble.additive_model import Additive, State
+from secateur.kernels import State
+from secateur.solvers.ensemble.additive_model import Additive
 
 Floats = NDArray[np.float64]
 _ROUNDING = 1e-14
@@ -54,7 +53,7 @@ def reweighed(ensemble: Additive, state: State, factor: Floats) -> State:
     tree = np.repeat(np.arange(forest.n_trees), np.diff(forest.tree_start))
     contribution = state.contribution * factor[tree, None]
     status = np.where(factor[tree] != 0, state.status, 0).astype(np.int8)
-    return _recomputed(ensemble, replace(state, status=status, contribution=contribution, factor=factor.copy()))
+    return _recomputed(ensemble, state._replace(status=status, contribution=contribution, factor=factor.copy()))
 
 
 def ridge_weights(gram: Floats, match: Floats, penalty: float) -> Floats:
@@ -117,4 +116,4 @@ def _recomputed(ensemble: Additive, state: State) -> State:
         outputs = slice(None) if output < 0 else slice(output, output + 1)
         rest[:, outputs] -= state.contribution[forest.root[tree] + ensemble.leaves[tree].astype(np.intp)]
     intercept = (ensemble.weight @ rest) / ensemble.weight.sum()
-    return replace(state, neg_gradient=ensemble.weight[:, None] * (rest - intercept), intercept=intercept)
+    return state._replace(neg_gradient=ensemble.weight[:, None] * (rest - intercept), intercept=intercept)

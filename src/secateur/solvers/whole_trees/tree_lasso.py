@@ -5,7 +5,7 @@ The descent is `secateur.kernels.whole_trees.tree_lasso.fit_tree_lasso`.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import final
 
 import numpy as np
@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 
 from secateur import kernels
 from secateur.errors import InvalidInputError
+from secateur.kernels import State
 from secateur.path import Path
 from secateur.path.build import Point, trace_points
 from secateur.problem import Problem
 from secateur.solvers.base import Solver
 from secateur.solvers.ensemble.additive_model import (
     Additive,
-    State,
     additive,
     decide,
     empty_state,
@@ -133,7 +133,7 @@ def whole_trees(ensemble: Additive) -> State:
     """Return a state with all trees unpruned and of weight 1; its row arrays are those without trees."""
     forest = ensemble.forest
     status = np.where(forest.is_split, 1, 2).astype(np.int8)
-    return replace(empty_state(ensemble), status=status, contribution=ensemble.original, factor=np.ones(forest.n_trees))
+    return empty_state(ensemble)._replace(status=status, contribution=ensemble.original, factor=np.ones(forest.n_trees))
 
 
 def largest_penalty(match: Floats) -> float:

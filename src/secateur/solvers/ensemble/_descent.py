@@ -3,25 +3,29 @@
 The block update is `secateur.kernels.ensemble.block_descent.update_tree`.
 """
 
-from dataclasses import replace
-
 import numpy as np
 from numpy.typing import NDArray
 
 from secateur import kernels
+from secateur.kernels import BlockProblem, Prices, State
 from secateur.problem import Problem
-from secateur.solvers.ensemble._active_nodes import ActiveSet, active_set_of, all_nodes
-from secateur.solvers.ensemble._node_descent import NodeDescent
+from secateur.solvers.ensemble._active_nodes import ActiveNodes, ActiveSet, active_set_of
 from secateur.solvers.ensemble.additive_model import Additive, empty_state, loss_of
-from secateur.solvers.ensemble.descent_path import DescentSettings
+from secateur.solvers.ensemble.descent_path import DescentSettings, PathDescent, layer_prices
 
 Floats = NDArray[np.float64]
+_VALUES = {
+    "keep": kernels.KEEP,
+    "refit": kernels.REFIT,
+    "scale": kernels.SCALE,
+    "scale_sparse": kernels.SCALE_SPARSE,
+}
 _LARGE = 500
 """Mean number of nodes per tree above which active sets pay off."""
 
 
-class Descent(NodeDescent):
-    """Descend at a decreasing sequence of penalties, starting from the empty ensemble.
+class Descent(PathDescent[State]):
+    """Descend over the subtrees and leaf values of all trees at a decreasing sequence of penalties.
 
     Parameters
     ----------
@@ -31,6 +35,11 @@ class Descent(NodeDescent):
 
     Attributes
     ----------
+    values : int
+        How the contribution of a kept leaf is determined: one of the constants of
+        `secateur.kernels.ensemble.block_update`.
+    ridge : float
+        Ridge penalty on the scale of the loss.
     nodes : ActiveNodes
         The node arrays the next sweep works on.
     active_set : ActiveSet, optional
@@ -41,10 +50,15 @@ class Descent(NodeDescent):
     """
 
     def __init__(self, ensemble: Additive, problem: Problem, settings: DescentSettings) -> None:
-        self.prepare(ensemble, problem, settings, ensemble.weight_per_row)
+        self.ensemble, self.settings = ensemble, settings
+        self.prices = layer_prices(problem.forest) if settings.by_depth else Prices(*problem.prices)
+        self.values = _VALUES[settings.values]
+        self.ridge = 0.0 if settings.values == "keep" else settings.ridge * ensemble.weight_per_row
+        self.rng = np.random.default_rng(settings.seed)
+        self.open = np.ones(ensemble.forest.n_trees, bool)
         self.state = empty_state(ensemble)
         self.scale = loss_of(ensemble, self.state)
-        self.nodes = all_nodes(ensemble, self.as_leaf, self.as_split)
+        self.nodes = ActiveNodes(ensemble.rows, ensemble.trees, self.prices)
         self.active_set: ActiveSet | None = None
         sizes = np.diff(ensemble.forest.tree_start)
         squared_error = not ensemble.logits and settings.values in ("keep", "refit") and not settings.layered
@@ -53,37 +67,9 @@ class Descent(NodeDescent):
 
     def sweep(self, penalty: float, trees: NDArray[np.bool_], first: int, frozen: bool) -> tuple[bool, float]:
         """Update some trees once, then the intercept; return whether nothing changed, and the gain."""
-        nodes, state = self.nodes, self.state
-        tolerance = 1e-12 * self.scale
-        changed, gain = kernels.sweep_blocks(
-            nodes.leaves,
-            self.ensemble.weight,
-            state.neg_gradient,
-            state.probability,
-            state.intercept,
-            nodes.tree_start,
-            self.ensemble.forest.tree_output,
-            nodes.right,
-            nodes.depth,
-            nodes.node_weight,
-            nodes.original,
-            nodes.as_leaf,
-            nodes.as_split,
-            state.status,
-            state.contribution,
-            state.factor,
-            trees,
-            penalty,
-            self.ridge,
-            0.0,
-            self.values,
-            self.settings.layered,
-            frozen,
-            first,
-            tolerance,
-        )
-        moved = kernels.move_intercept(self.ensemble.weight, state.neg_gradient, state.probability, state.intercept)
-        return changed == 0 and moved <= tolerance, gain + moved
+        layered, tolerance = self.settings.layered, 1e-12 * self.scale
+        problem = BlockProblem(penalty, self.ridge, 0.0, self.values, layered, frozen, tolerance)
+        return kernels.sweep_blocks(*self.nodes, self.state, problem, trees, first)
 
     def converge(self, penalty: float, first: int, frozen: bool, limit: int) -> tuple[int, float]:
         """Update the trees in use until they stop changing; if trees are large, update active sets only."""
@@ -92,7 +78,7 @@ class Descent(NodeDescent):
         active_set = self.active_set = self.active_set_for(penalty)
         before, all_arrays = self.state, self.nodes
         status, added = before.status[active_set.nodes], before.contribution[active_set.nodes]
-        self.nodes, self.state = active_set.arrays, replace(before, status=status, contribution=added)
+        self.nodes, self.state = active_set.arrays, before._replace(status=status, contribution=added)
         try:
             return super().converge(penalty, first, frozen, limit)
         finally:
@@ -108,37 +94,41 @@ class Descent(NodeDescent):
         A new set is built for half the penalty, so that the next few penalties can reuse it. `descend` still sweeps
         over all nodes at least once per penalty, so active sets save time without excluding any node.
         """
-        state, forest, active_set = self.state, self.ensemble.forest, self.active_set
+        state, active_set = self.state, self.active_set
         if (
             active_set is not None
             and penalty >= active_set.penalty
             and not (state.status[~active_set.marked] > 0).any()
         ):
             return active_set
-        marked = kernels.mark_active_nodes(
-            self.nodes.leaves,
-            self.ensemble.weight,
-            state.neg_gradient,
-            forest.tree_start,
-            forest.tree_output,
-            forest.right,
-            self.nodes.node_weight,
-            self.as_leaf,
-            self.as_split,
-            state.status,
-            state.contribution,
-            penalty / 2,
-            self.ridge,
-        )
-        return active_set_of(self.nodes, self.ensemble, marked, penalty / 2)
+        marked = kernels.mark_active_nodes(*self.nodes, state, penalty / 2, self.ridge)
+        return active_set_of(self.ensemble, self.prices, marked, penalty / 2)
 
     def loss(self) -> float:
-        """Return the loss without the penalty."""
+        """Return the loss, without penalty."""
         return loss_of(self.ensemble, self.state)
+
+    def objective(self, penalty: float) -> float:
+        """Return the objective: loss plus penalty times price plus ridge term."""
+        state = self.state
+        half = 0.5 if self.ensemble.logits else 1.0
+        price = self.prices.as_leaf[state.status == 2].sum() + self.prices.as_split[state.status == 1].sum()
+        extra = 0.0
+        if self.values == kernels.REFIT:
+            extra = half * self.ridge * float((state.contribution[state.status == 2] ** 2).sum())
+        elif self.values == kernels.SCALE:
+            extra = half * self.ridge * float((state.factor**2).sum())
+        elif self.values == kernels.SCALE_SPARSE:
+            extra = half * self.ridge * int(np.count_nonzero(state.status[self.ensemble.forest.root]))
+        return self.loss() + penalty * price + extra
+
+    def spread(self, state: State) -> State:
+        """Return the state unchanged: it already covers all nodes."""
+        return state
 
     def used(self) -> NDArray[np.bool_]:
         """Return which trees are not dropped, (n_trees,)."""
-        return self.state.status[self.nodes.tree_start[:-1]] != 0
+        return self.state.status[self.nodes.trees.tree_start[:-1]] != 0
 
     def rises(self) -> Floats:
         """Return the second-order estimate of the increase in loss from dropping each tree, (n_trees,)."""
@@ -158,56 +148,37 @@ class Descent(NodeDescent):
 
     def drop(self, tree: int) -> None:
         """Drop one tree."""
-        ensemble, forest, state = self.ensemble, self.ensemble.forest, self.state
-        kernels.drop_tree(
-            ensemble.leaves[tree],
-            ensemble.weight,
-            state.neg_gradient,
-            state.probability,
-            max(forest.tree_output[tree], 0),
-            forest.tree_start[tree],
-            forest.tree_start[tree + 1],
-            state.status,
-            state.contribution,
-        )
-        state.factor[tree] = 0.0
+        kernels.drop_tree(tree, self.nodes.rows, self.nodes.trees, self.state)
+
+    def trim(self, budget: int) -> None:
+        """Collapse the weakest splits until at most `budget` nodes are left.
+
+        Each round collapses at most one split per tree, those with the smallest increase in loss per price first. When
+        no split is left to collapse, whole trees are dropped from the end.
+        """
+        forest, state = self.ensemble.forest, self.state
+        while self.size(state) > budget:
+            node, rate, value = self.weakest()
+            found = np.flatnonzero(node >= 0)
+            if not len(found):
+                left = np.flatnonzero(state.status[forest.root])
+                if not len(left):
+                    return  # even the model without trees exceeds the budget
+                self.drop(int(left[-1]))
+                continue
+            # Collapse an eighth of the excess per round, then recompute the rates.
+            n_collapses = max(1, (self.size(state) - budget) // 8)
+            for tree in found[np.argsort(rate[found], kind="stable")[:n_collapses]]:
+                if self.size(state) <= budget:
+                    break
+                self.collapse(int(tree), int(node[tree]), value[tree])
 
     def weakest(self) -> tuple[NDArray[np.int64], Floats, Floats]:
         """Return for each tree the cheapest split to collapse, its increase in loss per price, and its new value."""
-        ensemble, forest, state = self.ensemble, self.ensemble.forest, self.state
-        node, rate, value = kernels.weakest_collapses(
-            ensemble.leaves,
-            ensemble.weight,
-            state.neg_gradient,
-            state.probability,
-            forest.tree_start,
-            forest.tree_output,
-            forest.right,
-            ensemble.node_weight,
-            ensemble.original,
-            self.as_leaf,
-            self.as_split,
-            state.status,
-            state.contribution,
-            self.ridge if self.values == kernels.REFIT else 0.0,
-            self.values,
-        )
-        return node, rate, value
+        ridge = self.ridge if self.values == kernels.REFIT else 0.0
+        return kernels.weakest_collapses(*self.nodes, self.state, ridge, self.values)
 
     def collapse(self, tree: int, node: int, value: Floats) -> None:
         """Turn a split into a leaf with the given contribution; collapsing a root drops the tree."""
-        ensemble, forest, state = self.ensemble, self.ensemble.forest, self.state
-        kernels.collapse(
-            ensemble.leaves[tree],
-            ensemble.weight,
-            state.neg_gradient,
-            state.probability,
-            max(forest.tree_output[tree], 0),
-            forest.tree_start[tree],
-            forest.tree_start[tree + 1],
-            node,
-            forest.end[node],
-            value,
-            state.status,
-            state.contribution,
-        )
+        end = self.ensemble.forest.end[node]
+        kernels.collapse(tree, node, end, value, self.nodes.rows, self.nodes.trees, self.state)
