@@ -3,18 +3,23 @@
 import io
 import json
 import os
+import re
 import shlex
 import subprocess
+import time
 import warnings
+from contextlib import redirect_stderr
 
 import pytest
 from tests.cli.runner import call
 from tests.cli.shell import PROGRAM, environment, in_a_pipe, on_a_terminal
 
 from secateur.cli._errors_and_interrupts import reports_errors
-from secateur.cli.progress import Bar, StepProgress, format_duration
+from secateur.cli._terminal import print_message
+from secateur.cli.progress import progress_bar
 
 ESCAPE = "\x1b"
+CURSOR_CODE = re.compile(r"\x1b\[(\?25[lh]|[12][AK])")
 
 
 @pytest.mark.parametrize(
@@ -54,7 +59,7 @@ def test_errors_on_a_terminal_are_coloured_unless_no_color_is_set(tmp_path):
     code, written = on_a_terminal("inspect", tmp_path / "gone.skops", NO_COLOR="1")
     assert "reading gone.skops" in written
     assert "Error: There is no file" in written
-    assert ESCAPE not in written
+    assert ESCAPE not in CURSOR_CODE.sub("", written)
 
 
 def test_force_color_does_not_show_progress_in_a_pipe(tmp_path):
@@ -121,92 +126,81 @@ def test_quiet_keeps_warnings(here):
 # progress
 
 
-class Clock:
-    """A clock that a test sets."""
+class Terminal(io.StringIO):
+    """A terminal in memory."""
 
-    def __init__(self):
-        self.now = 0.0
+    def isatty(self):
+        return True
 
-    def __call__(self):
-        return self.now
-
-
-def test_remaining_time_is_extrapolated_from_the_completed_parts():
-    clock = Clock()
-    step = StepProgress("pruning", clock)
-    assert (step.fraction, step.remaining) == (None, None)
-    clock.now = 4.0
-    step.update(2, 10)
-    assert (step.fraction, step.elapsed, step.remaining) == (0.2, 4.0, 16.0)
-    clock.now = 5.0
-    assert step.remaining == 15.0
-    clock.now = 14.0  # the next update was due after four seconds, six seconds ago
-    assert step.remaining == (4.0 + 6.0) * 8 / 2 - 4.0
-    step.update(10, 10)
-    assert (step.fraction, step.remaining) == (1.0, None)
+    def lines(self):
+        """Return all that was drawn, without the codes that move the cursor."""
+        return [line.strip() for line in CURSOR_CODE.sub("", self.getvalue()).replace("\r", "\n").splitlines()]
 
 
-def test_updates_of_many_parts_at_once_do_not_inflate_the_remaining_time():
-    clock = Clock()
-    step = StepProgress("pruning", clock)
-    for k in range(1, 5):
-        clock.now = float(k)
-        step.update(100 * k, 1000)
-    clock.now = 4.9
-    assert step.remaining == pytest.approx(6.0 - 0.9)
+@pytest.fixture
+def terminal(monkeypatch):
+    """Return a terminal, 100 columns wide and without colours."""
+    for name, value in {"NO_COLOR": "1", "TERM": "xterm", "COLUMNS": "100"}.items():
+        monkeypatch.setenv(name, value)
+    return Terminal()
 
 
-def test_the_line_names_the_step_and_fits_the_terminal():
-    clock = Clock()
-    bar = Bar(io.TextIOWrapper(io.BytesIO(), encoding="utf-8"), "reading rows.csv", clock)
-    clock.now = 3.0
-    assert bar.text(79).startswith("reading rows.csv ╌")
-    assert bar.text(79).endswith("3 s")
-    bar.update(0, 4, "pruning")
-    clock.now = 5.0
-    bar.update(1, 4, "pruning")
-    assert bar.text(79) == f"pruning {'━' * 7}{'╌' * 23} 25%, 2 s, about 6 s left"
-    for width in range(1, 100):
-        assert len(bar.text(width)) <= width
-    assert "━" not in bar.text(35)
+def test_the_line_names_the_step_its_percentage_and_times(terminal):
+    with redirect_stderr(terminal), progress_bar("pruning") as update:
+        for done in range(4):
+            update(done, 4, "pruning")
+            time.sleep(0.05)
+    assert re.fullmatch(r"pruning ━+╸? +75% 0:00:0\d 0:00:0\d left", terminal.lines()[-2]), terminal.lines()
 
 
-def test_repeated_steps_are_numbered():
-    bar = Bar(io.StringIO(), "pruning", Clock())
-    for update in [(2, 9, "pruning"), (9, 9, "pruning"), (1, 9, "pruning")]:
-        bar.update(*update)
-    assert bar.text(100).startswith("pruning, run 2 ")
-    bar.update(1, 5, "trying on other rows")
-    bar.update(1, 9, "pruning")
-    assert bar.text(100).startswith("pruning, run 3 (1 of 5 folds done) ")
+def test_the_length_of_a_step_may_be_unknown(terminal):
+    with redirect_stderr(terminal), progress_bar("reading rows.csv"):
+        pass
+    assert re.fullmatch(r"reading rows.csv [━ ]+ 0:00:0\d", terminal.lines()[-2]), terminal.lines()
 
 
-def test_a_bar_without_unicode_is_drawn_in_ascii():
-    bar = Bar(io.TextIOWrapper(io.BytesIO(), encoding="ascii"), "pruning", Clock())
-    bar.update(1, 2, "pruning")
-    assert bar.text(60).isascii()
+@pytest.mark.parametrize("width", [1, 10, 40, 80])
+def test_the_line_fits_the_terminal(width, terminal, monkeypatch):
+    monkeypatch.setenv("COLUMNS", str(width))
+    with redirect_stderr(terminal), progress_bar("reading " + "x" * 100) as update:
+        update(1, 2, "pruning " + "y" * 100)
+    assert max(map(len, terminal.lines())) <= width
 
 
-def test_messages_are_printed_above_the_line_which_is_erased():
-    stream = io.StringIO()
-    bar = Bar(stream, "pruning", Clock())
-    with bar.shown(), bar.hidden():
-        stream.write("a message\n")
-    shown = []
-    for line in stream.getvalue().split("\n"):
-        told = ""
-        for part in line.split("\r"):
-            told = part + told[len(part) :]
-        shown.append(told.strip())
-    assert shown == ["a message", ""]
+def test_repeated_steps_are_numbered(terminal):
+    with redirect_stderr(terminal), progress_bar("pruning") as update:
+        for calls in [(2, 9, "pruning"), (9, 9, "pruning"), (1, 9, "pruning")]:
+            update(*calls)
+        update(1, 5, "trying on other rows")
+        update(1, 9, "pruning")
+    drawn = re.sub("[━╸]", "", "\n".join(terminal.lines()))
+    assert re.search(r"^pruning, run 2 ", drawn, re.MULTILINE)
+    assert re.search(r"^trying on other rows \(1 of 5 folds done\) ", drawn, re.MULTILINE)
+    assert re.search(r"^pruning, run 3 \(1 of 5 folds done\) +11% ", drawn, re.MULTILINE)
 
 
-@pytest.mark.parametrize(
-    ("seconds", "words"),
-    [(0.2, "0 s"), (59.4, "59 s"), (59.6, "1 min 0 s"), (200, "3 min 20 s"), (7500, "2 h 5 min"), (-1, "0 s")],
-)
-def test_durations_are_formatted(seconds, words):
-    assert format_duration(seconds) == words
+def test_messages_are_printed_above_the_line_which_is_erased(terminal):
+    with redirect_stderr(terminal), progress_bar("pruning"):
+        print_message("a [red]message[/red]", "red")
+    before, after = terminal.getvalue().split("a [red]message[/red]\n")
+    assert before.endswith("\r\x1b[2K")
+    assert after.startswith("pruning")
+    assert after.endswith("\x1b[1A\x1b[2K")
+
+
+def test_names_of_files_cannot_control_the_terminal(terminal):
+    with redirect_stderr(terminal), progress_bar("reading [bold]\x1b[31m\u202erows.csv"):
+        pass
+    assert r"reading [bold]\x1b[31m\u202erows.csv" in terminal.getvalue()
+    assert all(line.isprintable() for line in terminal.lines())
+
+
+def test_the_computation_continues_when_the_terminal_is_closed(terminal):
+    with redirect_stderr(terminal), progress_bar("pruning") as update:
+        terminal.close()
+        update(1, 2, "pruning")
+        update(1, 2, "evaluating")
+        print_message("a message", "red")
 
 
 @pytest.mark.parametrize(

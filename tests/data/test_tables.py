@@ -11,7 +11,6 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from tests.cases import case
 
 import secateur as sc
-from secateur.data import tables
 from secateur.data.tables import read_table
 
 
@@ -190,23 +189,10 @@ def test_parquet_without_pyarrow_names_the_extra(tmp_path):
         read_table(tmp_path / "rows.parquet")
 
 
-def test_ragged_row_is_found_by_line(tmp_path):
-    file = write(tmp_path, 'a,b\n"1\n1",2\n\n3\n4,5\n')
-    with pytest.raises(ValueError, match=r"Line 5 of .* has 1 fields, but the first line names 2"):
-        read_table(file)
-
-
 def test_blank_lines_and_a_byte_order_mark_do_not_count(tmp_path):
     table = table_of(tmp_path, "\ufeffa,b\r\n1,2\r\n\r\n3,4\r\n\r\n")
     assert list(table.columns) == ["a", "b"]
     assert table.columns["b"].tolist() == [2.0, 4.0]
-
-
-def test_rows_beyond_one_chunk_are_read(tmp_path, monkeypatch):
-    monkeypatch.setattr(tables, "_CHUNK_ROWS", 3)
-    table = table_of(tmp_path, "a,b\n" + "".join(f"{i},{'x' if i == 7 else i}\n" for i in range(8)))
-    assert table.columns["a"].tolist() == list(range(8))
-    assert table.columns["b"].tolist() == ["0", "1", "2", "3", "4", "5", "6", "x"]
 
 
 @pytest.mark.parametrize("text", ["", "\n"])
@@ -252,7 +238,7 @@ def test_a_missing_file_is_refused(tmp_path):
         read_table(tmp_path / "gone.csv")
 
 
-def test_text_that_contains_the_internal_separator_is_kept(tmp_path):
+def test_control_characters_in_text_are_kept(tmp_path):
     table = table_of(tmp_path, "a,b\n1,x\x1fy\n2,z\n")
     assert table.columns["b"].tolist() == ["x\x1fy", "z"]
     assert table.columns["a"].tolist() == [1.0, 2.0]

@@ -7,10 +7,10 @@ neutralised.
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from secateur._util.text import printable
 
@@ -19,13 +19,6 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 _PIPED_WIDTH = 120
-
-
-class StatusLine(Protocol):
-    """Protocol of a status line at the bottom of the terminal that is redrawn repeatedly."""
-
-    def hidden(self) -> AbstractContextManager[None]:
-        """Erase the line while other text is printed."""
 
 
 @dataclass
@@ -43,8 +36,8 @@ class Run:
         Whether Ctrl-C stopped the computation early; the result is then partial.
     out : Path or None
         The output file, once writing starts.
-    status_line : StatusLine or None
-        The progress bar currently shown.
+    live_console : Console or None
+        The console of the progress bar that is shown; it prints messages above the bar.
     warned : set of str
         The warnings already printed; a library may repeat the same warning at every call.
     before : tuple of int, or None
@@ -56,7 +49,7 @@ class Run:
     quiet: bool = False
     interrupted: bool = False
     out: Path | None = None
-    status_line: StatusLine | None = None
+    live_console: "Console | None" = None
     warned: set[str] = field(default_factory=set)
     before: tuple[int, int] | None = None
 
@@ -107,16 +100,17 @@ def stdout(*, even_if_quiet: bool = False) -> "Console":
     return _console(width=_PIPED_WIDTH if piped else None, quiet=quiet)
 
 
-def stderr() -> "Console":
-    """Return the console for errors, warnings and progress."""
-    return _console(stderr=True)
+def stderr(file: Any = None) -> "Console":
+    """Return the console for errors, warnings and progress; `file` replaces stderr."""
+    return _console(stderr=True, file=file)
 
 
 def print_message(text: str, colour: str) -> None:
-    """Print one line to stderr, above the status line."""
-    status_line = current_run().status_line
-    with status_line.hidden() if status_line is not None else nullcontext():
-        stderr().print(" ".join(text.split()), style=colour, soft_wrap=True)
+    """Print one line to stderr, above the progress bar."""
+    from rich.text import Text
+
+    console = current_run().live_console or stderr()
+    console.print(Text(printable(" ".join(text.split())), colour), soft_wrap=True)
 
 
 def colours_wanted(*, terminal: bool) -> bool:
@@ -130,7 +124,7 @@ def colours_wanted(*, terminal: bool) -> bool:
 
 
 def _console(**settings: Any) -> "Console":
-    """Return a console that writes no escape codes at all, not even for bold text, if colours are disabled."""
+    """Return a console that writes no styles at all, not even bold text, if colours are disabled."""
     from rich.console import Console
 
     class _Console(Console):

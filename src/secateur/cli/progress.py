@@ -1,25 +1,24 @@
-"""Show a progress bar with elapsed and estimated remaining time in one terminal line.
-
-The line is redrawn with carriage returns and spaces only, so no escape codes are written on any terminal.
-"""
+"""Show the running step on the terminal: a bar, the percentage, the elapsed and the estimated remaining time."""
 
 import os
 import sys
-import threading
-import time
+from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import TextIO
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, TextIO
 
 from secateur._util.text import printable
-from secateur.cli._terminal import current_run
+from secateur.cli._terminal import current_run, stderr
 
-_REDRAW_SECONDS = 0.1
-_MAX_WIDTH, _MIN_WIDTH = 30, 5
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import Progress, ProgressColumn
+
+_REDRAWS_PER_SECOND = 10
+# Rates are averaged over the whole step: the parts of a step may take minutes each.
+_RATE_SECONDS = 24 * 3600.0
 # The step name that cross-validation reports between folds.
 _FOLD_STEP = "trying on other rows"
-
-Clock = Callable[[], float]
 
 
 @contextmanager
@@ -29,171 +28,83 @@ def progress_bar(step: str) -> Iterator[Callable[[int, int, str], None] | None]:
     if run.quiet or not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
         yield None
         return
-    with Bar(sys.stderr, step).shown() as bar:
-        run.status_line = bar
+    console = stderr(_UntilClosed(sys.stderr))
+    with _progress(console) as progress:
+        run.live_console = console
         try:
-            yield bar.update
+            yield _Steps(progress, step).update
         finally:
-            run.status_line = None
+            run.live_console = None
 
 
-class StepProgress:
-    """Progress of one step, and an estimate of its remaining time by extrapolation."""
+class _Steps:
+    """Show one step at a time; a new or restarted step restarts the clock."""
 
-    def __init__(self, name: str, clock: Clock = time.monotonic) -> None:
-        self.name, self.clock = name, clock
-        self.done, self.total, self.n_updates = 0, 0, 0
-        self.started = self.updated = clock()
-
-    def update(self, done: int, total: int) -> None:
-        """Record that `done` of `total` parts are done."""
-        if done != self.done:
-            self.updated, self.n_updates = self.clock(), self.n_updates + 1
-        self.done, self.total = done, total
-
-    @property
-    def fraction(self) -> float | None:
-        """The completed fraction, None if the total is not known."""
-        return min(self.done / self.total, 1.0) if self.total > 0 else None
-
-    @property
-    def elapsed(self) -> float:
-        """Seconds since the step began."""
-        return self.clock() - self.started
-
-    @property
-    def remaining(self) -> float | None:
-        """Estimated seconds until the step ends, None if no estimate is possible yet.
-
-        The remaining parts are assumed to take the mean time of the completed parts. If the last update is longer ago
-        than the mean interval between updates, the excess is added to the time of the completed parts.
-        """
-        if not 0 < self.done < self.total:
-            return None
-        taken, since = self.updated - self.started, self.clock() - self.updated
-        late = max(since - taken / self.n_updates, 0.0)
-        return max((taken + late) * (self.total - self.done) / self.done - (since - late), 0.0)
-
-
-class Bar:
-    """Status line that a background thread redraws while it is shown."""
-
-    def __init__(self, stream: TextIO, step: str, clock: Clock = time.monotonic) -> None:
-        self.stream, self.clock = stream, clock
-        self.step = StepProgress(step, clock)
-        self.runs, self.folds = {step: 1}, ""
-        self.drawn, self.drawn_at = 0, -1.0
-        self.lock, self.over = threading.RLock(), threading.Event()
-
-    @contextmanager
-    def shown(self) -> Iterator["Bar"]:
-        """Show the line until the block ends, then erase it."""
-        self.draw()
-        thread = threading.Thread(target=self._keep_drawing, daemon=True)
-        thread.start()
-        try:
-            yield self
-        finally:
-            self.over.set()
-            thread.join()
-            self.erase()
+    def __init__(self, progress: "Progress", step: str) -> None:
+        self.progress, self.step, self.done = progress, step, 0
+        self.runs, self.folds = Counter([step]), ""
+        self.task = progress.add_task(printable(step), total=None)
 
     def update(self, done: int, total: int, step: str) -> None:
-        """Record the progress of a step; a new or restarted step restarts the clock."""
-        with self.lock:
-            if step == _FOLD_STEP and total > 1:
-                self.folds = f" ({done} of {total} folds done)"
-            is_new = step != self.step.name
-            if is_new or done < self.step.done:
-                self.runs[step] = self.runs.get(step, 0) + 1
-                self.step = StepProgress(step, self.clock)
-            self.step.update(done, total)
-            if is_new or self.clock() - self.drawn_at > _REDRAW_SECONDS:
-                self.draw()
+        """Show that `done` of `total` parts of a step are done."""
+        if step == _FOLD_STEP and total > 1:
+            self.folds = f" ({done} of {total} folds done)"
+        if step != self.step or done < self.done:
+            self.runs[step] += 1
+            self.progress.reset(self.task, description=self._description(step))
+        self.step, self.done = step, done
+        self.progress.update(self.task, completed=done, total=total, description=self._description(step))
 
-    def draw(self) -> None:
-        """Redraw the line in place."""
-        with self.lock:
-            text = self.text(_columns(self.stream) - 1)
-            self._write("\r" + text + " " * (self.drawn - len(text)))
-            self.drawn, self.drawn_at = len(text), self.clock()
+    def _description(self, step: str) -> str:
+        repeated = self.runs[step] > 1 and step != _FOLD_STEP
+        return printable(step) + (f", run {self.runs[step]}" if repeated else "") + self.folds
 
-    def erase(self) -> None:
-        """Erase the line."""
-        with self.lock:
-            self._write("\r" + " " * self.drawn + "\r")
-            self.drawn = 0
 
-    @contextmanager
-    def hidden(self) -> Iterator[None]:
-        """Erase the line while other text is printed."""
-        with self.lock:
-            self.erase()
-            yield
+class _UntilClosed:
+    """A terminal whose errors are ignored, so that the computation continues after it has been closed."""
 
-    def text(self, width: int) -> str:
-        """Return the text of the line, at most `width` characters."""
-        step = self.step
-        repeated = self.runs[step.name] > 1 and step.name != _FOLD_STEP
-        run = f", run {self.runs[step.name]}" if repeated else ""
-        name, fraction, remaining = printable(step.name) + run + self.folds, step.fraction, step.remaining
-        times = [format_duration(step.elapsed)]
-        if fraction is not None:
-            times.insert(0, f"{int(100 * fraction)}%")
-        if remaining is not None:
-            times.append(f"about {format_duration(remaining)} left")
-        status = ", ".join(times)
-        bar_width = min(_MAX_WIDTH, width - len(name) - len(status) - 2)
-        parts = [name, status]
-        if bar_width >= _MIN_WIDTH:
-            parts.insert(1, _bar(fraction, step.elapsed, bar_width, self._characters()))
-        return " ".join(parts)[: max(width, 0)]
+    def __init__(self, stream: TextIO) -> None:
+        self.stream = stream
 
-    def _characters(self) -> tuple[str, str]:
-        try:
-            "━╌".encode(self.stream.encoding or "ascii")
-        except (UnicodeEncodeError, LookupError):
-            return "#", "-"
-        return "━", "╌"
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stream, name)
 
-    def _keep_drawing(self) -> None:
-        while not self.over.wait(_REDRAW_SECONDS):
-            self.draw()
-
-    def _write(self, text: str) -> None:
-        try:
+    def write(self, text: str) -> None:
+        with suppress(OSError, ValueError):
             self.stream.write(text)
+
+    def flush(self) -> None:
+        with suppress(OSError, ValueError):
             self.stream.flush()
-        except (OSError, ValueError):
-            # The terminal has been closed. Stop drawing, but let the computation continue.
-            self.over.set()
 
 
-def format_duration(seconds: float) -> str:
-    """Format a duration: 8 s, 3 min 20 s, 2 h 5 min."""
-    total = max(round(seconds), 0)
-    if total < 60:
-        return f"{total} s"
-    if total < 3600:
-        return f"{total // 60} min {total % 60} s"
-    return f"{total // 3600} h {total % 3600 // 60} min"
+def _progress(console: "Console") -> "Progress":
+    from rich.progress import Progress
+
+    return Progress(
+        *_columns(),
+        console=console,
+        refresh_per_second=_REDRAWS_PER_SECOND,
+        speed_estimate_period=_RATE_SECONDS,
+        transient=True,
+        # Results on stdout must stay there.
+        redirect_stdout=False,
+        redirect_stderr=False,
+    )
 
 
-def _bar(fraction: float | None, elapsed: float, width: int, characters: tuple[str, str]) -> str:
-    """Return a bar filled to `fraction`, or one with a segment that moves back and forth if the fraction is unknown."""
-    full, empty = characters
-    if fraction is not None:
-        filled = int(fraction * width)
-        return full * filled + empty * (width - filled)
-    segment = max(width // 5, 1)
-    period = 2 * (width - segment)
-    position = int(elapsed * 10) % period if period else 0
-    position = min(position, period - position)
-    return empty * position + full * segment + empty * (width - segment - position)
+def _columns() -> "Iterator[ProgressColumn]":
+    from rich.progress import BarColumn, Task, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.table import Column
+    from rich.text import Text
 
+    class TimeLeftColumn(TimeRemainingColumn):
+        def render(self, task: Task) -> Text:
+            return super().render(task).append(" left") if task.time_remaining else Text("")
 
-def _columns(stream: TextIO) -> int:
-    try:
-        return os.get_terminal_size(stream.fileno()).columns or 80
-    except (OSError, ValueError):
-        return 80
+    # Names of files are no markup.
+    yield TextColumn("{task.description}", markup=False)
+    yield BarColumn(bar_width=30)
+    yield TaskProgressColumn(table_column=Column(no_wrap=True))
+    yield TimeElapsedColumn(table_column=Column(no_wrap=True))
+    yield TimeLeftColumn(table_column=Column(no_wrap=True))

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from secateur._util.text import quoted, shortened
-from secateur.data.tables import is_number, read_table
+from secateur.data.csv_file import is_number
+from secateur.data.tables import read_table
 from secateur.errors import InvalidInputError
 
 

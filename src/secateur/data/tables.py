@@ -1,38 +1,20 @@
 """Read named columns from .csv, .csv.gz or .parquet files, and convert them to X and y."""
 
-import csv
-import gzip
-import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from itertools import islice
 from os import PathLike
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from secateur._util.text import quoted
-from secateur.data.column_names import check_names
+from secateur.data.csv_file import MISSING, read_csv
 from secateur.data.parquet import read_parquet
 from secateur.errors import DamagedFileError, InvalidInputError, UnsupportedFileError
-from secateur.files.size_limits import check_gzip
 
-_MISSING = frozenset(
-    [
-        *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>", "N/A"),
-        *("NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
-    ]
-)
-"""Texts that pandas.read_csv treats as missing, so that rows are read as they were for training."""
-
-_CHUNK_ROWS = 20_000
-# The unit separator of ASCII.
-_SEPARATOR = "\x1f"
-# The characters of numbers, infinity, NaN and surrounding blanks.
-_NUMBER_CHARACTERS = b"0123456789+-.eE \tinfatyINFATY"
 _BOOLEANS = {"True": 1.0, "TRUE": 1.0, "true": 1.0, "False": 0.0, "FALSE": 0.0, "false": 0.0}
 
 
@@ -158,95 +140,12 @@ def read_table(file: str | PathLike[str], *, text: Sequence[str] = ()) -> Table:
     return Table(columns, str(source))
 
 
-def _read_csv(file: Path, text: Sequence[str]) -> dict[str, NDArray[Any]]:
-    opened: Any = open
-    try:
-        if file.suffix.lower() == ".gz":
-            check_gzip(file, "If you trust its origin, unpack it with gunzip and pass the .csv.")
-            opened = gzip.open
-        with opened(file, "rt", encoding="utf-8-sig", newline="") as stream:
-            return _parse_csv(stream, file, text)
-    except (csv.Error, UnicodeDecodeError, EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise DamagedFileError(
-            f"{file} cannot be read as comma-separated text ({error}); it is damaged or has another format. "
-            "Save it again as UTF-8 text with commas."
-        ) from error
-
-
-def _parse_csv(stream: TextIO, file: Path, text: Sequence[str]) -> dict[str, NDArray[Any]]:
-    """Return the columns; joined text is kept until a column is converted, which takes far less memory."""
-    reader = csv.reader(stream, strict=True)
-    names = next(reader, [])
-    check_names(names, file)
-    packed: list[list[str | tuple[str, ...]]] = [[] for _ in names]
-    while chunk := list(islice(reader, _CHUNK_ROWS)):
-        # Skip blank lines.
-        rows = [row for row in chunk if row]
-        if any(len(row) != len(names) for row in rows):
-            raise _ragged(file, len(names))
-        for parts, column in zip(packed, zip(*rows, strict=True), strict=False):
-            parts.append(_pack(column))
-    return {name: _column(parts, as_text=name in text) for name, parts in zip(names, packed, strict=True)}
-
-
-def _column(parts: Sequence[str | tuple[str, ...]], *, as_text: bool) -> NDArray[Any]:
-    texts = [text for part in parts for text in (part.split(_SEPARATOR) if isinstance(part, str) else part)]
-    return np.array(texts, dtype=object) if as_text else _numbers_or_text(texts)
-
-
-def _pack(texts: tuple[str, ...]) -> str | tuple[str, ...]:
-    """Return texts joined into one; unchanged if one of them contains the separator."""
-    joined = _SEPARATOR.join(texts)
-    return joined if joined.count(_SEPARATOR) == len(texts) - 1 else texts
-
-
 READERS: dict[str, Callable[[Path, Sequence[str]], dict[str, NDArray[Any]]]] = {
-    ".csv": _read_csv,
-    ".csv.gz": _read_csv,
+    ".csv": read_csv,
+    ".csv.gz": read_csv,
     ".parquet": read_parquet,
 }
 """The reader of each suffix of a data file."""
-
-
-def _ragged(file: Path, n_columns: int) -> DamagedFileError:
-    """Return the error that names the first row of the wrong length; read the file again to find its line."""
-    opened: Any = gzip.open if file.suffix.lower() == ".gz" else open
-    with opened(file, "rt", encoding="utf-8-sig", newline="") as stream:
-        reader = csv.reader(stream, strict=True)
-        length = next(len(row) for row in reader if row and len(row) != n_columns)
-        return DamagedFileError(
-            f"Line {reader.line_num} of {file} has {length} fields, but the first line names {n_columns} columns. "
-            "Correct that line; fields that contain commas need quotes."
-        )
-
-
-def _numbers_or_text(texts: list[str]) -> NDArray[Any]:
-    """Return float64 if every text is a number or missing, else the texts unchanged."""
-    column = np.array(texts, dtype=object)
-    found = _numbers(column)
-    if found is None:
-        # pandas does not treat "?" as missing, but among numbers it can mean nothing else.
-        marks = _MISSING | {"?"}
-        found = _numbers(np.array(["nan" if text.strip(" \t") in marks else text for text in texts], dtype=object))
-    return column if found is None else found
-
-
-def is_number(text: str) -> bool:
-    """Return whether a text is a number in the sense of this module."""
-    return _numbers(np.array([text], dtype=object)) is not None
-
-
-def _numbers(column: NDArray[Any]) -> NDArray[np.float64] | None:
-    """Return texts as numbers, None if one is not a number.
-
-    Python's float also accepts 1_000 and digits of other scripts; these are not numbers here.
-    """
-    if "".join(column).encode("utf-8", "surrogatepass").translate(None, _NUMBER_CHARACTERS):
-        return None
-    try:
-        return column.astype(np.float64)
-    except ValueError:
-        return None
 
 
 def _as_feature(column: NDArray[Any]) -> NDArray[Any]:
@@ -256,7 +155,7 @@ def _as_feature(column: NDArray[Any]) -> NDArray[Any]:
     texts = set(column.tolist())
     if texts <= _BOOLEANS.keys():
         return np.array([_BOOLEANS[text] for text in column.tolist()])
-    return np.array([np.nan if text in _MISSING else text for text in column.tolist()], dtype=object)
+    return np.array([np.nan if text in MISSING else text for text in column.tolist()], dtype=object)
 
 
 def _matrix_or_frame(columns: dict[str, NDArray[Any]], *, named: bool) -> Any:

@@ -6,14 +6,18 @@ at; pickles under other names are never opened without trust.
 
 import io
 import json
+import os
 import pickle
+import re
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import redirect_stderr
 from dataclasses import dataclass
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
@@ -25,6 +29,7 @@ from typer.testing import CliRunner
 
 import secateur as sc
 from secateur.cli import app
+from secateur.cli.progress import progress_bar
 from secateur.files.formats import FORMATS
 from secateur.files.models import load_model, save_model
 from secateur.reporting import describe
@@ -191,8 +196,6 @@ def _commands(shown: _Shown) -> Iterator[tuple[str, str | None]]:
 
 def _mistakes(shown: _Shown) -> Iterator[tuple[str, str | None]]:
     """Make mistakes of which the messages show names."""
-    from secateur.cli.progress import Bar
-
     data, model = shown.file(".csv"), shown.file(".skops")
     out = ["--out", shown.home / "out.skops"]
     mistakes: dict[str, list[Any]] = {
@@ -208,8 +211,21 @@ def _mistakes(shown: _Shown) -> Iterator[tuple[str, str | None]]:
     }
     for what, words in mistakes.items():
         yield f"message, {what}", _told(words, fails=True)
-    text = Bar(io.StringIO(), f"reading {data.name}").text(200)
-    yield "progress", None if text.isprintable() else repr(text[:60])
+    yield "progress", _drawn(f"reading {data.name}")
+
+
+class _Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def _drawn(step: str) -> str | None:
+    """Return what is wrong with the progress bar of a step."""
+    plain = patch.dict(os.environ, NO_COLOR="1", TERM="xterm")
+    with plain, redirect_stderr(_Terminal()) as terminal, progress_bar(step):
+        pass
+    text = re.sub(r"\x1b\[(\?25[lh]|[12][AK])|[\r\n]", "", terminal.getvalue())
+    return None if "reading" in text and text.isprintable() else repr(text[:60])
 
 
 def _told(words: list[Any], *, json_wanted: bool = False, fails: bool = False) -> str | None:
