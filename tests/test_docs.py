@@ -14,6 +14,7 @@ import pytest
 
 import secateur as sc
 from secateur.libraries import LIBRARIES
+from secateur.libraries.adapter import Adapter
 
 ROOT = Path(__file__).parents[1]
 DOCS, EXAMPLES = ROOT / "docs", ROOT / "examples"
@@ -94,6 +95,12 @@ def test_every_library_has_its_row():
     rows = [line for line in (ROOT / "README.md").read_text().splitlines() if line.startswith("|")]
     for package in LIBRARIES:
         assert sum(f"(`{package}`) |" in row for row in rows) == 1, package
+
+
+def test_everything_an_adapter_offers_is_in_the_page_about_libraries():
+    text = (DOCS / "add_a_library.md").read_text()
+    names = [name for name in {**vars(Adapter), **Adapter.__annotations__} if not name.startswith("_")]
+    assert [name for name in names if not re.search(rf"`{name}\b|def {name}\(", text)] == []
 
 
 def test_every_solver_is_in_the_navigation_once(generator):

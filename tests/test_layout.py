@@ -1,4 +1,7 @@
-"""The floor plan: one name per module and class, private modules stay in their folder, retired names are gone."""
+"""The floor plan: one name per module and class, private modules stay in their folder, retired names are gone.
+
+Only `libraries/` knows which library a model is from, and losses, costs and solvers do not know each other's classes.
+"""
 
 import ast
 import io
@@ -69,3 +72,79 @@ def test_retired_names_are_gone():
             tokens = tokenize.generate_tokens(io.StringIO(file.read_text()).readline)
             used = {token.string for token in tokens if token.type == tokenize.NAME}
             assert used & RETIRED == set(), file
+
+
+def test_outside_libraries_no_decision_depends_on_the_library_of_a_model():
+    found = [
+        (place(file), ast.unparse(node))
+        for file in MODULES
+        if not place(file).startswith("libraries/")
+        for node in ast.walk(ast.parse(file.read_text()))
+        if compares_library(node)
+        or probes_adapter(node, file)
+        or any(n.endswith("Adapter") for n in classes_checked(node))
+    ]
+    assert found == []
+
+
+def compares_library(node):
+    """Return whether a library's name, or the name of a model's class, is compared or looked up."""
+    if isinstance(node, ast.Compare):
+        operands = [node.left, *node.comparators]
+    elif isinstance(node, ast.Subscript):
+        operands = [node.slice]
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        operands = [node.func.value, *node.args] if node.func.attr in ("get", "startswith", "endswith") else []
+    else:
+        operands = []
+    return any(names_library(operand) or is_class_of_model(operand) for operand in operands)
+
+
+def names_library(node):
+    """Return whether an expression is `….library` or `library_of(…)`."""
+    return last_name(node) == "library" or (isinstance(node, ast.Call) and last_name(node.func) == "library_of")
+
+
+def is_class_of_model(node):
+    """Return whether an expression is the name or module of the class of a model, as in `type(model).__name__`."""
+    if last_name(node) not in ("__name__", "__qualname__", "__module__"):
+        return False
+    owner = node.value
+    return isinstance(owner, ast.Call) and last_name(owner.func) == "type" and last_name(owner.args[0]) == "model"
+
+
+def probes_adapter(node, file):
+    """Return whether `hasattr` or `getattr` asks an adapter, instead of one of its capabilities."""
+    if not isinstance(node, ast.Call) or last_name(node.func) not in ("hasattr", "getattr"):
+        return False
+    # A source of features in serving/ is any object of the user.
+    adapters = {"adapter", "inner"} if place(file) == "serving/sources.py" else {"adapter", "inner", "source"}
+    return last_name(node.args[0]) in adapters
+
+
+def test_losses_costs_and_solvers_do_not_know_each_others_classes():
+    classes = {folder: classes_in(folder) for folder in ("losses", "costs", "solvers")}
+    foreign = {folder: set().union(*(classes[other] for other in classes if other != folder)) for folder in classes}
+    foreign |= dict.fromkeys(("api.py", "selection"), set().union(*classes.values()))
+    for file in MODULES:
+        forbidden = foreign.get(place(file).partition("/")[0], set())
+        for node in ast.walk(ast.parse(file.read_text())):
+            assert classes_checked(node) & forbidden == set(), (place(file), ast.unparse(node))
+
+
+def classes_in(folder):
+    """Return the names of the classes defined in a folder."""
+    trees = (ast.parse(file.read_text()) for file in (PACKAGE / folder).rglob("*.py"))
+    return {node.name for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}
+
+
+def classes_checked(node):
+    """Return the names in the second argument of a call of `isinstance` or `issubclass`."""
+    if not isinstance(node, ast.Call) or last_name(node.func) not in ("isinstance", "issubclass"):
+        return set()
+    return {last_name(part) for part in ast.walk(node.args[1])} - {None}
+
+
+def last_name(node):
+    """Return the name of a variable or attribute, None for other expressions."""
+    return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else None

@@ -101,9 +101,9 @@ class _PrunedEstimator(MetaEstimatorMixin, BaseEstimator):
         return prediction
 
     def __sklearn_tags__(self) -> Any:
-        tags, inner = super().__sklearn_tags__(), get_tags(self._estimator())
+        tags, inner_tags = super().__sklearn_tags__(), get_tags(self._estimator())
         for name in ("input_tags", "target_tags", "classifier_tags", "regressor_tags"):
-            setattr(tags, name, getattr(inner, name))
+            setattr(tags, name, getattr(inner_tags, name))
         return tags
 
     def _estimator(self) -> Any:

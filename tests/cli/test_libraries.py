@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.model_selection import GridSearchCV
 from tests.cli.runner import call
 
 import secateur as sc
@@ -88,6 +89,39 @@ def test_rows_without_the_model_s_names_are_taken_in_order(tmp_path):
     args = ("prune", tmp_path / "m.txt", tmp_path / "rows.csv", "--target", "y", "--max-nodes", 30)
     call(*args, "--out", tmp_path / "s.txt", "--solver", "weakest_link")
     assert adapt(load_model(tmp_path / "s.txt")).forest.n_nodes <= 30
+
+
+def test_generated_names_inside_a_search_are_not_looked_for(tmp_path):
+    lightgbm = pytest.importorskip("lightgbm")
+    X = np.random.default_rng(0).normal(size=(300, 3))
+    y = (X[:, 0] > 0).astype(int)
+    search = GridSearchCV(lightgbm.LGBMClassifier(n_estimators=4, verbose=-1), {"max_depth": [2, 3]}, cv=2).fit(X, y)
+    save_model(search, tmp_path / "m.joblib")
+    pd.DataFrame(X, columns=["a", "b", "c"]).to_csv(tmp_path / "rows.csv", index=False)
+    facts = json.loads(call("inspect", tmp_path / "m.joblib", tmp_path / "rows.csv", "--trust", "--json").stdout)
+    assert facts["inside"] == ["LGBMClassifier"]
+    assert 0 < facts["features_per_row"] <= 3
+
+
+@pytest.mark.parametrize(("library", "suffix"), [("xgboost", ".ubj"), ("lightgbm", ".txt")])
+def test_text_in_a_column_is_named_with_its_row(library, suffix, tmp_path):
+    X = pd.DataFrame(np.random.default_rng(0).normal(size=(100, 2)), columns=["a", "b"])
+    save_model(fitted(library, X, (X.a > 0).astype(int)), tmp_path / f"m{suffix}")
+    X.astype(object).assign(b=["1.5", "much", *["2"] * 98]).to_csv(tmp_path / "rows.csv", index=False)
+    told = call("inspect", tmp_path / f"m{suffix}", tmp_path / "rows.csv", code=1).stderr
+    assert "contains text, 'much' in row 2. A Booster needs numbers." in " ".join(told.split())
+
+
+def test_numbers_stored_as_text_are_numbers(here):
+    rows = pd.read_csv(here / "rows.csv")
+    changed = rows.assign(**{rows.columns[0]: rows.iloc[:, 0].astype(str)})
+    changed.to_parquet(here / "text.parquet")
+    rows.to_parquet(here / "rows.parquet")
+    found = [
+        json.loads(call("inspect", here / "forest.skops", here / file, "--target", "y", "--json").stdout)
+        for file in ("rows.parquet", "text.parquet")
+    ]
+    assert found[0] == found[1]
 
 
 def test_a_forest_in_a_file_is_pruned_to_one_and_to_onnx(here):

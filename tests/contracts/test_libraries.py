@@ -1,9 +1,12 @@
 """Test what every supported model must satisfy, bit for bit, with the native library as the oracle."""
 
 import pickle
+from contextlib import nullcontext
 from dataclasses import fields, replace
+from importlib.metadata import version
 
 import numpy as np
+import pandas as pd
 import pytest
 from tests.cases import ALL_RECIPES, FILES, adapter_of, case
 from tests.hardening.mutating.judging import native_sums
@@ -23,13 +26,6 @@ cases = pytest.mark.parametrize("name", list(ALL_RECIPES))
 NOT_IN_FILES = {
     "xgboost_regressor_missing": "what stands for a missing value is the wrapper's affair",
     "catboost embedding": "files with embeddings cannot be verified and are refused",
-}
-OWN_FILES = {
-    "sklearn": [".joblib"],
-    "xgboost": [".json", ".ubj"],
-    "lightgbm": [".txt"],
-    "catboost": [".cbm", ".json"],
-    "pyspark": [""],
 }
 
 
@@ -89,6 +85,101 @@ def check_archive(forest, file):
             )
     for field in fields(forest.categories):
         assert np.array_equal(getattr(again.categories, field.name), getattr(forest.categories, field.name))
+
+
+@cases
+def test_a_model_has_the_capabilities_its_adapter_claims(name):
+    adapter, c = adapter_of(name), case(name)
+    assert version(adapter.package)
+    assert adapter.inner is None or adapter.inner.forest is adapter.forest
+    assert hasattr(adapter.model, "predict") or not adapter.predicts_natively
+    check_answers(name, pruned_by(pickled(adapter.portable()), everything(adapter.forest)), adapter.model)
+    check_labels(adapter, c)
+    check_names(adapter, c)
+    check_columns(adapter, c)
+    check_missing(adapter, c)
+    check_text(adapter, c)
+
+
+def pickled(adapter):
+    return pickle.loads(pickle.dumps(adapter))
+
+
+def check_labels(adapter, c):
+    """Assert that the labels of every target are the classes of the training rows, in the order of their codes."""
+    y = np.asarray(c.y).reshape(len(c.X), -1) if adapter.forest.n_classes else np.empty((0, 0))
+    for target, n_classes in enumerate(adapter.forest.n_classes):
+        labels = adapter.labels(target)
+        assert labels.shape == (n_classes,)
+        codes = adapter.target(y)[:, target]
+        assert (labels[codes].astype(str) == y[:, target].astype(labels.dtype).astype(str)).all()
+
+
+def check_names(adapter, c):
+    """Assert that columns have the names they were trained with, and others only if the library generates names."""
+    if hasattr(c.X, "columns"):
+        assert [name.replace("_", " ") for name in adapter.column_names] == [
+            str(name).replace("_", " ") for name in c.X.columns
+        ]
+    elif adapter.column_names is not None:
+        assert adapter.generates_names
+        assert len(adapter.column_names) == c.X.shape[1]
+
+
+def check_columns(adapter, c):
+    """Assert that a feature changes with its input column only, and that `cast` returns what trees compare."""
+    columns = adapter.input_columns()
+    assert columns.origin.shape == (adapter.forest.n_features,)
+    assert columns.n_columns == c.X.shape[1]
+    assert columns.names is None or len(columns.names) == columns.n_columns
+    used = adapter.forest.features_used
+    X = c.X_new.to_pandas() if hasattr(c.X_new, "to_pandas") else c.X_new
+    rows = adapter.rows(X)
+    for column in range(columns.n_columns):
+        changed = ~same_columns(adapter.rows(with_last_row_in(X, column)), rows)
+        assert set(np.flatnonzero(changed)) & set(used) <= set(np.flatnonzero(columns.origin == column))
+        if columns.numeric[column] and column in used:
+            values = np.asarray(X.iloc[:, column] if hasattr(X, "iloc") else X[:, column], np.float64)
+            assert np.array_equal(adapter.cast(values), rows[:, column], equal_nan=True)
+
+
+def with_last_row_in(X, column):
+    """Return X with the value of its last row in all rows of one column."""
+    X = X.copy()
+    if hasattr(X, "iloc"):
+        X.isetitem(column, X.iloc[np.full(len(X), -1), column].set_axis(X.index))
+    else:
+        X[:, column] = X[-1, column]
+    return X
+
+
+def same_columns(a, b):
+    return ((a == b) | ((a != a) & (b != b))).all(axis=0)
+
+
+def check_missing(adapter, c):
+    """Assert that the library predicts or refuses NaN as claimed, and that `missing_value` is read as NaN."""
+    if not isinstance(c.X_new, np.ndarray) or c.X_new.dtype.kind != "f":
+        return
+    X = c.X_new.copy()
+    if adapter.inner is None:
+        X[:, adapter.input_columns().numeric] = np.nan
+        with nullcontext() if adapter.routes_missing else pytest.raises(ValueError, match="NaN"):
+            c.ask(adapter.model, X)
+    X[:, :] = adapter.missing_value
+    assert np.isnan(adapter.rows(X)).all()
+
+
+def check_text(adapter, c):
+    """Assert that a column of text is refused unless the adapter accepts text."""
+    if adapter.accepts_text:
+        return
+    X = pd.DataFrame(c.X).astype(object)
+    if adapter.column_names is not None:
+        X.columns = adapter.column_names
+    X.isetitem(0, "some text")
+    with pytest.raises(ValueError, match=r"read as numbers|categorical columns"):
+        adapter.rows(X)
 
 
 @cases
@@ -180,7 +271,7 @@ def test_new_values_tree_weights_and_base_are_written_or_refused(name):
 def test_a_pruned_model_saved_in_a_file_of_its_library_and_loaded_again_predicts_what_we_do(name, tmp_path):
     adapter, X = adapter_of(name), case(name).X_new
     ours = pruned_by(adapter, Decision(random_keep(np.random.default_rng(6), adapter.forest)))
-    for suffix in OWN_FILES[adapter.library]:
+    for suffix in LIBRARIES[adapter.library].suffixes or [".joblib"]:
         again = adapt(load_model(ours.save(tmp_path / f"small{suffix}"), trust=True))
         exact = suffix != ".json" or adapter.library != "catboost"  # CatBoost's own reader loses the last digit
         read, expected = pruned_by(again, everything(again.forest)).raw(X), ours.raw(X)

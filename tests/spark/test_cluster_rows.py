@@ -28,7 +28,6 @@ pytest.importorskip("pyspark", reason="Spark is not installed: pip install 'seca
 
 from secateur.spark import cluster_rows as cluster
 from secateur.spark import partition_results as answers
-from secateur.spark.broadcast import portable
 from secateur.spark.cluster_rows import ClusterSample
 from secateur.spark.frame_columns import FrameColumns
 from secateur.spark.tasks import _gathered, _rows_at_once
@@ -172,7 +171,7 @@ def test_features_may_be_vectors_or_plain_columns(spark, kind):
     same_stats(
         there.total(adapter.forest, class_counts), class_counts(adapter.forest, read_sample(adapter, rows, y, weight))
     )
-    assert len(portable(adapter).saved.nodes) == 0
+    assert len(adapter.portable().saved.nodes) == 0
 
 
 def test_only_the_rows_that_fit_are_routed_at_once():

@@ -13,6 +13,7 @@ from secateur.cli.completion import VALIDATIONS, names_in
 from secateur.data.tables import Table, read_table
 from secateur.errors import InvalidInputError
 from secateur.libraries import adapt
+from secateur.libraries.adapter import Adapter
 
 if TYPE_CHECKING:
     from secateur.path import Path as PruningPath
@@ -25,67 +26,60 @@ class ModelColumns:
 
     Attributes
     ----------
-    model : fitted model
+    adapter : Adapter
     target : str or None
         The column to predict; None only for unsupervised models.
     weights : str or None
         The column of row weights.
     """
 
-    model: Any
+    adapter: Adapter
     target: str | None
     weights: str | None = None
 
     def rows(self, table: Table) -> tuple[Any, Any, Any]:
         """Return (X, y, sample_weight) from the columns of a table."""
-        if self.target is None and adapt(self.model).supervised:
+        adapter = self.adapter
+        if self.target is None and adapter.supervised:
             raise InvalidInputError(
-                f"--target is missing. A {type(self.model).__name__} needs a target column. Use a column of "
+                f"--target is missing. A {type(adapter.model).__name__} needs a target column. Use a column of "
                 f"{table.name}, such as {quoted(list(table.columns)[-10:])}."
             )
         X, y = table.split(
             self.target,
-            feature_names(self.model, table),
-            classes=getattr(self.model, "classes_", None),
+            feature_names(adapter, table),
+            classes=adapter.labels() if adapter.forest.n_classes else None,
             drop=[] if self.weights is None else [self.weights],
         )
-        check_numbers(self.model, X, table)
+        check_numbers(adapter, X, table)
         return X, y, None if self.weights is None else table.numbers(self.weights)
 
 
-def feature_names(model: Any, table: Table) -> list[str] | None:
+def feature_names(adapter: Adapter, table: Table) -> list[str] | None:
     """Return the names of the columns a model was trained on; None if unknown, so that columns are taken in order.
 
     Libraries give generated names, such as Column_0, to unnamed columns. These are ignored unless the table has one of
     them.
     """
-    names = getattr(model, "feature_names_in_", None)
-    adapter = adapt(model)
-    if names is None and not hasattr(adapter, "inner"):
-        names = getattr(model, "feature_names_", None) or adapter.forest.feature_names
-    if names is None:
+    names = adapter.column_names
+    if names is None or (adapter.generates_names and not any(name in table.columns for name in names)):
         return None
-    generated = adapter.library != "sklearn" and not any(name in table.columns for name in names)
-    return None if generated else [str(name) for name in names]
+    return list(names)
 
 
-def check_numbers(model: Any, X: Any, table: Table) -> None:
-    """Raise InvalidInputError if a column contains text and the model accepts only numbers.
-
-    Pipelines encode text, and boosting libraries may know its categories, so these are not checked here.
-    """
-    adapter = adapt(model)
-    if adapter.library != "sklearn" or hasattr(adapter, "inner") or not hasattr(X, "columns"):
-        return
-    if type(adapter.model).__name__.startswith("Hist"):
+def check_numbers(adapter: Adapter, X: Any, table: Table) -> None:
+    """Raise InvalidInputError if a column contains text and the model accepts only numbers."""
+    if adapter.accepts_text or not hasattr(X, "columns"):
         return
     for name in X.columns:
-        if X[name].dtype.kind == "O":
-            row, text = next((i, value) for i, value in enumerate(X[name]) if not _is_number(value))
-            raise InvalidInputError(
-                f"Column {name!r} of {table.name} contains text, {text!r} in row {row + 1}. A {type(model).__name__} "
-                "needs numbers. Fix the rows, encode the column as for training, or pass a pipeline that encodes it."
-            )
+        texts = enumerate(X[name]) if X[name].dtype.kind == "O" else ()
+        for row, text in texts:
+            if not _is_number(text):
+                raise InvalidInputError(
+                    f"Column {name!r} of {table.name} contains text, {text!r} in row {row + 1}. A "
+                    f"{type(adapter.model).__name__} needs numbers. Fix the rows, encode the column as for training, "
+                    "or pass a pipeline that encodes it."
+                )
 
 
 def _is_number(value: Any) -> bool:
@@ -96,11 +90,11 @@ def _is_number(value: Any) -> bool:
     return True
 
 
-def load_columns(model: Path, target: str | None, weights: str | None, trust: bool) -> ModelColumns:
-    """Load a model, and return it with the column roles of its data files."""
+def load_adapter(file: Path, trust: bool) -> Adapter:
+    """Load a model and return its adapter."""
     from secateur.files.models import load_model
 
-    return ModelColumns(load_model(model, trust=trust), target, weights)
+    return adapt(load_model(file, trust=trust))
 
 
 def check_names(solver: str, loss: str | None, cost: str | None) -> None:
@@ -229,12 +223,11 @@ def report_path(file: Path, model: Path | None, trust: bool) -> "PruningPath":
     A report does not require the model. Without it, bytes and times are those of secateur's own format, and classes are
     numbers.
     """
-    from secateur.files.models import load_model
     from secateur.path import Path as PruningPath
 
     path = PruningPath.load(file)
     try:
-        return PruningPath.load(file, load_model(model_of(path, file, model), trust=trust))
+        return PruningPath.load(file, load_adapter(model_of(path, file, model), trust))
     except (OSError, ValueError) as error:
         if model is not None:
             raise
@@ -253,10 +246,9 @@ def report_rows(
         )
     if data is None:
         return {}
-    columns = ModelColumns(path.source.model, target, weights)
     table = read_table(data)
     if target is None:
-        X, _ = table.split(None, feature_names(path.source.model, table))
+        X, _ = table.split(None, feature_names(path.source, table))
         return {"X": X, "cost": read_costs(None, costs)}
-    X, y, weight = columns.rows(table)
+    X, y, weight = ModelColumns(path.source, target, weights).rows(table)
     return {"X": X, "y": y, "sample_weight": weight, "cost": read_costs(None, costs)}

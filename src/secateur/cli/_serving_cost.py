@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from secateur.cli._inputs import check_numbers, feature_names, read_costs
+from secateur.cli._inputs import check_numbers, feature_names, load_adapter, read_costs
 from secateur.cli._terminal import stdout
 from secateur.data.tables import Table, read_table
 from secateur.errors import InvalidInputError
-from secateur.files.models import load_model
+from secateur.libraries.adapter import Adapter
 from secateur.serving import Answers, LazyPredictor
 from secateur.serving.plan import Same
 
@@ -28,7 +28,7 @@ def serving_prices(
     answers = []
     for name, file in {"model": model, "pruned": pruned}.items():
         if file is not None:
-            facts, full = _prices_of(load_model(file, trust=trust), table, target, costs)
+            facts, full = _prices_of(load_adapter(file, trust), table, target, costs)
             found["models"][name] = {"file": str(file), **facts}
             answers.append(full.prediction)
     if len(answers) == 2 and answers[0].shape == answers[1].shape:
@@ -36,11 +36,13 @@ def serving_prices(
     return found
 
 
-def _prices_of(model: Any, table: Table, target: str | None, costs: Path | None) -> tuple[dict[str, Any], Answers]:
+def _prices_of(
+    adapter: Adapter, table: Table, target: str | None, costs: Path | None
+) -> tuple[dict[str, Any], Answers]:
     """Return the price statistics for each option `same`, and the answers for same="leaves"."""
-    X, _ = table.split(target, feature_names(model, table))
-    check_numbers(model, X, table)
-    predictor = LazyPredictor(model, read_costs(None, costs), example=X.iloc[:1] if hasattr(X, "iloc") else None)
+    X, _ = table.split(target, feature_names(adapter, table))
+    check_numbers(adapter, X, table)
+    predictor = LazyPredictor(adapter, read_costs(None, costs), example=X.iloc[:1] if hasattr(X, "iloc") else None)
     answers = {same: predictor.predict(X, same=same) for same in _PRICE_NAMES}
     full = answers["leaves"]
     if full.failed.any():

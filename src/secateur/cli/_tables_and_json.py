@@ -11,6 +11,7 @@ from secateur.cli._terminal import stdout
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from secateur.libraries.adapter import Adapter
     from secateur.path import Path as PruningPath
 
 _SHOWN_POINTS = 20
@@ -30,17 +31,17 @@ _COLUMNS = {
 }
 
 
-def describe_needs(model: Any, data: Path, target: str | None, prices: Path | None) -> dict[str, Any]:
+def describe_needs(adapter: "Adapter", data: Path, target: str | None, prices: Path | None) -> dict[str, Any]:
     """Return the mean number of features that the rows of a file need and, given prices, their mean cost."""
     from secateur.cli._inputs import check_numbers, feature_names, read_costs
     from secateur.costs import FeatureCost
     from secateur.data.tables import read_table
 
     table = read_table(data)
-    X, _ = table.split(target, feature_names(model, table))
-    check_numbers(model, X, table)
-    facts = {"rows": len(table), "features_per_row": FeatureCost().mean_price(model, X)}
-    return facts if prices is None else {**facts, "cost_per_row": read_costs(None, prices).mean_price(model, X)}
+    X, _ = table.split(target, feature_names(adapter, table))
+    check_numbers(adapter, X, table)
+    facts = {"rows": len(table), "features_per_row": FeatureCost().mean_price(adapter, X)}
+    return facts if prices is None else {**facts, "cost_per_row": read_costs(None, prices).mean_price(adapter, X)}
 
 
 def bytes_of(file: Path) -> int:

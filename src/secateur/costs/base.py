@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from functools import partial
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,8 @@ class Cost(ABC):
     name: ClassVar[str]
     shared: ClassVar[bool]
     """Whether trees share what is paid for, so that the cost is not a sum over nodes."""
+    row_prices: Any = None
+    """The prices of the features for each row, (n_rows, n_features); None if all rows pay the same prices."""
 
     @abstractmethod
     def totals(self, forest: Forest, row_source: RowSource, masks: Masks) -> Floats:

@@ -1,4 +1,4 @@
-"""Map the suffix of a model file to its reader and writer, and to the libraries whose models it can hold."""
+"""Map the suffix of a model file to its reader and writer."""
 
 import json
 import pickle
@@ -11,10 +11,7 @@ from typing import IO, Any
 
 from secateur.errors import DamagedFileError, SecateurError
 from secateur.files.archive import load_forest, save_forest
-from secateur.libraries import LIBRARIES, adapt
-
-EXTRAS = {"xgboost": "xgboost", "lightgbm": "lightgbm", "catboost": "catboost", "pyspark": "spark"}
-"""The optional libraries and the extras of secateur that install them."""
+from secateur.libraries import LIBRARIES, adapt, library_of
 
 _XGBOOST_KEYS = {"learner", "version"}
 _CATBOOST_KEYS = {"features_info", "model_info", "oblivious_trees", "scale_and_bias", "trees", "ctr_data"}
@@ -30,8 +27,6 @@ class Format:
         `read(file, trust)` returns a model; None if such files are only written.
     write : callable
         `write(model, stream, suffix)`.
-    holds : tuple of str
-        The libraries whose models it can hold; empty for all.
     runs_code : bool
         Whether reading can run code.
     explains : bool
@@ -42,23 +37,9 @@ class Format:
 
     read: Callable[[Path, bool], Any] | None
     write: Callable[[Any, IO[bytes], str], None]
-    holds: tuple[str, ...] = ()
     runs_code: bool = False
     explains: bool = True
     check: Callable[[Any], None] | None = None
-
-    def fits(self, model: Any) -> bool:
-        """Return whether such a file can hold the model."""
-        return not self.holds or library_of(model) in self.holds
-
-
-def library_of(model: Any) -> str | None:
-    """Return the package of a model, as named in `LIBRARIES`; None if it is not one of these."""
-    for kind in type(model).__mro__:
-        for package, module in LIBRARIES.items():
-            if kind.__module__.split(".")[0] == package or kind.__module__.startswith(f"{module}."):
-                return package
-    return None
 
 
 def library_module(package: str) -> Any:
@@ -70,11 +51,11 @@ def library_module(package: str) -> Any:
         If the library is not installed.
     """
     try:
-        return import_module(LIBRARIES.get(package, f"secateur.libraries.{package}"))
+        return import_module(LIBRARIES[package].module)
     except ImportError as error:
         raise ImportError(
             f"The model needs {package}, which cannot be imported ({error}). "
-            f"Run: pip install 'secateur[{EXTRAS[package]}]'"
+            f"Run: pip install 'secateur[{LIBRARIES[package].extra}]'"
         ) from error
 
 
@@ -197,10 +178,10 @@ FORMATS: dict[str, Format] = {
     ".joblib": Format(_read_joblib, _write_joblib, runs_code=True, explains=False),
     ".pkl": _PICKLE,
     ".pickle": _PICKLE,
-    ".json": Format(_read_json, _write_native, ("xgboost", "catboost")),
-    ".ubj": Format(_native_reader("xgboost"), _write_native, ("xgboost",)),
-    ".txt": Format(_native_reader("lightgbm"), _write_native, ("lightgbm",)),
-    ".cbm": Format(_native_reader("catboost"), _write_native, ("catboost",)),
+    ".json": Format(_read_json, _write_native),
+    ".ubj": Format(_native_reader("xgboost"), _write_native),
+    ".txt": Format(_native_reader("lightgbm"), _write_native),
+    ".cbm": Format(_native_reader("catboost"), _write_native),
     ".onnx": Format(None, _write_onnx, check=_check_onnx),
     ".secateur": Format(_read_secateur, _write_secateur),
 }

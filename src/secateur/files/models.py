@@ -7,7 +7,8 @@ from typing import IO, Any
 
 from secateur.errors import UnsupportedFileError
 from secateur.files.atomic import check_free, replacing
-from secateur.files.formats import FORMATS, Format, library_module, library_of, reason
+from secateur.files.formats import FORMATS, Format, library_module, reason
+from secateur.libraries import LIBRARIES, library_of
 from secateur.libraries.fork_safety import one_thread_in_a_fork
 
 
@@ -64,12 +65,13 @@ def save_model(model: Any, file: str | PathLike[str], *, force: bool = False) ->
         If the suffix needs a library that is not installed.
     """
     target = Path(file)
-    if library_of(model) in ("xgboost", "lightgbm"):
+    package = library_of(model)
+    if package is not None and not LIBRARIES[package].threads_survive_fork:
         one_thread_in_a_fork()
     check_model_name(target, model)
-    if _is_folder(target, model):
+    if package is not None and _is_folder(target, model):
         check_free(target, force=force)
-        saved: Path = library_module("pyspark").adapt(model).saved.save(target, force=force)
+        saved: Path = library_module(package).save(model, target, force=force)
         return saved
     with replacing(target, force=force) as stream:
         _write(model, stream, target.suffix.lower())
@@ -132,27 +134,35 @@ def check_model_name(file: str | PathLike[str], model: Any = None) -> None:
     kind = _format_of(target)
     if model is None:
         return
-    if kind.fits(model):
+    fitting = suffixes_for(model)
+    if target.suffix.lower() in fitting:
         if kind.check is not None:
             kind.check(model)
         return
+    owners = [package for package, library in LIBRARIES.items() if target.suffix.lower() in library.suffixes]
     raise UnsupportedFileError(
-        f"{target} is a file for models of {' or '.join(kind.holds)}, but this is a {type(model).__name__}. "
-        f"Use one of {', '.join(suffixes_for(model))}{', or a folder' if library_of(model) == 'pyspark' else ''}."
+        f"{target} is a file for models of {' or '.join(owners)}, but this is a {type(model).__name__}. "
+        f"Use one of {', '.join(fitting)}{', or a folder' if '' in _own_suffixes(model) else ''}."
     )
 
 
 def suffixes_for(model: Any) -> list[str]:
     """Return the suffixes of the files a model can be saved in, its library's native formats first."""
-    fitting = [suffix for suffix, kind in FORMATS.items() if kind.fits(model)]
-    return sorted(fitting, key=lambda suffix: not FORMATS[suffix].holds)
+    own, native = _own_suffixes(model), {suffix for library in LIBRARIES.values() for suffix in library.suffixes}
+    return [*(s for s in FORMATS if s in own), *(s for s in FORMATS if s not in native)]
+
+
+def _own_suffixes(model: Any) -> tuple[str, ...]:
+    """Return the suffixes of the native files of the model's library."""
+    package = library_of(model)
+    return () if package is None else LIBRARIES[package].suffixes
 
 
 def _is_folder(target: Path, model: Any) -> bool:
     """Return whether the target is a folder: a Spark model and no known suffix, or without a model no suffix."""
     if model is None:
         return not target.suffix
-    return library_of(model) == "pyspark" and target.suffix.lower() not in FORMATS
+    return "" in _own_suffixes(model) and target.suffix.lower() not in FORMATS
 
 
 def _format_of(file: Path) -> Format:

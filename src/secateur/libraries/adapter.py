@@ -2,6 +2,7 @@
 
 import pickle
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -12,20 +13,33 @@ from secateur.data.targets import as_columns, as_real_target, check_known_labels
 from secateur.errors import InvalidInputError, UnsupportedModelError
 from secateur.forest import Forest, Leaves
 from secateur.forest.subforest import Decision, check_keep, subforest
+from secateur.libraries.input_columns import ColumnRoles, InputColumns
 
 
 class Adapter(ABC):
     """Wrap a fitted model of one library; no other class depends on that library.
 
-    Learning rates, base scores, the order of classes and columns stay behind this class.
+    Learning rates, base scores, the order of classes and columns stay behind this class. Other modules ask an adapter
+    what it can do, never which library its model is from.
     """
 
     library: ClassVar[str]
+    """The name of the library, for display."""
+
+    inner: "Adapter | None" = None
+    """The adapter of the model inside a pipeline or search; None for other models."""
+
     supervised: bool = True
     """Whether the model was trained with a target. If not, prunings are scored against the unpruned predictions."""
 
     can_refit: bool = False
     """Whether `refit` can train a clone of the model."""
+
+    predicts_natively: bool = True
+    """Whether the model has a method `predict` that takes rows in memory."""
+
+    generates_names: bool = True
+    """Whether the library names unnamed columns, so that `column_names` may be generated."""
 
     def __init__(self, model: Any) -> None:
         self.model = model
@@ -73,6 +87,76 @@ class Adapter(ABC):
     def objective(self) -> str | None:
         """The name of the training loss; None if it is the default loss of the model's link."""
         return None
+
+    @property
+    def package(self) -> str:
+        """The distribution that contains the library, for its version."""
+        return self.library
+
+    @property
+    def type_name(self) -> str:
+        """The class name of the model."""
+        return type(self.model).__name__
+
+    def labels(self, target: int = 0) -> NDArray[Any]:
+        """Return the labels of a classification target, in the order of their codes."""
+        n_classes = self.forest.n_classes
+        codes = np.zeros((n_classes[target], len(n_classes)), np.intp)
+        codes[:, target] = np.arange(n_classes[target])
+        return np.asarray(self.decode(codes)).reshape(codes.shape)[:, target]
+
+    @property
+    def column_names(self) -> tuple[str, ...] | None:
+        """The names of the columns of X, in the order of training; None if unknown."""
+        return self.forest.feature_names
+
+    @property
+    def accepts_text(self) -> bool:
+        """Whether `rows` encodes columns of text."""
+        return False
+
+    @property
+    def routes_missing(self) -> bool:
+        """Whether the tree model predicts rows with missing values; steps before it may refuse them."""
+        return True
+
+    @property
+    def missing_value(self) -> float:
+        """The number that marks missing entries in addition to NaN; NaN if there is none."""
+        return float("nan")
+
+    def input_columns(self) -> InputColumns:
+        """Return the input columns and the column behind each feature.
+
+        Raises
+        ------
+        UnsupportedModelError
+            If a feature is computed from several columns, or in a way that is not known.
+        """
+        forest, numeric = self.forest, np.ones(self.forest.n_features, bool)
+        if len(forest.categories.row):
+            numeric[forest.feature[forest.categories.row != -1]] = False
+        return InputColumns(forest.feature_names, np.arange(forest.n_features, dtype=np.int32), numeric)
+
+    def cast(self, numbers: NDArray[np.floating]) -> NDArray[np.floating]:
+        """Return values of numeric columns as the trees compare them."""
+        # Values beyond the range of float32 become infinite.
+        with np.errstate(over="ignore"):
+            return numbers.astype(self.forest.input_dtype)
+
+    def portable(self) -> "Adapter":
+        """Return an adapter that can be pickled and that encodes rows and predicts as this one does."""
+        return self
+
+    @property
+    def column_roles(self) -> ColumnRoles:
+        """The columns of a Spark DataFrame that hold features, labels and weights."""
+        return ColumnRoles()
+
+    @property
+    def stages_before(self) -> Sequence[Any]:
+        """The fitted stages of a Spark pipeline that compute the features column."""
+        return ()
 
     def n_bytes_after(self, decision: Decision) -> int:
         """Return the size in bytes of the saved model after pruning."""
@@ -147,6 +231,7 @@ class ForestAdapter(Adapter):
     """Adapt a Forest, unchanged: rows are matrices, classes are codes, and pruning returns a Forest."""
 
     library = "secateur"
+    predicts_natively = False
 
     def read(self) -> Forest:
         """Return the forest itself."""

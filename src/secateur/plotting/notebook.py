@@ -37,7 +37,7 @@ def path_html(path: "Path") -> str:
     if info.evaluated_on is not None:
         lines.append(f"loss measured on {info.evaluated_rows:,} rows: {info.evaluated_on}")
     more = f", {len(shown)} of them shown" if len(shown) < len(path) else ""
-    title = f"{_model_name(path.source.model)}: {len(path)} prunings{more}"
+    title = f"{path.source.type_name}: {len(path)} prunings{more}"
     return _page(title, _table(head, rows) + _sketch(path), "; ".join(lines))
 
 
@@ -65,11 +65,7 @@ def pruned_html(pruned: "Pruned") -> str:
     n_rows = info.evaluated_rows or info.made_on_rows
     clone = " of a clone trained on fewer features" if pruned.given is not None else ""
     how = f"Point {pruned.point}{clone} by {pruned.solver}, chosen on {n_rows:,} rows: {evaluated_on}"
-    return _page(f"{_model_name(pruned.original.model)}, pruned", _table(["", "before", "after", "left"], rows), how)
-
-
-def _model_name(model: object) -> str:
-    return str(getattr(model, "kind_name", type(model).__name__))
+    return _page(f"{pruned.original.type_name}, pruned", _table(["", "before", "after", "left"], rows), how)
 
 
 def _page(title: str, body: str, footer: str) -> str:

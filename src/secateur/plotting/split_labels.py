@@ -1,7 +1,5 @@
 """Format splits, features and classes as text for plots and reports."""
 
-import numpy as np
-
 from secateur._util.text import fit_to_show
 from secateur.forest import Forest
 from secateur.libraries.adapter import Adapter
@@ -43,5 +41,4 @@ def class_names(adapter: Adapter) -> list[str]:
     """Return the class names of a classifier with one target; an empty list for all other models."""
     if len(adapter.forest.n_classes) != 1:
         return []
-    codes = np.arange(adapter.forest.n_classes[0])[:, None]
-    return [fit_to_show(str(name)) for name in adapter.decode(codes).ravel().tolist()]
+    return [fit_to_show(str(name)) for name in adapter.labels().tolist()]

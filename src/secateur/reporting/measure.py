@@ -2,6 +2,8 @@
 
 import time
 import warnings
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -36,22 +38,20 @@ def calibration(path: Path, sample: LocalRows, point: int) -> float | None:
 def microseconds(pruned: Pruned, X: Any) -> tuple[float, str]:
     """Return the prediction time per row in a batch, and the library that predicted.
 
-    The model's own `predict` is timed. For Spark models and secateur's own forests, and if `predict` does not accept
-    the rows, `Pruned.predict` is timed instead.
+    The model's own `predict` is timed. If there is none, or it does not accept the rows, `Pruned.predict` is timed
+    instead.
     """
-    rows = X[: min(_TIMED_ROWS, len(X))]
-    model, engine = pruned.to_model(), pruned.source.library
-    predict = getattr(model, "predict", None)
+    rows, engine = X[: min(_TIMED_ROWS, len(X))], "secateur"
+    predict: Callable[[Any], Any] = pruned.predict
     with warnings.catch_warnings():
         # Libraries may warn about the type of the rows at every call.
         warnings.simplefilter("ignore")
-        try:
-            if engine in ("spark", "secateur") or predict is None:
-                raise TypeError
-            predict(rows)
-        except (TypeError, ValueError, AttributeError):
-            predict, engine = pruned.predict, "secateur"
-            predict(rows)
+        if pruned.source.predicts_natively:
+            native = pruned.to_model().predict
+            with suppress(TypeError, ValueError, AttributeError):
+                native(rows)
+                predict, engine = native, pruned.source.library
+        predict(rows)
         return _minimum_seconds(predict, rows) / len(rows) * 1e6, engine
 
 

@@ -6,17 +6,15 @@ from typing import Any
 
 from secateur.libraries.adapter import Adapter
 
-_PACKAGE = {"sklearn": "scikit-learn", "spark": "pyspark"}
-
 
 def describe_model(adapter: Adapter) -> dict[str, Any]:
     """Return the type, task, sizes and link of a model as plain values."""
     forest = adapter.forest
     types: list[str] = []
-    layer: Any = adapter
+    layer: Adapter | None = adapter
     while layer is not None:
-        types.append(getattr(layer.model, "kind_name", type(layer.model).__name__))
-        layer = getattr(layer, "inner", None)
+        types.append(layer.type_name)
+        layer = layer.inner
     task = "classification" if forest.n_classes else "regression"
     if not adapter.supervised:
         task = "outlier detection" if forest.link == "anomaly" else "other"
@@ -40,7 +38,7 @@ def describe_model(adapter: Adapter) -> dict[str, Any]:
 def versions(adapter: Adapter) -> dict[str, str]:
     """Return the versions of secateur, Python and the packages a pruning depends on."""
     found = {"python": platform.python_version()}
-    for package in ("secateur", "numpy", "numba", _PACKAGE.get(adapter.library, adapter.library)):
+    for package in ("secateur", "numpy", "numba", adapter.package):
         try:
             found[package] = version(package)
         except PackageNotFoundError:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from secateur.errors import InvalidInputError
 from secateur.forest.routing import without_zeros
 from secateur.libraries.adapter import Adapter
-from secateur.serving.feature_columns import Purchasable
+from secateur.libraries.input_columns import InputColumns
 
 _CELLS = 4_000_000
 """Upper limit of rows · columns of a table encoded at once."""
@@ -41,14 +41,14 @@ class Encoder:
     Attributes
     ----------
     adapter : Adapter
-    columns : Purchasable
+    columns : InputColumns
     example : DataFrame or (1, n_columns) array, optional
         A row the model can predict. It gives the column types, and its values fill all other columns while one column
         is encoded.
     """
 
     adapter: Adapter
-    columns: Purchasable
+    columns: InputColumns
     example: Any = None
 
     @cached_property
@@ -57,24 +57,10 @@ class Encoder:
         return [np.flatnonzero(self.columns.origin == k) for k in range(self.columns.n_columns)]
 
     @cached_property
-    def is_numeric(self) -> NDArray[np.bool_]:
-        """Mask of the numeric columns that trees compare without encoding, (n_columns,)."""
-        forest, columns = self.adapter.forest, self.columns
-        numeric = np.ones(columns.n_columns, bool)
-        if hasattr(self.adapter, "inner") or not np.isnan(getattr(self.adapter, "missing", np.nan)):
-            return ~numeric
-        row = forest.categories.row
-        categorical = np.unique(forest.feature[row != -1]) if len(row) else np.empty(0, np.intp)
-        numeric[columns.origin[categorical]] = False
-        # Features beyond the input columns are derived by CatBoost.
-        numeric[columns.origin[columns.n_columns :]] = False
-        return numeric
-
-    @cached_property
     def filler(self) -> Any:
         """The row that fills the other columns: the example, or missing values if there is no example."""
         n_columns, names = self.columns.n_columns, self.columns.names
-        if self.example is not None or not hasattr(self.adapter, "inner") or names is None:
+        if self.example is not None or self.adapter.inner is None or names is None:
             return np.full((1, n_columns), np.nan) if self.example is None else self.example
         import pandas as pd
 
@@ -82,7 +68,7 @@ class Encoder:
 
     def check(self) -> None:
         """Raise InvalidInputError if the model cannot preprocess the row that fills the other columns."""
-        if self.example is None and self.is_numeric[self.columns.origin[self.adapter.forest.features_used]].all():
+        if self.example is None and self.columns.numeric[self.columns.origin[self.adapter.forest.features_used]].all():
             return
         try:
             self.adapter.rows(self.filler)
@@ -93,18 +79,6 @@ class Encoder:
                 "filled from a row that the model can predict. Pass example=X[:1], a row of the training data."
             ) from error
 
-    @cached_property
-    def routes_missing(self) -> bool:
-        """Whether the model routes missing values; some scikit-learn models reject them."""
-        inner: Any = self.adapter
-        while hasattr(inner, "inner"):
-            inner = inner.inner
-        if inner.library != "sklearn":
-            return True
-        from sklearn.utils import get_tags
-
-        return bool(get_tags(inner.model).input_tags.allow_nan)
-
     def read(self, column: int, found: Any, n_rows: int) -> Values:
         """Separate the output of a source into values, missing values and errors."""
         length = len(found) if hasattr(found, "__len__") else None
@@ -112,7 +86,7 @@ class Encoder:
             returned = f"a {type(found).__name__}" if length is None else f"{length} values"
             reason = f"the source returned {returned} for {n_rows} rows, but must return one value per row"
             return Values(np.full(n_rows, np.nan), np.ones(n_rows, bool), dict.fromkeys(range(n_rows), reason))
-        if self.is_numeric[column]:
+        if self.columns.numeric[column]:
             try:
                 numbers = np.asarray(found, np.float64)
                 if numbers.shape == (n_rows,):
@@ -129,19 +103,19 @@ class Encoder:
         for k, value in enumerate(found):
             if isinstance(value, BaseException):
                 errors[k] = f"{type(value).__name__}: {value}"
-            elif self.is_numeric[column] and not is_missing(value):
+            elif self.columns.numeric[column] and not is_missing(value):
                 try:
                     value = float(value)
                 except (TypeError, ValueError):
                     errors[k] = f"{value!r} is not a number"
             missing[k] = k in errors or is_missing(value)
             values[k] = np.nan if missing[k] else value
-        return Values(values.astype(np.float64) if self.is_numeric[column] else values, missing, errors)
+        return Values(values.astype(np.float64) if self.columns.numeric[column] else values, missing, errors)
 
     def encode(self, column: int, values: NDArray[Any]) -> tuple[NDArray[np.floating], dict[int, str]]:
         """Return the features derived from a column, (n_rows, n_derived), and the reasons for values that failed."""
-        if self.is_numeric[column]:
-            matrix = self._cast(values[:, None])
+        if self.columns.numeric[column]:
+            matrix = self.adapter.cast(values[:, None])
             return self._as_routed(np.repeat(matrix, len(self.features[column]), axis=1), column), {}
         encoded = np.full((len(values), len(self.features[column])), np.nan, self.adapter.forest.input_dtype)
         errors: dict[int, str] = {}
@@ -149,15 +123,6 @@ class Encoder:
         for first in range(0, len(values), step):
             self._encode_into(encoded, errors, column, values, first, min(first + step, len(values)))
         return self._as_routed(encoded, column), errors
-
-    def _cast(self, numbers: NDArray[Any]) -> NDArray[np.floating]:
-        # Values beyond the range of float32 become infinite.
-        with np.errstate(over="ignore"):
-            if self.adapter.library == "lightgbm":
-                from secateur.libraries.lightgbm.columns import encode
-
-                return np.asarray(encode(numbers, None, None), self.adapter.forest.input_dtype)
-            return numbers.astype(self.adapter.forest.input_dtype)
 
     def _as_routed(self, encoded: NDArray[np.floating], column: int) -> NDArray[np.floating]:
         """Return values as `route` compares them: 0 becomes NaN in features for which zero means missing."""

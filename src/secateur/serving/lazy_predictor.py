@@ -13,9 +13,9 @@ from secateur.costs import FeatureCost, PriceTable, SharedCost
 from secateur.errors import InvalidInputError, UnsupportedModelError
 from secateur.libraries import adapt
 from secateur.libraries.adapter import Adapter
+from secateur.libraries.input_columns import InputColumns
 from secateur.serving.batch import BatchState, Outcome
 from secateur.serving.encoding import Encoder
-from secateur.serving.feature_columns import Purchasable, purchasable
 from secateur.serving.plan import Options, Plan, Terms
 from secateur.serving.purchases import ColumnWriter
 from secateur.serving.results import FAILED, STOPPED, Answer, Answers, Feature, mask_failed
@@ -106,8 +106,10 @@ class LazyPredictor:
         return Plan(self.adapter, self._columns, self.cost or FeatureCost())
 
     @cached_property
-    def _columns(self) -> Purchasable:
-        columns = purchasable(self.adapter, self.example)
+    def _columns(self) -> InputColumns:
+        columns = self.adapter.input_columns()
+        if len(getattr(self.example, "columns", ())) == columns.n_columns:
+            return replace(columns, names=tuple(str(name) for name in self.example.columns))
         prices: Any = self.cost.listed[0] if isinstance(self.cost, FeatureCost) else None
         named = isinstance(prices, dict) and all(isinstance(name, str) for name in prices)
         if columns.names is None and named and len(prices) == columns.n_columns:
@@ -125,7 +127,7 @@ class LazyPredictor:
     @property
     def row_prices(self) -> Any:
         """The prices by row, (n_rows, n_columns), or None."""
-        return getattr(self.cost, "row_prices", None)
+        return None if self.cost is None else self.cost.row_prices
 
     @cached_property
     def features(self) -> tuple[Feature, ...]:

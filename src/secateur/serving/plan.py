@@ -14,8 +14,8 @@ from secateur.forest import Forest
 from secateur.forest.routing import inclusive_threshold
 from secateur.kernels.serving.lazy_routing import leaves_below
 from secateur.libraries.adapter import Adapter
+from secateur.libraries.input_columns import InputColumns
 from secateur.serving.bounds import LabelRule, label_rule, slack_of, why_not_linear
-from secateur.serving.feature_columns import Purchasable
 
 Same = Literal["leaves", "value", "label"]
 Missing = Literal["model", "report", "raise"]
@@ -64,14 +64,14 @@ class Plan:
     Attributes
     ----------
     adapter : Adapter
-    columns : Purchasable
+    columns : InputColumns
         The input columns, and the column behind each feature of the forest.
     cost : SharedCost
         The feature cost.
     """
 
     adapter: Adapter
-    columns: Purchasable
+    columns: InputColumns
     cost: SharedCost
 
     @cached_property

@@ -75,7 +75,7 @@ class ColumnWriter:
         """Return which values make their rows fail, (n_rows,)."""
         failed = read.missing.copy() if batch.terms.missing != "model" else np.zeros(len(encoded), bool)
         failed[list(rejected)] = True
-        return failed if self.encoder.routes_missing else failed | np.isnan(encoded).any(axis=1)
+        return failed if self.encoder.adapter.routes_missing else failed | np.isnan(encoded).any(axis=1)
 
     def _record_reasons(
         self, batch: BatchState, column: int, rows: RowIndex, reasons: dict[int, str], failed: NDArray[np.bool_]

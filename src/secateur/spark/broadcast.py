@@ -1,10 +1,7 @@
 """Send models and forests to executors: once per value, as a Spark broadcast if the session supports it."""
 
-from dataclasses import replace
 from typing import Any
 
-from secateur.libraries.adapter import Adapter
-from secateur.libraries.spark.adapter import SavedAdapter, SparkAdapter
 from secateur.spark.tasks import Enclosed, Payload
 
 _MOST = 4
@@ -40,16 +37,6 @@ class Broadcaster:
         return payload
 
 
-def portable(adapter: Adapter) -> Adapter:
-    """Return the adapter to send to executors; that of a Spark model loses its session and its native nodes."""
-    if not isinstance(adapter, SparkAdapter):
-        return adapter
-    saved = adapter.saved
-    light = SavedAdapter(replace(saved, nodes=saved.nodes.schema.empty_table(), trees=None, others={}))
-    vars(light)["forest"] = adapter.forest
-    return light
-
-
 def _pickled(value: Any) -> bytes:
     from pyspark import cloudpickle
 
@@ -57,7 +44,8 @@ def _pickled(value: Any) -> bytes:
         content: bytes = cloudpickle.dumps(value)
     # Pickling runs code of the model, which may raise any exception.
     except Exception as error:
-        name = type(value.model if isinstance(value, Adapter) else value).__name__
+        # The value is a forest, or an adapter, which holds a model.
+        name = type(getattr(value, "model", value)).__name__
         raise ValueError(
             f"This {name} cannot be pickled ({type(error).__name__}: {error}); executors need a copy of it. "
             "Remove what cannot be copied, or prune sc.as_forest(model), with classes counted from 0 as labels."

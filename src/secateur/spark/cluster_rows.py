@@ -19,7 +19,7 @@ from secateur.errors import InvalidInputError
 from secateur.forest import Forest
 from secateur.forest.routing import leaf_type
 from secateur.libraries.adapter import Adapter
-from secateur.spark.broadcast import Broadcaster, portable
+from secateur.spark.broadcast import Broadcaster
 from secateur.spark.frame_columns import FrameColumns, MissingValuesError, select
 from secateur.spark.partition_results import MOST_ANSWERS, SAID, PartitionResult, added_up, collected, in_groups
 from secateur.spark.split import by_content
@@ -60,7 +60,7 @@ class ClusterSample(RowSource):
     frame : pyspark.sql.DataFrame
         The columns needed and no others, as returned by `frame_columns.select`.
     adapter : Adapter
-        The model in serialisable form; see `portable`.
+        The model in serialisable form; see `Adapter.portable`.
     columns : FrameColumns
     post : Broadcaster
         Sends values to the executors.
@@ -88,7 +88,7 @@ class ClusterSample(RowSource):
         ValueError
             If a column does not exist or has an unsuitable type, or if the model cannot be pickled.
         """
-        sample = cls(select(frame, columns), portable(adapter), columns, Broadcaster(frame), driver_bytes)
+        sample = cls(select(frame, columns), adapter.portable(), columns, Broadcaster(frame), driver_bytes)
         sample.post.send(sample.adapter)
         return sample
 

@@ -22,10 +22,10 @@ from pyspark.ml.util import DefaultParamsReader, DefaultParamsWriter, MLReadable
 
 from secateur.costs import FeatureCost
 from secateur.errors import TrainingRowsWarning
+from secateur.libraries.spark.live_models import tree_model
 from secateur.spark.lineage import fitted_before
 from secateur.spark.pruning import prune_point
 from secateur.spark.split import by_content
-from secateur.spark.stages import tree_model
 
 _LIMITS = {
     "maxNodes": ("max_nodes", TypeConverters.toInt, "how many nodes the model may have"),

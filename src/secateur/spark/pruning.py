@@ -10,15 +10,15 @@ import numpy as np
 from secateur import api
 from secateur.costs import Cost
 from secateur.data.row_provider import RowProvider
-from secateur.errors import UnsupportedModelError, UnsupportedProblemError
+from secateur.errors import UnsupportedProblemError
 from secateur.libraries import adapt
 from secateur.libraries.adapter import Adapter
+from secateur.libraries.spark.live_models import native_booster
 from secateur.losses import Loss
 from secateur.path import Limits, Path, Progress, Pruned
 from secateur.solvers import Solver
 from secateur.spark.cluster_rows import ClusterSample
 from secateur.spark.frame_columns import FrameColumns
-from secateur.spark.stages import own_columns, stages_before
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,11 +50,11 @@ class SparkRows(RowProvider):
         return self.routed[adapter]
 
     def _routed_by(self, adapter: Adapter) -> ClusterSample:
-        own = own_columns(adapter)
+        own = adapter.column_roles
         features = self.features or own.features
         features = features if isinstance(features, str) else tuple(features)
         frame = self.frame
-        for stage in stages_before(adapter.model):
+        for stage in adapter.stages_before:
             if isinstance(features, str) and features not in frame.columns:
                 frame = stage.transform(frame)
         label = self.label or own.label if adapter.supervised else None
@@ -207,22 +207,15 @@ def spark_adapter(model: Any) -> Adapter:
     xgboost.spark models are replaced by their booster, and LightGBM models that SynapseML has saved are read from the
     text file that their path names.
     """
-    if hasattr(model, "get_booster") and type(model).__module__.startswith("xgboost.spark"):
-        model = model.get_booster()
     if isinstance(model, str | PathLike):
         from secateur.files.models import load_model
 
-        return adapt(load_model(model))
-    if type(model).__module__.startswith("synapse."):
-        raise UnsupportedModelError(
-            f"A {type(model).__name__} of SynapseML keeps its trees in Java. Save them with "
-            "model.saveNativeModel(folder), and pass the path of the text file in that folder."
-        )
-    return adapt(model)
+        model = load_model(model)
+    return adapt(native_booster(model))
 
 
 def _check_cost(cost: Cost | str | None) -> None:
-    if getattr(cost, "row_prices", None) is not None:
+    if cost is not None and not isinstance(cost, str) and cost.row_prices is not None:
         raise UnsupportedProblemError(
             "row_prices has a price for every row, but rows of a DataFrame have no numbers. Pass prices by feature."
         )

@@ -23,14 +23,13 @@ def inspect(
             "--costs was given without rows. The cost depends on the features each row needs. Pass a DATA file."
         )
     with progress_bar(f"reading {model.name}"):
+        from secateur.cli._inputs import load_adapter
         from secateur.cli._tables_and_json import bytes_of, describe_needs, print_json, print_model
-        from secateur.files.models import load_model
-        from secateur.libraries import adapt
         from secateur.reporting.model_summary import describe_model
 
-        loaded = load_model(model, trust=trust)
-        facts = {**describe_model(adapt(loaded)), "bytes": bytes_of(model)}
+        adapter = load_adapter(model, trust)
+        facts = {**describe_model(adapter), "bytes": bytes_of(model)}
     if data is not None:
         with progress_bar(f"reading {data.name}"):
-            facts |= describe_needs(loaded, data, target, costs)
+            facts |= describe_needs(adapter, data, target, costs)
     (print_json if json else print_model)(facts)

@@ -29,21 +29,22 @@ def path(
 
     with progress_bar(f"reading {model.name}"):
         from secateur.api import prune_path
-        from secateur.cli._inputs import check_names, load_columns, read_costs, read_validation
+        from secateur.cli._inputs import ModelColumns, check_names, load_adapter, read_costs, read_validation
         from secateur.data.tables import read_table
         from secateur.selection.evaluated_path import evaluated_path
 
         check_out(out, force, suffix=".npz")
         check_names(solver, loss, cost)
-        columns = load_columns(model, target, weights, trust)
+        adapter = load_adapter(model, trust)
+        columns = ModelColumns(adapter, target, weights)
     with progress_bar(f"reading {data.name}"):
         validation_rows = None if validation is None else read_validation(validation, columns)
         X, y, weight = columns.rows(read_table(data))
         options = {"solver": solver, "loss": loss, "cost": read_costs(cost, costs), "sample_weight": weight}
     with progress_bar("pruning") as progress:
         if validation is None:
-            pruning_path = prune_path(columns.model, X, y, progress=progress, **options)
+            pruning_path = prune_path(adapter, X, y, progress=progress, **options)
         else:
             options |= {"validation": validation_rows, "random_state": seed}
-            pruning_path = evaluated_path(columns.model, X, y, progress=progress, **options)
+            pruning_path = evaluated_path(adapter, X, y, progress=progress, **options)
     finish_path(with_origin(pruning_path, model), out, force, json)

@@ -40,7 +40,7 @@ def prune(
     from secateur.cli._output import also_report, also_save, check_out, finish_model, with_origin
 
     with progress_bar(f"reading {model.name}"):
-        from secateur.cli._inputs import check_names, load_columns, read_costs, read_validation
+        from secateur.cli._inputs import ModelColumns, check_names, load_adapter, read_costs, read_validation
         from secateur.data.tables import read_table
         from secateur.files.models import model_suffix
         from secateur.selection.choice import choose_point
@@ -54,14 +54,15 @@ def prune(
                 check_out(file, force, suffix=suffix)
         check_names(solver, loss, cost)
         cost_argument = read_costs(cost, costs)
-        columns = load_columns(model, target, weights, trust)
-        check_out(out, force, columns.model)
+        adapter = load_adapter(model, trust)
+        check_out(out, force, adapter.model)
+        columns = ModelColumns(adapter, target, weights)
     with progress_bar(f"reading {data.name}"):
         X, y, weight = columns.rows(read_table(data))
         validation_rows = read_validation(validation, columns)
     with progress_bar("pruning") as progress:
         path = evaluated_path(
-            columns.model,
+            adapter,
             X,
             y,
             solver=solver,

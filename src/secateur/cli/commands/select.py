@@ -30,11 +30,11 @@ def select(
     from secateur.cli._output import check_out, finish_model
 
     with progress_bar(f"reading {path.name}"):
-        from secateur.cli._inputs import model_of, named_point
-        from secateur.files.models import load_model, model_suffix
+        from secateur.cli._inputs import load_adapter, model_of, named_point
+        from secateur.files.models import model_suffix
         from secateur.path import Path as PruningPath
 
-        source = load_model(model_of(PruningPath.load(path), path, model), trust=trust)
-        check_out(out, force, source)
+        source = load_adapter(model_of(PruningPath.load(path), path, model), trust)
+        check_out(out, force, source.model)
         pruning_path = PruningPath.load(path, source).saved_as(model_suffix(out))
     finish_model(named_point(pruning_path, point, limits), out, force, json)

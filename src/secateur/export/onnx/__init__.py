@@ -85,9 +85,8 @@ def why_not(adapter: Adapter) -> str | None:
 def _changes_rows(adapter: Adapter) -> bool:
     """Return whether `rows` changes the values of the first probe it accepts."""
     forest = adapter.forest
-    # XGBoost models can have a value that marks missing entries.
-    missing = getattr(adapter, "missing", np.nan)
-    for probe in (_probe(forest, 0.0, 1.0, 1.5, -0.5, 300.0, 1e30, np.nan, missing), _plain_rows(forest)):
+    numbers = (0.0, 1.0, 1.5, -0.5, 300.0, 1e30, np.nan, adapter.missing_value)
+    for probe in (_probe(forest, *numbers), _plain_rows(forest)):
         try:
             rows = adapter.rows(probe)
         except (ValueError, TypeError, KeyError, IndexError):
@@ -147,10 +146,7 @@ def _rounds_tiny_to_zero(adapter: Adapter) -> bool:
 
 def _labels(adapter: Adapter, target: int) -> NDArray[Any]:
     """Return the labels of one target in the order of their codes, as a type ONNX supports."""
-    n_classes = adapter.forest.n_classes
-    codes = np.zeros((n_classes[target], len(n_classes)), np.intp)
-    codes[:, target] = np.arange(n_classes[target])
-    labels = np.asarray(adapter.decode(codes)).reshape(codes.shape)[:, target]
+    labels = adapter.labels(target)
     if labels.dtype == object:
         labels = np.array(labels.tolist())
     if labels.dtype.kind not in "biufU":

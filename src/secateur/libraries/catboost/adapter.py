@@ -19,13 +19,16 @@ from secateur.libraries.catboost.cbm import NativeModel, probe_cbm, read_cbm, wr
 from secateur.libraries.catboost.model_info import class_positions
 from secateur.libraries.catboost.objectives import CatBoostObjective, loss_named
 from secateur.libraries.catboost.predictions import transform_predictions
+from secateur.libraries.catboost.split_features import source_column
 from secateur.libraries.catboost.trees import Preorder, in_preorder, pruned_trees, values_and_weights
+from secateur.libraries.input_columns import InputColumns
 
 
 class CatBoostAdapter(Adapter):
     """Adapt CatBoost, CatBoostClassifier, CatBoostRegressor and CatBoostRanker."""
 
     library = "catboost"
+    accepts_text = True
 
     def __init__(self, model: Any) -> None:
         super().__init__(model)
@@ -126,7 +129,7 @@ class CatBoostAdapter(Adapter):
         if isinstance(X, Pool):
             matrix = self._pool_matrix(X)
         else:
-            check_feature_names(X, conditions.names[:n_columns] if self._named else None)
+            check_feature_names(X, self.column_names if self._named else None)
             matrix = _numbers(X, n_columns, conditions.numeric)
         if not len(hidden):
             return as_matrix(matrix, self.forest)
@@ -134,6 +137,22 @@ class CatBoostAdapter(Adapter):
         counts = np.zeros((len(matrix), len(conditions.names) - n_columns), np.float32)
         np.add.at(counts.T, conditions.column[hidden] - n_columns, fulfilled.T)
         return as_matrix(np.hstack([matrix, counts]), self.forest)
+
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        """The names of the user's columns; indices as text if they were not named."""
+        conditions = self.native.conditions
+        return conditions.names[: conditions.n_columns]
+
+    def input_columns(self) -> InputColumns:
+        """Return the user's columns; each hidden feature that a split uses must be derived from one of them."""
+        conditions, names = self.native.conditions, self.column_names
+        origin = np.arange(len(conditions.names), dtype=np.int32)
+        is_used = np.isin(origin, self.forest.features_used)
+        for k in range(len(names), len(origin)):
+            # No split needs the column of an unused feature, so any will do.
+            origin[k] = source_column(conditions.names[k], names) if is_used[k] else 0
+        return InputColumns(names if self._named else None, origin, np.isin(np.arange(len(names)), conditions.numeric))
 
     @cached_property
     def _probe(self) -> CatBoost:
@@ -143,8 +162,7 @@ class CatBoostAdapter(Adapter):
     @property
     def _named(self) -> bool:
         """Whether the model was trained with column names other than the column indices."""
-        names = self.native.conditions.names[: self.native.conditions.n_columns]
-        return names != tuple(str(i) for i in range(len(names)))
+        return self.column_names != tuple(str(i) for i in range(len(self.column_names)))
 
     def _pool_matrix(self, pool: Pool) -> NDArray[np.float32]:
         if pool.get_cat_feature_indices() or pool.get_text_feature_indices() or pool.get_embedding_feature_indices():

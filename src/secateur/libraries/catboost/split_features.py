@@ -6,11 +6,14 @@ user's data. Each such hidden feature gets a column after the user's columns. It
 borders that a row exceeds.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
+from secateur._util.text import quoted
+from secateur.errors import UnsupportedModelError
 from secateur.libraries.catboost.flatbuffer import FlatTable, damaged
 
 # Field numbers in the table of trees, counted from 0.
@@ -160,3 +163,26 @@ def _distinct(names: list[str]) -> list[str]:
         seen[name] = seen.get(name, 0) + 1
         result.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
     return result
+
+
+def source_column(feature: str, names: Sequence[str]) -> int:
+    """Return the column from which a hidden feature is derived.
+
+    Raises
+    ------
+    UnsupportedModelError
+        If it may be derived from several columns.
+    """
+    sources = [k for k, name in enumerate(names) if feature.startswith(_derived_prefixes(name))]
+    if len(sources) != 1 or any(character in names[sources[0]] for character in ",>="):
+        raise UnsupportedModelError(
+            f"The model uses the feature {quoted([feature])}, which may be derived from several columns. Buying "
+            "columns one at a time requires features derived from one column. Train with max_ctr_complexity=1 and "
+            "column names without commas, > and =."
+        )
+    return sources[0]
+
+
+def _derived_prefixes(name: str) -> tuple[str, ...]:
+    """Return the prefixes of the names of features that CatBoost derives from one column."""
+    return (f"{name} is category ", f"ctr({name}) ", f"text({name}) ", f"embedding({name}) ")

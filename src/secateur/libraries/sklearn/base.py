@@ -3,12 +3,14 @@
 import copy
 from abc import abstractmethod
 from collections.abc import Sequence
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
+from sklearn.utils import get_tags
 
 from secateur.data.targets import as_columns, as_real_target, class_codes
 from secateur.forest import Forest, Leaves, check_forest
@@ -23,6 +25,13 @@ class SklearnAdapter(Adapter):
     """Encode rows and targets, which works alike for every scikit-learn estimator."""
 
     library = "sklearn"
+    package = "scikit-learn"
+    generates_names = False
+
+    @cached_property
+    def routes_missing(self) -> bool:
+        """Whether the estimator's tags allow NaN."""
+        return bool(get_tags(self.model).input_tags.allow_nan)
 
     def rows(self, X: Any) -> NDArray[np.floating]:
         """Return X as a checked matrix."""

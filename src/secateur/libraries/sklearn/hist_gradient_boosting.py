@@ -95,6 +95,11 @@ class HistGradientBoostingAdapter(SklearnAdapter):
         """Return the position of each node in its predictor's array."""
         return np.concatenate([ids_in_preorder(*_children(predictor.nodes)) for predictor in self.predictors])
 
+    @property
+    def accepts_text(self) -> bool:
+        """Whether the model has categorical columns, whose categories may be text."""
+        return self.model.is_categorical_ is not None
+
     def rows(self, X: Any) -> NDArray[np.floating]:
         """Return X with categories as codes and columns in the user's order."""
         if self.model.is_categorical_ is None:

@@ -11,17 +11,46 @@ from secateur.errors import InvalidInputError
 from secateur.forest import Forest, Leaves
 from secateur.forest.subforest import Decision
 from secateur.libraries.adapter import Adapter
+from secateur.libraries.input_columns import InputColumns
+from secateur.libraries.sklearn.step_columns import source_columns
 
 
 class PipelineAdapter(Adapter):
     """Adapt a Pipeline whose last step is a tree model and whose earlier steps transform the rows."""
 
     library = "sklearn"
+    package = "scikit-learn"
+    generates_names = False
+    accepts_text = True
+    inner: Adapter
 
     def __init__(self, model: Any, inner: Adapter) -> None:
         super().__init__(model)
         self.inner = inner
         self.supervised = inner.supervised
+
+    @property
+    def column_names(self) -> tuple[str, ...] | None:
+        """The columns that the first step was fitted on; None if they had no names."""
+        names = getattr(self.model, "feature_names_in_", None)
+        return None if names is None else tuple(str(name) for name in names)
+
+    @property
+    def routes_missing(self) -> bool:
+        """Whether the inner model predicts rows with missing values."""
+        return self.inner.routes_missing
+
+    @property
+    def missing_value(self) -> float:
+        """The number that marks missing entries for the inner model."""
+        return self.inner.missing_value
+
+    def input_columns(self) -> InputColumns:
+        """Return the input columns; each output of the steps must be computed from one of them."""
+        n_columns = int(self.model.n_features_in_)
+        columns = source_columns([step for _, step in self.model.steps[:-1]], n_columns)
+        origin = columns[self.inner.input_columns().origin]
+        return InputColumns(self.column_names, origin.astype(np.int32), np.zeros(n_columns, bool))
 
     def read(self) -> Forest:
         """Return the inner model's forest; its features are the outputs of the earlier steps."""
@@ -115,7 +144,24 @@ class PipelineAdapter(Adapter):
 
 
 class SearchAdapter(PipelineAdapter):
-    """Adapt a fitted search, such as GridSearchCV, over a tree model or a Pipeline."""
+    """Adapt a fitted search, such as GridSearchCV, over a tree model or a Pipeline; rows pass through it unchanged."""
+
+    def __init__(self, model: Any, inner: Adapter) -> None:
+        super().__init__(model, inner)
+        self.generates_names, self.accepts_text = inner.generates_names, inner.accepts_text
+
+    @property
+    def column_names(self) -> tuple[str, ...] | None:
+        """The column names of the best estimator."""
+        return self.inner.column_names
+
+    def input_columns(self) -> InputColumns:
+        """Return the input columns of the best estimator."""
+        return self.inner.input_columns()
+
+    def cast(self, numbers: NDArray[np.floating]) -> NDArray[np.floating]:
+        """Return values as the trees of the best estimator compare them."""
+        return self.inner.cast(numbers)
 
     def prepare(self, X: Any) -> Any:
         """Return X unchanged: the best estimator transforms it."""

@@ -8,7 +8,7 @@ from secateur.libraries.spark.adapter import SavedAdapter, SparkAdapter
 from secateur.libraries.spark.live_models import LiveAdapter
 from secateur.libraries.spark.saved_model import KINDS, SavedModel
 
-__all__ = ["SavedModel", "adapt", "dump", "load"]
+__all__ = ["SavedModel", "adapt", "dump", "load", "save"]
 
 _CONTAINERS = ("PipelineModel", "CrossValidatorModel", "TrainValidationSplitModel")
 """Live models that may contain one tree model among other stages."""
@@ -36,6 +36,11 @@ def adapt(model: Any) -> SparkAdapter:
 def load(file: Path) -> SavedModel:
     """Return the model saved in a folder."""
     return SavedModel.load(file)
+
+
+def save(model: Any, folder: Path, *, force: bool = False) -> Path:
+    """Write a saved or live model to a folder, and return the folder."""
+    return adapt(model).saved.save(folder, force=force)
 
 
 def dump(model: Any, suffix: str) -> bytes:

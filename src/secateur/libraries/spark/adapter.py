@@ -19,6 +19,7 @@ from secateur.errors import InvalidInputError
 from secateur.forest import Forest, Leaves
 from secateur.forest.subforest import Decision, kept_trees, subforest
 from secateur.libraries.adapter import Adapter, as_matrix
+from secateur.libraries.input_columns import ColumnRoles
 from secateur.libraries.spark.arrow import Floats
 from secateur.libraries.spark.read_nodes import NodeTable, read_nodes
 from secateur.libraries.spark.saved_model import SavedModel
@@ -33,6 +34,7 @@ class SparkAdapter(Adapter):
     """Adapt a Spark ML model by way of the folder it is saved to."""
 
     library = "pyspark"
+    predicts_natively = False
 
     @cached_property
     def saved(self) -> SavedModel:
@@ -165,6 +167,20 @@ class SparkAdapter(Adapter):
                 return False
         return True
 
+    def portable(self) -> "SavedAdapter":
+        """Return an adapter without a session, native nodes or other files of the folder."""
+        saved = self.saved
+        light = SavedAdapter(replace(saved, nodes=saved.nodes.schema.empty_table(), trees=None, others={}))
+        vars(light)["forest"] = self.forest
+        return light
+
+    @property
+    def column_roles(self) -> ColumnRoles:
+        """The columns of the model's parameters."""
+        usual, param = ColumnRoles(), self.saved.param
+        features, label = param("featuresCol") or usual.features, param("labelCol") or usual.label
+        return ColumnRoles(features, label, param("weightCol") or None)
+
     def native_ids(self) -> NDArray[np.int64]:
         """Return Spark's node ids."""
         return self.nodes.native_id
@@ -235,6 +251,11 @@ def _size(saved: SavedModel) -> int:
 
 class SavedAdapter(SparkAdapter):
     """Adapt a SavedModel."""
+
+    @property
+    def type_name(self) -> str:
+        """The class name of the saved tree model."""
+        return self.saved.kind_name
 
     def as_saved(self, model: SavedModel) -> SavedModel:
         """Return the model itself."""

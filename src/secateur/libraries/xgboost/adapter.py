@@ -5,6 +5,7 @@ returns the initial raw prediction, and it transforms given raw predictions by t
 """
 
 import copy
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -18,6 +19,7 @@ from secateur.forest import Forest, Leaves, check_forest
 from secateur.forest.subforest import Decision, apply_decision, kept_trees
 from secateur.libraries.adapter import Adapter
 from secateur.libraries.fork_safety import one_thread_in_a_fork
+from secateur.libraries.input_columns import InputColumns
 from secateur.libraries.xgboost import columns
 from secateur.libraries.xgboost.objectives import XGBoostObjective, objective_of
 from secateur.libraries.xgboost.saved_model import Saved, booster_part, count, dart_weight_table, n_outputs
@@ -136,14 +138,14 @@ class XGBoostBoosterAdapter(Adapter):
     def _categorical(self) -> NDArray[np.int32]:
         return check_one_kind(self.forest)
 
-    @property
-    def missing(self) -> float:
-        """The value that marks missing entries in addition to NaN."""
-        return float("nan")
+    def input_columns(self) -> InputColumns:
+        """Return the input columns; none is numeric if a number marks missing entries, which become NaN."""
+        found = super().input_columns()
+        return found if np.isnan(self.missing_value) else replace(found, numeric=np.zeros_like(found.numeric))
 
     def rows(self, X: Any) -> NDArray[np.floating]:
         """Return X as float32, with NaN for missing values and codes for categories."""
-        matrix: NDArray[np.floating] = columns.rows(X, self.forest, self._known, self._categorical, self.missing)
+        matrix: NDArray[np.floating] = columns.rows(X, self.forest, self._known, self._categorical, self.missing_value)
         return matrix
 
     def target(self, y: Any) -> NDArray[np.generic]:

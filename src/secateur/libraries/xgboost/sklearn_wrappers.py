@@ -50,8 +50,8 @@ class XGBoostWrapperAdapter(XGBoostBoosterAdapter):
         return [labels if len(labels) == len(codes) else codes for codes in known]
 
     @property
-    def missing(self) -> float:
-        """The value that marks missing entries in addition to NaN."""
+    def missing_value(self) -> float:
+        """The number that marks missing entries in addition to NaN."""
         return float("nan") if self.model.missing is None else float(self.model.missing)
 
     @cached_property

@@ -102,7 +102,7 @@ class PartitionCut(FeatureSolver):
 
         The conditions are those of `MinCut`. In addition, `row_prices` need row numbers, which remote rows do not have.
         """
-        if problem.row_source.is_remote and getattr(problem.cost, "row_prices", None) is not None:
+        if problem.row_source.is_remote and problem.cost.row_prices is not None:
             return (
                 "row_prices has one price per row, but remote rows have no row numbers. Use prices per feature, or "
                 "collect the rows on this machine."
