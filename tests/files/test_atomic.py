@@ -10,8 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from secateur.files import atomic as replace
-from secateur.files.atomic import replacing, replacing_folder
+from secateur.files import atomic, atomic_folder
+from secateur.files.atomic import replacing
+from secateur.files.atomic_folder import replacing_folder
 
 WRITE_AS_NOBODY = """
 import os
@@ -57,9 +58,14 @@ def umask():
 
 @pytest.fixture(params=["one step", "steps"])
 def renaming(request, monkeypatch):
-    """Rename as Linux and macOS can, and as other systems must."""
+    """Rename as Linux and macOS can, and as must be done without hard links and exchanged names."""
+
+    def refuse(*_):
+        raise OSError(errno.ENOTSUP, "Operation not supported")
+
     if request.param == "steps":
-        monkeypatch.setattr(replace, "_RENAME_FLAGS", {"new": {}, "swap": {}})
+        monkeypatch.setattr(atomic.os, "link", refuse)
+        monkeypatch.setattr(atomic_folder, "_SWAP_FLAGS", {})
 
 
 def test_new_files_have_the_permissions_of_new_files(tmp_path, umask):
@@ -115,49 +121,44 @@ def test_a_folder_takes_the_place_of_another(tmp_path):
 
 
 @pytest.mark.parametrize("folder", [False, True])
-def test_files_of_a_killed_writer_are_removed_by_the_next(folder, tmp_path):
+def test_files_of_a_killed_writer_are_removed_after_an_hour(folder, tmp_path):
     left = tmp_path / LEFT
     if folder:
         (left / "new").mkdir(parents=True)
     else:
         left.touch()
-    aged(left, 30)
-    write(tmp_path / "model.skops")
-    assert names(tmp_path) == [LEFT, "model.skops"]  # it may be so young that its writer has no lock yet
-    aged(left, 90)
-    write(tmp_path / "model.skops", force=True)
-    assert names(tmp_path) == ["model.skops"]
-
-
-@pytest.mark.parametrize("seconds", [90, 4000])
-def test_files_of_a_running_writer_are_not_removed(seconds, tmp_path):
-    for manager in (replacing, replacing_folder):
-        with manager(tmp_path / "m", force=True):
-            (temporary,) = tmp_path.glob(".m.*")
-            aged(temporary, seconds)
-            replace._remove_abandoned(tmp_path / "m")
-            assert temporary.exists()
-        (tmp_path / "m").unlink() if manager is replacing else None
-
-
-def test_without_locks_files_are_abandoned_after_an_hour(tmp_path, monkeypatch):
-    monkeypatch.setattr(replace, "fcntl", None)
-    (tmp_path / LEFT).touch()
     for seconds, found in ((3000, [LEFT, "model.skops"]), (4000, ["model.skops"])):
-        aged(tmp_path / LEFT, seconds)
+        aged(left, seconds)
         write(tmp_path / "model.skops", force=True)
         assert names(tmp_path) == found
 
 
-def test_the_only_copy_of_a_folder_is_not_removed(tmp_path):
-    left = tmp_path / LEFT
-    (left / "old").mkdir(parents=True)
-    aged(left, 4000)
-    replace._remove_abandoned(tmp_path / "model.skops")
-    assert left.exists()
-    (tmp_path / "model.skops").mkdir()
-    replace._remove_abandoned(tmp_path / "model.skops")
-    assert not left.exists()
+def test_files_of_a_running_writer_are_not_removed(tmp_path):
+    for manager in (replacing, replacing_folder):
+        with manager(tmp_path / "m", force=True):
+            (temporary,) = tmp_path.glob(".m.*")
+            aged(temporary, 3000)
+            (write if manager is replacing else write_folder)(tmp_path / "m")
+            assert temporary.exists()
+        assert names(tmp_path) == ["m"]
+        (tmp_path / "m").unlink() if manager is replacing else None
+
+
+def test_without_an_exchange_a_folder_that_cannot_be_replaced_comes_back(tmp_path, monkeypatch):
+    monkeypatch.setattr(atomic_folder, "_SWAP_FLAGS", {})
+    write_folder(tmp_path / "m", "old")
+    rename = type(tmp_path).rename
+
+    def fail_for_the_new(self, target):
+        if self.name == "new":
+            raise KeyboardInterrupt
+        return rename(self, target)
+
+    monkeypatch.setattr(type(tmp_path), "rename", fail_for_the_new)
+    with pytest.raises(KeyboardInterrupt):
+        write_folder(tmp_path / "m", "new", force=True)
+    assert (tmp_path / "m" / "a").read_text() == "old"
+    assert names(tmp_path) == ["m"]
 
 
 @pytest.mark.skipif(os.name != "posix", reason="other systems have other permissions")
@@ -176,7 +177,7 @@ def test_a_permission_error_names_the_target_file(tmp_path, monkeypatch):
     def refuse(*_, **__):
         raise PermissionError(errno.EPERM, "Operation not permitted", "hidden")
 
-    monkeypatch.setattr(replace, "_rename_to", refuse)
+    monkeypatch.setattr(atomic, "_rename_to", refuse)
     with pytest.raises(
         PermissionError,
         match=r"m\.skops was not written: operation not permitted.*Existing files are unchanged.*Change",

@@ -22,6 +22,6 @@ _NOTES = [
     "accesses the disk.",
     "*while writing*: a temporary file or folder was left, `.name.….part`. If the kill came before it was created, or "
     "after it had been renamed, there is none.",
-    "After every kill the file was loaded and compared, number for number, with the old and the new one. Then it was "
-    "written again, which must succeed and remove what the killed writer had left.",
+    "After every kill the file was loaded and compared, number for number, with the old and the new one. Then, as if "
+    "two hours later, it was written again, which must succeed and remove what the killed writer had left.",
 ]

@@ -26,9 +26,9 @@ _TO_DISK = {
     "unlink",
     "close",
     "rmdir",
-    "flock",
+    "link",
 }
-_LATER = 120.0  # seconds after which what a killed writer has left counts as left
+_LATER = 7200.0  # seconds after which what a killed writer has left counts as left
 
 
 def kill_writers(n_moments: int, seed: int) -> list[dict[str, Any]]:

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from secateur.errors import DamagedFileError, InvalidInputError
-from secateur.files.atomic import replacing_folder
+from secateur.files.atomic_folder import replacing_folder
 from secateur.files.size_limits import check_unpacked
 
 
