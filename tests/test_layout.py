@@ -57,6 +57,19 @@ def test_private_modules_are_imported_only_inside_their_folder():
                 assert importer[:private] == parts[:private], (place(file), module)
 
 
+def test_kernels_have_at_most_12_parameters():
+    functions = {
+        f"{place(file)}: {node.name}": node.args
+        for file in MODULES
+        if place(file).startswith("kernels/")
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.FunctionDef)
+    }
+    counts = {name: len(args.posonlyargs + args.args + args.kwonlyargs) for name, args in functions.items()}
+    assert len(counts) > 100
+    assert {name: count for name, count in counts.items() if count > 12} == {}
+
+
 def imports(file):
     """Yield the modules a file imports from the package."""
     for node in ast.walk(ast.parse(file.read_text())):

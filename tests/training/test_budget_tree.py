@@ -5,7 +5,15 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from secateur.kernels.training.budget_tree import best_split, drawn_in_order, grow_budget_tree, threshold_pairs
+from secateur.kernels.training.budget_tree import (
+    FeaturePrices,
+    Growth,
+    SortedRows,
+    best_split,
+    drawn_in_order,
+    grow_budget_tree,
+    threshold_pairs,
+)
 
 NO_LIMIT = np.iinfo(np.int32).max
 
@@ -21,19 +29,20 @@ class Node:
             self.X[rng.random(self.X.shape) < 0.2] = np.nan
         self.label = rng.integers(0, self.n_classes, n).astype(np.int32)
         self.weight = rng.integers(1, 4, n).astype(np.float64)
-        self.resources = np.column_stack(
+        resources = np.column_stack(
             [np.arange(n_features), np.where(rng.random(n_features) < 0.5, n_features, -1)]
         ).astype(np.int32)
-        self.prices = rng.integers(0, 4, n_features + 1).astype(np.float64)
+        prices = rng.integers(0, 4, n_features + 1).astype(np.float64)
         self.bought = rng.random(n_features + 1) < 0.4
-        self.reuse = float(rng.choice([0.0, 0.5, 1.0]))
+        self.prices = FeaturePrices(resources, prices, float(rng.choice([0.0, 0.5, 1.0])))
         self.alpha = float(rng.choice([0.0, 0.5, 1.0, 2.0]))
         self.min_leaf = int(rng.choice([1, 1, 2, 3]))
 
     @property
     def sorted(self):
         order = np.argsort(self.X.T, axis=1, kind="stable").astype(np.int32)
-        return drawn_in_order(np.ascontiguousarray(self.X.T), order, self.weight)
+        drawn = drawn_in_order(np.ascontiguousarray(self.X.T), order, self.weight)
+        return SortedRows(*drawn, self.label, self.weight)
 
 
 def impurity(counts, alpha):
@@ -47,8 +56,8 @@ def class_counts(node, rows):
 
 
 def price_of(node, k, bought):
-    needs = [resource for resource in node.resources[k] if resource != -1]
-    return sum(node.prices[resource] * (node.reuse if resource in bought else 1.0) for resource in needs)
+    needs = [resource for resource in node.prices.resources[k] if resource != -1]
+    return sum(node.prices.prices[resource] * (node.prices.reuse if resource in bought else 1.0) for resource in needs)
 
 
 def searched_split(node, rows, bought, features=None):
@@ -90,14 +99,10 @@ def test_the_split_is_the_one_a_full_search_finds():
     n_splits, n_leaves, n_missing_left = 0, 0, 0
     for seed in range(600):
         node = Node(seed)
-        order, values = node.sorted
+        order, values, *_ = node.sorted
         rows = np.arange(len(node.label))
         expected = searched_split(node, rows, set(np.flatnonzero(node.bought)))
-        k, cut, nan_left = best_split(
-            values, order, 0, len(rows), node.label, node.weight, class_counts(node, rows), node.resources, node.prices,
-            node.bought, node.reuse, node.alpha, node.min_leaf, len(order), np.arange(len(order)),
-            np.ones(1, np.uint64), np.empty(node.n_classes),
-        )  # fmt: skip
+        k, cut, nan_left = split_of(node, rows, len(order), np.arange(len(order)), 0)
         if expected is None:
             assert k == -1, seed
             n_leaves += 1
@@ -110,6 +115,13 @@ def test_the_split_is_the_one_a_full_search_finds():
     assert min(n_splits, n_leaves, n_missing_left) > 15
 
 
+def split_of(node, rows, n_candidates, candidates, seed):
+    """Return the split of all rows that the kernel finds."""
+    growth, random = Growth(node.alpha, NO_LIMIT, node.min_leaf, n_candidates), np.array([2 * seed + 1], np.uint64)
+    counts, left = class_counts(node, rows), np.empty(node.n_classes)
+    return best_split(node.sorted, 0, len(rows), counts, node.prices, node.bought, growth, candidates, random, left)
+
+
 def is_constant(x):
     return np.isnan(x).all() or (x == x[0]).all()
 
@@ -118,14 +130,9 @@ def test_the_best_drawn_feature_is_split_and_more_are_drawn_if_none_makes_progre
     drawn_first = set()
     for seed in range(300):
         node = Node(seed)
-        order, values = node.sorted
-        rows, n_features = np.arange(len(node.label)), len(order)
+        rows, n_features = np.arange(len(node.label)), node.X.shape[1]
         candidates, n_wanted = np.arange(n_features), 1 + seed % 2
-        k, *_ = best_split(
-            values, order, 0, len(rows), node.label, node.weight, class_counts(node, rows), node.resources, node.prices,
-            node.bought, node.reuse, node.alpha, node.min_leaf, n_wanted, candidates,
-            np.array([2 * seed + 1], np.uint64), np.empty(node.n_classes),
-        )  # fmt: skip
+        k, *_ = split_of(node, rows, n_wanted, candidates, seed)
         for n_drawn in range(1, n_features + 1):
             drawn = candidates[:n_drawn]
             found = searched_split(node, rows, set(np.flatnonzero(node.bought)), drawn)
@@ -147,7 +154,7 @@ def searched_tree(node, rows, bought, depth, max_depth):
     if split is None:
         return here
     k, threshold, _, left = split
-    bought = bought | {int(resource) for resource in node.resources[k] if resource != -1}
+    bought = bought | {int(resource) for resource in node.prices.resources[k] if resource != -1}
     right = np.setdiff1d(rows, left)
     return [
         (k, threshold, len(rows), *counts),
@@ -161,11 +168,8 @@ def test_the_tree_is_the_one_a_full_search_grows(max_depth):
     depths = set()
     for seed in range(1000, 1080):
         node = Node(seed)
-        order, values = node.sorted
-        _, feature, threshold, _, n_rows, counts = grow_budget_tree(
-            values, order, node.label, node.weight, node.n_classes, node.resources, node.prices, node.reuse, node.alpha,
-            max_depth, node.min_leaf, len(order), 0,
-        )  # fmt: skip
+        growth = Growth(node.alpha, max_depth, node.min_leaf, node.X.shape[1])
+        _, feature, threshold, _, n_rows, counts = grow_budget_tree(node.sorted, node.n_classes, node.prices, growth, 0)
         expected = searched_tree(node, np.arange(len(node.label)), set(), 0, max_depth)
         assert np.column_stack([feature, threshold, n_rows, counts]).tolist() == [list(map(float, w)) for w in expected]
         depths.add(len(expected))
@@ -177,11 +181,9 @@ def test_a_purchase_on_one_path_does_not_count_on_another():
     X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]], np.float32)
     label = np.array([0, 0, 1, 2], np.int32)
     order = np.argsort(X.T, axis=1, kind="stable").astype(np.int32)
-    rows, values = drawn_in_order(np.ascontiguousarray(X.T), order, np.ones(4))
-    resources = np.array([[0, -1], [1, -1]], np.int32)
-    right, feature, *_ = grow_budget_tree(
-        values, rows, label, np.ones(4), 3, resources, np.array([1.0, 1.0]), 0.0, 0.0, NO_LIMIT, 1, 2, 0
-    )
+    rows = SortedRows(*drawn_in_order(np.ascontiguousarray(X.T), order, np.ones(4)), label, np.ones(4))
+    prices = FeaturePrices(np.array([[0, -1], [1, -1]], np.int32), np.array([1.0, 1.0]), 0.0)
+    right, feature, *_ = grow_budget_tree(rows, 3, prices, Growth(0.0, NO_LIMIT, 1, 2), 0)
     assert feature.tolist() == [0, -1, 1, -1, -1]
     assert right.tolist() == [2, -1, 4, -1, -1]
 
@@ -190,11 +192,9 @@ def test_a_split_that_separates_only_a_class_below_alpha_is_refused():
     X = np.array([[0.0]] * 10 + [[1.0]], np.float32)
     label = np.array([0] * 5 + [1] * 5 + [2], np.int32)
     order = np.argsort(X.T, axis=1, kind="stable").astype(np.int32)
-    rows, values = drawn_in_order(np.ascontiguousarray(X.T), order, np.ones(11))
-    resources = np.array([[0, -1]], np.int32)
-    _, feature, *_ = grow_budget_tree(
-        values, rows, label, np.ones(11), 3, resources, np.ones(1), 1.0, 2.0, NO_LIMIT, 1, 1, 0
-    )
+    rows = SortedRows(*drawn_in_order(np.ascontiguousarray(X.T), order, np.ones(11)), label, np.ones(11))
+    prices = FeaturePrices(np.array([[0, -1]], np.int32), np.ones(1), 1.0)
+    _, feature, *_ = grow_budget_tree(rows, 3, prices, Growth(2.0, NO_LIMIT, 1, 1), 0)
     assert feature.tolist() == [-1]
 
 

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from secateur import kernels
 from secateur.forest import Forest, Leaves
 from secateur.forest.subforest import Decision, apply_decision, kept_trees
+from secateur.kernels import CategoryLists, SplitArrays
 
 
 def route(forest: Forest, X: NDArray[np.floating]) -> Leaves:
@@ -34,13 +35,22 @@ def route(forest: Forest, X: NDArray[np.floating]) -> Leaves:
     if not forest.is_split.any():
         leaves[:] = 0
         return leaves
-    tree = (forest.tree_start, forest.right, forest.feature, inclusive_threshold(forest), forest.default_left)
-    lists = forest.categories
-    if len(lists.row):
-        kernels.route_categorical(X, *tree, lists.row, lists.start, lists.code, lists.left, lists.other_left, leaves)
+    if len(forest.categories.row):
+        kernels.route_categorical(X, forest.tree_start, splits_of(forest), category_lists(forest), leaves)
     else:
-        kernels.route_numeric(X, *tree, leaves)
+        kernels.route_numeric(X, forest.tree_start, splits_of(forest), leaves)
     return leaves
+
+
+def splits_of(forest: Forest) -> SplitArrays:
+    """Return the splits as the kernels take them, with thresholds for `<=`."""
+    return SplitArrays(forest.right, forest.feature, inclusive_threshold(forest), forest.default_left)
+
+
+def category_lists(forest: Forest) -> CategoryLists:
+    """Return the categorical splits as the kernels take them."""
+    lists = forest.categories
+    return CategoryLists(lists.row, lists.start, lists.code, lists.left, lists.other_left)
 
 
 def without_zeros(X: NDArray[np.floating], columns: tuple[int, ...]) -> NDArray[np.floating]:

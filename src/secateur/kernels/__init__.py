@@ -45,7 +45,15 @@ from secateur.kernels.forest.preorder import (
     tree_depth,
     tree_parent,
 )
-from secateur.kernels.forest.routing import add_trees, add_trees_by_fours, lift, route_categorical, route_numeric
+from secateur.kernels.forest.routing import (
+    CategoryLists,
+    SplitArrays,
+    add_trees,
+    add_trees_by_fours,
+    lift,
+    route_categorical,
+    route_numeric,
+)
 from secateur.kernels.node_weights.max_heap import fit_max_heap, node_gradient, project_max_heap
 from secateur.kernels.node_weights.rule_lasso import fit_rule_lasso
 from secateur.kernels.single_tree.optimal_size import (
@@ -65,10 +73,12 @@ __all__ = [
     "SCALE",
     "SCALE_SPARSE",
     "BlockProblem",
+    "CategoryLists",
     "Prices",
     "Pricing",
     "PurchaseTable",
     "RoutedRows",
+    "SplitArrays",
     "State",
     "Trees",
     "add_moments",

@@ -8,7 +8,15 @@ from numpy.typing import NDArray
 
 from secateur.costs import PriceTable
 from secateur.forest.routing import leaf_type, raw_scores
-from secateur.kernels.serving.lazy_routing import ARRIVED, NOTHING, REQUESTED, UNAFFORDABLE, advance, next_column
+from secateur.kernels.serving.lazy_routing import (
+    ARRIVED,
+    NOTHING,
+    REQUESTED,
+    UNAFFORDABLE,
+    Progress,
+    advance,
+    next_column,
+)
 from secateur.serving.plan import Plan, Terms
 from secateur.serving.results import CAPPED, COMPLETE, DECIDED, FAILED, OPEN
 
@@ -19,11 +27,12 @@ class BatchState:
     """Mutable state of a batch of rows: purchases, prices and the node reached in each tree.
 
     The caller alternates between `purchases`, which yields the columns to fetch, and `record` or `refund`, which store
-    the result, until `purchases` yields nothing. `secateur.kernels.serving.lazy_routing` documents the arrays `state`,
-    `at`, `needed`, `gain`, `lower` and `upper`.
+    the result, until `purchases` yields nothing.
 
     Attributes
     ----------
+    progress : Progress
+        The columns requested, the node reached in each tree, and bounds of the scores.
     X : (n_rows, n_features)
         The encoded features, NaN where not acquired.
     owned : (n_rows, n_resources) bool
@@ -40,11 +49,7 @@ class BatchState:
         n_columns, forest = plan.columns.n_columns, plan.forest
         self.plan, self.terms, self.price_table = plan, terms, price_table
         self.X = np.full((n_rows, forest.n_features), np.nan, forest.input_dtype)
-        self.state = np.zeros((n_rows, n_columns), np.uint8)
-        start = plan.start(terms)
-        self.at, self.needed = np.tile(start.at, (n_rows, 1)), np.tile(start.needed, (n_rows, 1))
-        self.gain = np.tile(start.gain, (n_rows, 1))
-        self.lower, self.upper = np.tile(start.lower, (n_rows, 1)), np.tile(start.upper, (n_rows, 1))
+        self.progress = Progress._make(np.tile(array, (n_rows, 1)) for array in plan.start(terms))
         self.owned = np.zeros((n_rows, price_table.prices.shape[1]), bool)
         self.paid = np.zeros(n_rows)
         self.order = np.full((n_rows, n_columns), -1, np.int16)
@@ -61,13 +66,14 @@ class BatchState:
         """
         # Invariant: `rows` and `chosen` stay aligned while rows that have stopped are removed from both.
         rows = np.flatnonzero(self.stopped == OPEN)
-        progress = (self.X, self.state, self.at, self.needed, self.gain, self.lower, self.upper)
-        advance(rows, *progress, *self.plan.routing_arrays(self.terms))
+        plan, progress = self.plan, self.progress
+        subtrees = plan.subtrees(self.terms)
+        advance(rows, self.X, progress, plan.splits, plan.categories, subtrees, plan.forest.tree_output)
         chosen = self._next_columns(rows)
         self.stopped[rows[chosen == NOTHING]] = COMPLETE
         rows, chosen = rows[chosen != NOTHING], chosen[chosen != NOTHING]
-        if self.plan.can_stop_early(self.terms):
-            certain = self.plan.is_certain(self.terms, self.lower[rows], self.upper[rows])
+        if plan.can_stop_early(self.terms):
+            certain = plan.is_certain(self.terms, progress.lower[rows], progress.upper[rows])
             self.stopped[rows[certain]] = DECIDED
             rows, chosen = rows[~certain], chosen[~certain]
         self.stopped[rows[chosen == UNAFFORDABLE]] = CAPPED
@@ -76,7 +82,7 @@ class BatchState:
         order = np.argsort(chosen, kind="stable")
         columns, first = np.unique(chosen[order], return_index=True)
         for column, rows_of_column in zip(columns.tolist(), np.split(rows[order], first)[1:], strict=True):
-            self.state[rows_of_column, column] = REQUESTED
+            progress.state[rows_of_column, column] = REQUESTED
             self._charge(column, rows_of_column)
             yield column, rows_of_column
 
@@ -84,9 +90,9 @@ class BatchState:
         chosen = np.empty(len(rows), np.int64)
         next_column(
             rows,
-            self.state,
-            self.needed,
-            self.gain,
+            self.progress.state,
+            self.progress.needed,
+            self.progress.gain,
             self.price_table.resources,
             self.price_table.prices,
             self.owned,
@@ -106,18 +112,18 @@ class BatchState:
 
     def record(self, column: int, rows: RowIndex, missing: NDArray[np.bool_]) -> None:
         """Record that a column has arrived for some rows; its value may be missing."""
-        self.state[rows, column] = ARRIVED
+        self.progress.state[rows, column] = ARRIVED
         self.order[rows, column] = self.count[rows]
         self.count[rows] += 1
         self.missing[rows, column] = missing
 
     def refund(self, column: int, rows: RowIndex) -> None:
         """Record that a column is unavailable for some rows: treat it as missing and refund its price."""
-        self.state[rows, column] = ARRIVED
+        self.progress.state[rows, column] = ARRIVED
         self.missing[rows, column] = True
         # A group price may be shared with other columns, so all columns still paid for are charged again from zero.
         self.owned[rows], self.paid[rows] = False, 0.0
-        paid_for = (self.order[rows] >= 0) | (self.state[rows] == REQUESTED)
+        paid_for = (self.order[rows] >= 0) | (self.progress.state[rows] == REQUESTED)
         for other in np.flatnonzero(paid_for.any(axis=0)).tolist():
             self._charge(other, rows[paid_for[:, other]])
 
@@ -128,7 +134,7 @@ class BatchState:
     def raw(self) -> NDArray[np.floating]:
         """Return the raw scores of the nodes the trees have reached, (n_rows, n_outputs)."""
         forest = self.plan.replacement
-        leaves = np.ascontiguousarray((self.at - forest.root[None]).T, dtype=leaf_type(forest))
+        leaves = np.ascontiguousarray((self.progress.at - forest.root[None]).T, dtype=leaf_type(forest))
         return raw_scores(forest, leaves)
 
     def outcome(self) -> "Outcome":

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal, TypedDict, get_args
+from typing import Literal, TypedDict, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,8 +11,9 @@ from secateur.costs import PriceTable, SharedCost
 from secateur.data.rows import LocalRows
 from secateur.errors import InvalidInputError
 from secateur.forest import Forest
-from secateur.forest.routing import inclusive_threshold
-from secateur.kernels.serving.lazy_routing import leaves_below
+from secateur.forest.routing import category_lists, splits_of
+from secateur.kernels import CategoryLists, SplitArrays
+from secateur.kernels.serving.lazy_routing import Progress, Subtrees, leaves_below
 from secateur.libraries.adapter import Adapter
 from secateur.libraries.input_columns import InputColumns
 from secateur.serving.bounds import LabelRule, label_rule, slack_of, why_not_linear
@@ -116,17 +117,27 @@ class Plan:
         return (self.high - self.low).sum(axis=1)
 
     @cached_property
-    def identity(self) -> NDArray[np.int32]:
-        """The identity map of nodes, (n_nodes,)."""
-        return np.arange(self.forest.n_nodes, dtype=np.int32)
+    def splits(self) -> SplitArrays:
+        """The splits as the kernels take them."""
+        return splits_of(self.forest)
 
-    def settled(self, terms: Terms) -> NDArray[np.int32]:
-        """Return for each node the node routing continues from, (n_nodes,).
+    @cached_property
+    def categories(self) -> CategoryLists:
+        """The categorical splits as the kernels take them."""
+        return category_lists(self.forest)
 
-        It is a leaf if all leaves below the node have identical values, and the node itself otherwise. With
-        same="leaves" it is always the node itself.
+    def subtrees(self, terms: Terms) -> Subtrees:
+        """Return what lazy routing knows of the subtree below each node.
+
+        Routing continues from a leaf if all leaves below a node have identical values, and from the node itself
+        otherwise. With same="leaves" it is always the node itself.
         """
-        return self.identity if terms.same == "leaves" else self._below[2]
+        return self._subtrees[terms.same == "leaves"]
+
+    @cached_property
+    def _subtrees(self) -> tuple[Subtrees, Subtrees]:
+        subtrees = Subtrees(self.split_column, self._below[2], self.low, self.high, self.width)
+        return subtrees, subtrees._replace(settled=np.arange(self.forest.n_nodes, dtype=np.int32))
 
     @cached_property
     def replacement(self) -> Forest:
@@ -134,23 +145,13 @@ class Plan:
         low, high = _value_bounds(self.forest)
         return replace(self.forest, value=np.clip(self.forest.value, low, high))
 
-    def routing_arrays(self, terms: Terms) -> tuple[Any, ...]:
-        """Return the forest arrays the kernel `walk` takes, in the order of its parameters."""
-        return (*self._split_arrays, self.settled(terms), self.low, self.high, self.width, self.forest.tree_output)
-
-    @cached_property
-    def _split_arrays(self) -> tuple[Any, ...]:
-        f, lists = self.forest, self.forest.categories
-        nodes = (f.right, f.feature, self.split_column, inclusive_threshold(f), f.default_left)
-        return (*nodes, lists.row, lists.start, lists.code, lists.left, lists.other_left)
-
-    def start(self, terms: Terms) -> "Start":
-        """Return the initial state of every row."""
+    def start(self, terms: Terms) -> Progress:
+        """Return the progress of one row without columns."""
         return self._starts[terms.same == "leaves"]
 
     @cached_property
-    def _starts(self) -> tuple["Start", "Start"]:
-        first, second = (start_of(self, settled[self.forest.root]) for settled in (self._below[2], self.identity))
+    def _starts(self) -> tuple[Progress, Progress]:
+        first, second = (start_of(self, subtrees.settled[self.forest.root]) for subtrees in self._subtrees)
         return first, second
 
     def price_table(self, n_rows: int) -> PriceTable:
@@ -197,31 +198,8 @@ class Plan:
         return bool(terms.tolerance) or (terms.same == "label" and isinstance(self.rule, LabelRule))
 
 
-@dataclass(frozen=True, eq=False)
-class Start:
-    """Initial state of a row.
-
-    Attributes
-    ----------
-    at : (n_trees,)
-        The node reached in each tree.
-    needed : (n_trees,)
-        The column needed at that node, −1 at a leaf.
-    gain : (n_columns,)
-        The total `Plan.width` of the trees that need each column.
-    lower, upper : (n_outputs,)
-        Bounds of the score.
-    """
-
-    at: NDArray[np.int32]
-    needed: NDArray[np.int32]
-    gain: NDArray[np.float64]
-    lower: NDArray[np.float64]
-    upper: NDArray[np.float64]
-
-
-def start_of(plan: Plan, at: NDArray[np.int32]) -> Start:
-    """Return the initial state for the nodes `at`, one per tree, (n_trees,)."""
+def start_of(plan: Plan, at: NDArray[np.int32]) -> Progress:
+    """Return the progress of one row at the nodes `at`, one per tree, (n_trees,)."""
     forest, needed = plan.forest, plan.split_column[at]
     at_split = needed != -1
     gain = np.bincount(needed[at_split], plan.width[at[at_split]], minlength=plan.columns.n_columns)
@@ -229,7 +207,8 @@ def start_of(plan: Plan, at: NDArray[np.int32]) -> Start:
     for sums, bound in ((lower, plan.low), (upper, plan.high)):
         for v, output in zip(at.tolist(), forest.tree_output.tolist(), strict=True):
             sums[output if output >= 0 else slice(None)] += bound[v, 0] if output >= 0 else bound[v]
-    return Start(at, needed, gain.astype(np.float64), lower, upper)
+    state = np.zeros((1, plan.columns.n_columns), np.uint8)
+    return Progress(state, at[None], needed[None], gain.astype(np.float64)[None], lower[None], upper[None])
 
 
 def _value_bounds(forest: Forest) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

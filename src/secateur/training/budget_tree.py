@@ -9,7 +9,7 @@ from sklearn.tree import DecisionTreeClassifier
 from sklearn.tree._tree import Tree
 
 from secateur.costs.base import PriceTable
-from secateur.kernels.training.budget_tree import drawn_in_order, grow_budget_tree
+from secateur.kernels.training.budget_tree import FeaturePrices, Growth, SortedRows, drawn_in_order, grow_budget_tree
 from secateur.libraries.sklearn.trees import build_tree
 
 Floats = NDArray[np.float64]
@@ -92,19 +92,12 @@ def grow_tree(
     times = np.bincount(drawn, minlength=len(rows.label))
     weight = rows.weight * times
     order, values = drawn_in_order(rows.columns, rows.order, weight)
+    max_depth = np.iinfo(np.int32).max if template.max_depth is None else template.max_depth
     tree = grow_budget_tree(
-        values,
-        order,
-        rows.label,
-        weight,
+        SortedRows(order, values, rows.label, weight),
         rows.n_classes,
-        rows.price_table.resources,
-        rows.price_table.prices[0],
-        float(reuse),
-        float(alpha),
-        np.iinfo(np.int32).max if template.max_depth is None else template.max_depth,
-        template.min_samples_leaf,
-        n_candidates,
+        FeaturePrices(rows.price_table.resources, rows.price_table.prices[0], float(reuse)),
+        Growth(float(alpha), max_depth, template.min_samples_leaf, n_candidates),
         template.random_state,
     )
     template.tree_ = as_sklearn_tree(len(rows.columns), *tree)

@@ -1,27 +1,52 @@
 """Route rows to leaves and sum leaf values over trees."""
 
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from secateur.kernels._jit import fused, kernel
 
 _LANES = 8
 
 
+class SplitArrays(NamedTuple):
+    """The splits of a forest, each (n_nodes,); a split routes a row left if `x <= threshold`.
+
+    Attributes
+    ----------
+    right : int32 or int64
+        The right child, −1 at a leaf; the left child is the next node.
+    feature : int32
+    threshold : float64
+    default_left : bool
+        Whether missing values are routed left.
+    """
+
+    right: NDArray[np.signedinteger]
+    feature: NDArray[np.int32]
+    threshold: NDArray[np.float64]
+    default_left: NDArray[np.bool_]
+
+
+class CategoryLists(NamedTuple):
+    """The categorical splits of a forest, with the attributes of `secateur.forest.Categories`."""
+
+    row: NDArray[np.int32]
+    start: NDArray[np.int64]
+    code: NDArray[np.int32]
+    left: NDArray[np.bool_]
+    other_left: NDArray[np.bool_]
+
+
 @kernel
-def route_numeric(
-    X: np.ndarray,
-    tree_start: np.ndarray,
-    right: np.ndarray,
-    feature: np.ndarray,
-    threshold: np.ndarray,
-    default_left: np.ndarray,
-    leaves: np.ndarray,
-) -> None:
+def route_numeric(X: np.ndarray, tree_start: np.ndarray, splits: SplitArrays, leaves: np.ndarray) -> None:
     """Write to `leaves[t, i]` the leaf that row i reaches in tree t, counted from the root of the tree.
 
     Eight rows descend together, so that their memory loads overlap. A row that has reached its leaf stays there, which
     avoids unpredictable branches. Unsigned indices avoid the check for negative ones.
     """
+    right, feature, threshold, default_left = splits
     n_rows, one = X.shape[0], np.uint64(1)
     at = np.empty(_LANES, np.uint64)
     row = np.empty(_LANES, np.uint64)
@@ -50,62 +75,42 @@ def route_numeric(
 
 @kernel
 def route_categorical(
-    X: np.ndarray,
-    tree_start: np.ndarray,
-    right: np.ndarray,
-    feature: np.ndarray,
-    threshold: np.ndarray,
-    default_left: np.ndarray,
-    category_row: np.ndarray,
-    category_start: np.ndarray,
-    category_code: np.ndarray,
-    category_left: np.ndarray,
-    other_left: np.ndarray,
-    leaves: np.ndarray,
+    X: np.ndarray, tree_start: np.ndarray, splits: SplitArrays, categories: CategoryLists, leaves: np.ndarray
 ) -> None:
-    """Route rows like `route_numeric` in forests with categorical splits, one row at a time.
-
-    `category_row` is the index of a node's list of categories, -1 for numeric splits and leaves. The lists are sorted.
-    """
+    """Route rows like `route_numeric` in forests with categorical splits, one row at a time."""
+    right = splits.right
     for tree in range(tree_start.shape[0] - 1):
         root = tree_start[tree]
         for i in range(X.shape[0]):
             v = root
             while right[v] != -1:
-                x = X[i, feature[v]]
-                row = category_row[v]
+                x = X[i, splits.feature[v]]
+                row = categories.row[v]
                 if np.isnan(x):
-                    left = default_left[v]
+                    left = splits.default_left[v]
                 elif row == -1:
-                    left = x <= threshold[v]
+                    left = x <= splits.threshold[v]
                 else:
-                    left = category_goes_left(x, row, category_start, category_code, category_left, other_left)
+                    left = category_goes_left(x, row, categories)
                 v = v + 1 if left else right[v]
             leaves[tree, i] = v - root
 
 
 @kernel
-def category_goes_left(
-    x: float,
-    row: int,
-    category_start: np.ndarray,
-    category_code: np.ndarray,
-    category_left: np.ndarray,
-    other_left: np.ndarray,
-) -> bool:
+def category_goes_left(x: float, row: int, categories: CategoryLists) -> bool:
     """Return whether the list of categories with index `row` routes the value x to the left."""
     category = np.trunc(x)
-    low, high = category_start[row], category_start[row + 1]
+    low, high = categories.start[row], categories.start[row + 1]
     # Invariant of the bisection: codes before `low` are smaller than the category, codes from `high` on are not.
     while low < high:
         middle = (low + high) // 2
-        if category_code[middle] < category:
+        if categories.code[middle] < category:
             low = middle + 1
         else:
             high = middle
-    if low < category_start[row + 1] and category_code[low] == category:
-        return category_left[low]
-    return other_left[row]
+    if low < categories.start[row + 1] and categories.code[low] == category:
+        return categories.left[low]
+    return categories.other_left[row]
 
 
 @kernel

@@ -1,19 +1,15 @@
 """Route rows down all trees as far as the acquired columns allow, and choose the next column to buy.
 
-A *column* is the unit of purchase. `split_column[v]` is the column that split v needs, −1 at a leaf. The state of row i
-is:
-
-* `state[i, c]`: 0 if column c was not requested, `REQUESTED` if it was requested, `ARRIVED` if its value is in X.
-* `at[i, t]`: the node reached in tree t.
-* `needed[i, t]`: the column that the split at this node needs, −1 at a leaf.
-* `gain[i, c]`: the sum of `width[at[i, t]]`, the range of contributions still possible, over the trees that need c.
-* `lower[i]`, `upper[i]`: bounds of the scores, (n_outputs,).
+A *column* is the unit of purchase.
 """
 
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from secateur.kernels._jit import kernel
-from secateur.kernels.forest.routing import category_goes_left
+from secateur.kernels.forest.routing import CategoryLists, SplitArrays, category_goes_left
 
 ARRIVED, REQUESTED = 1, 2
 _ROUNDING = 1e-12
@@ -27,6 +23,53 @@ NOTHING, UNAFFORDABLE, WAITING = -1, -2, -3
 NOTHING: all trees are at leaves. UNAFFORDABLE: trees need columns, but none is affordable. WAITING: no other column can
 be bought until a requested one arrives.
 """
+
+
+class Subtrees(NamedTuple):
+    """What lazy routing knows of the subtree below each node.
+
+    Attributes
+    ----------
+    split_column : (n_nodes,)
+        The column that a split needs, −1 at a leaf.
+    settled : (n_nodes,)
+        The node that routing continues from, a leaf if all leaves below the node are known to be equal.
+    low, high : (n_nodes, width)
+        The smallest and the largest contribution of the leaves.
+    width : (n_nodes,)
+        The range of contributions, summed over outputs.
+    """
+
+    split_column: NDArray[np.int32]
+    settled: NDArray[np.int32]
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+    width: NDArray[np.float64]
+
+
+class Progress(NamedTuple):
+    """How far rows have been routed; the kernels update the arrays in place.
+
+    Attributes
+    ----------
+    state : (n_rows, n_columns)
+        0 if a column was not requested, `REQUESTED` if it was requested, `ARRIVED` if its value is in X.
+    at : (n_rows, n_trees)
+        The node reached in each tree.
+    needed : (n_rows, n_trees)
+        The column that the split at this node needs, −1 at a leaf.
+    gain : (n_rows, n_columns)
+        The sum of `width` of the nodes reached over the trees that need the column.
+    lower, upper : (n_rows, n_outputs)
+        Bounds of the scores.
+    """
+
+    state: NDArray[np.uint8]
+    at: NDArray[np.int32]
+    needed: NDArray[np.int32]
+    gain: NDArray[np.float64]
+    lower: NDArray[np.float64]
+    upper: NDArray[np.float64]
 
 
 @kernel
@@ -59,35 +102,21 @@ def leaves_below(
 def advance(
     rows: np.ndarray,
     X: np.ndarray,
-    state: np.ndarray,
-    at: np.ndarray,
-    needed: np.ndarray,
-    gain: np.ndarray,
-    lower: np.ndarray,
-    upper: np.ndarray,
-    right: np.ndarray,
-    feature: np.ndarray,
-    split_column: np.ndarray,
-    threshold: np.ndarray,
-    default_left: np.ndarray,
-    category_row: np.ndarray,
-    category_start: np.ndarray,
-    category_code: np.ndarray,
-    category_left: np.ndarray,
-    other_left: np.ndarray,
-    settled: np.ndarray,
-    low: np.ndarray,
-    high: np.ndarray,
-    width: np.ndarray,
+    progress: Progress,
+    splits: SplitArrays,
+    categories: CategoryLists,
+    subtrees: Subtrees,
     tree_output: np.ndarray,
 ) -> None:
     """Advance each of the rows in each tree to a leaf, or to a split whose column has not arrived.
 
-    Missing values follow `default_left`. `at`, `needed`, `gain`, `lower` and `upper` are updated in place.
+    Missing values follow `default_left`. The progress is updated in place, except for `state`.
     """
+    state, at, needed, gain, lower, upper = progress
+    split_column, settled, low, high, width = subtrees
     # Invariant: before and after each tree, gain[i], lower[i] and upper[i] are the sums over all trees of the
     # quantities at the nodes at[i]; moving a tree from `first` to v changes them by the difference of these two nodes.
-    categorical = category_row.shape[0] > 0
+    categorical = len(categories.row) > 0
     for i in rows:
         for tree in range(at.shape[1]):
             column = needed[i, tree]
@@ -96,16 +125,14 @@ def advance(
             first = at[i, tree]
             v = first
             while split_column[v] != -1 and state[i, split_column[v]] == ARRIVED:
-                x = X[i, feature[v]]
+                x = X[i, splits.feature[v]]
                 if np.isnan(x):
-                    left = default_left[v]
-                elif not categorical or category_row[v] == -1:
-                    left = x <= threshold[v]
+                    left = splits.default_left[v]
+                elif not categorical or categories.row[v] == -1:
+                    left = x <= splits.threshold[v]
                 else:
-                    left = category_goes_left(
-                        x, category_row[v], category_start, category_code, category_left, other_left
-                    )
-                v = settled[v + 1 if left else right[v]]
+                    left = category_goes_left(x, categories.row[v], categories)
+                v = settled[v + 1 if left else splits.right[v]]
             at[i, tree], needed[i, tree] = v, split_column[v]
             gain[i, column] -= width[first]
             if split_column[v] != -1:

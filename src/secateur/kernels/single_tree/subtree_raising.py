@@ -6,6 +6,7 @@ In subtree raising, a child replaces its parent split and all rows of the split 
 import numpy as np
 
 from secateur.kernels._jit import kernel
+from secateur.kernels.forest.routing import SplitArrays
 
 _ROUNDING = 1e-12
 
@@ -18,11 +19,8 @@ def raise_tree(
     label: np.ndarray,
     target: np.ndarray,
     weight: np.ndarray,
-    right: np.ndarray,
+    splits: SplitArrays,
     end: np.ndarray,
-    feature: np.ndarray,
-    threshold: np.ndarray,
-    default_left: np.ndarray,
     table: np.ndarray,
     value: np.ndarray,
 ) -> np.ndarray:
@@ -35,7 +33,7 @@ def raise_tree(
     Each sweep chooses the best option at every present node bottom-up, then routes the rows through the result. A node
     is revisited only if it has received new rows or a descendant has changed; otherwise its choice would not change.
     """
-    n = right.shape[0]
+    right, n = splits.right, len(splits.right)
     leaf_loss, leaf = leaf_loss.copy(), leaf.copy()
     # Loss of the current subtree in the position of v.
     subtree_loss = leaf_loss.copy()
@@ -71,12 +69,12 @@ def raise_tree(
                 # The sum stops as soon as it exceeds the loss of the leaf or of the split.
                 limit = min(leaf_loss[v], split) + 1e-9 * leaf_loss[v]
                 for k in range(first[b], first[end[b]]):
-                    u = _descend(a, order[k], X, right, feature, threshold, default_left, replacement, is_leaf)
+                    u = _descend(a, order[k], X, splits, replacement, is_leaf)
                     through_a += weight[order[k]] * _loss(u, order[k], label, target, table, value)
                     if through_a > limit:
                         break
                 for k in range(first[a], first[end[a]]):
-                    u = _descend(b, order[k], X, right, feature, threshold, default_left, replacement, is_leaf)
+                    u = _descend(b, order[k], X, splits, replacement, is_leaf)
                     through_b += weight[order[k]] * _loss(u, order[k], label, target, table, value)
                     if through_b > limit:
                         break
@@ -103,7 +101,7 @@ def raise_tree(
                     leaf_loss[u] += weight[i] * _loss(u, i, label, target, table, value)
                 if is_leaf[u]:
                     break
-                u = _next(u, i, X, right, feature, threshold, default_left, replacement)
+                u = _next(u, i, X, splits, replacement)
             leaf[i] = u
     return present
 
@@ -147,38 +145,21 @@ def _loss(v: int, row: int, label: np.ndarray, target: np.ndarray, table: np.nda
 
 @kernel
 def _descend(
-    top: int,
-    row: int,
-    X: np.ndarray,
-    right: np.ndarray,
-    feature: np.ndarray,
-    threshold: np.ndarray,
-    default_left: np.ndarray,
-    replacement: np.ndarray,
-    is_leaf: np.ndarray,
+    top: int, row: int, X: np.ndarray, splits: SplitArrays, replacement: np.ndarray, is_leaf: np.ndarray
 ) -> int:
     """Return the leaf a row reaches when it is routed from the current subtree in the position of `top`."""
     v = replacement[top]
     while not is_leaf[v]:
-        v = _next(v, row, X, right, feature, threshold, default_left, replacement)
+        v = _next(v, row, X, splits, replacement)
     return v
 
 
 @kernel
-def _next(
-    v: int,
-    row: int,
-    X: np.ndarray,
-    right: np.ndarray,
-    feature: np.ndarray,
-    threshold: np.ndarray,
-    default_left: np.ndarray,
-    replacement: np.ndarray,
-) -> int:
+def _next(v: int, row: int, X: np.ndarray, splits: SplitArrays, replacement: np.ndarray) -> int:
     """Return the node to which the split v routes a row."""
-    x = X[row, feature[v]]
-    left = (x <= threshold[v]) | (default_left[v] & (x != x))
-    return replacement[v + 1] if left else replacement[right[v]]
+    x = X[row, splits.feature[v]]
+    left = (x <= splits.threshold[v]) | (splits.default_left[v] & (x != x))
+    return replacement[v + 1] if left else replacement[splits.right[v]]
 
 
 @kernel

@@ -13,11 +13,67 @@ References
 Nan, Wang, Saligrama (2015): Feature-Budgeted Random Forest. ICML, pp. 1983-1991.
 """
 
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from secateur.kernels._jit import kernel
 
 _ROUNDING = 1e-12
+
+
+class SortedRows(NamedTuple):
+    """The rows to grow a tree on.
+
+    Attributes
+    ----------
+    order, values : (n_features, n_drawn)
+        The rows drawn, sorted by each feature, missing values last, and their values.
+    label, weight : (n_rows,)
+        Class and weight of all rows.
+    """
+
+    order: NDArray[np.int32]
+    values: NDArray[np.float32]
+    label: NDArray[np.int32]
+    weight: NDArray[np.float64]
+
+
+class FeaturePrices(NamedTuple):
+    """The prices of features.
+
+    Attributes
+    ----------
+    resources : (n_features, 2)
+        The resources a feature needs, −1 for none.
+    prices : (n_resources,)
+    reuse : float
+        The fraction of its price that a resource costs below the split that bought it.
+    """
+
+    resources: NDArray[np.int32]
+    prices: NDArray[np.float64]
+    reuse: float
+
+
+class Growth(NamedTuple):
+    """The parameters of growing.
+
+    Attributes
+    ----------
+    alpha : float
+        The threshold of the impurity.
+    max_depth, min_leaf : int
+        The largest depth of the tree, and the smallest number of rows in a leaf.
+    n_candidates : int
+        The number of non-constant features to draw at a node; more are drawn until one makes progress.
+    """
+
+    alpha: float
+    max_depth: int
+    min_leaf: int
+    n_candidates: int
 
 
 @kernel
@@ -48,33 +104,9 @@ def drawn_in_order(columns: np.ndarray, order: np.ndarray, weight: np.ndarray) -
 
 @kernel
 def grow_budget_tree(
-    values: np.ndarray,
-    order: np.ndarray,
-    label: np.ndarray,
-    weight: np.ndarray,
-    n_classes: int,
-    resources: np.ndarray,
-    prices: np.ndarray,
-    reuse: float,
-    alpha: float,
-    max_depth: int,
-    min_leaf: int,
-    n_candidates: int,
-    seed: int,
+    rows: SortedRows, n_classes: int, prices: FeaturePrices, growth: Growth, seed: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Grow a tree in preorder; `values` and `order` are overwritten.
-
-    Parameters
-    ----------
-    values, order : (n_features, n_drawn) float32 and int32
-        The rows to grow on, sorted by each feature, missing values last.
-    label, weight : (n_rows,) int32 and float64
-    resources, prices : (n_features, 2) int32 and (n_resources,)
-        The resources a feature needs, −1 for none, and the price of each resource.
-    reuse : float
-        The fraction of its price that a resource costs below the split that bought it.
-    n_candidates : int
-        The number of non-constant features to draw at a node; more are drawn until one makes progress.
+    """Grow a tree in preorder; `order` and `values` of the rows are overwritten.
 
     Returns
     -------
@@ -84,6 +116,7 @@ def grow_budget_tree(
     n_rows : (n_nodes,) int64
     counts : (n_nodes, n_classes)
     """
+    order, values, label, weight = rows
     n_features, n_drawn = order.shape
     capacity = 2 * n_drawn - 1
     right = np.full(capacity, -1, np.int32)
@@ -104,7 +137,7 @@ def grow_budget_tree(
 
     row_buffer, value_buffer = np.empty(n_drawn, np.int32), np.empty(n_drawn, np.float32)
     left_counts = np.empty(n_classes)
-    bought = np.zeros(len(prices), np.bool_)
+    bought = np.zeros(len(prices.prices), np.bool_)
     candidates = np.arange(n_features)
     random = np.array([2 * seed + 1], np.uint64)
     # Invariant: the pending nodes have disjoint ranges of rows. Within the range of a node that may be split, rows are
@@ -118,14 +151,13 @@ def grow_budget_tree(
         counts[node] = pending_counts[n_pending]
         if is_right:
             right[parent_node] = node
-        if _is_final(counts[node], n, depth, alpha, max_depth, min_leaf):
+        if _is_final(counts[node], n, depth, growth):
             continue
-        _mark_bought(node, parent, feature, resources, bought, True)
+        _mark_bought(node, parent, feature, prices.resources, bought, True)
         k, cut, nan_left = best_split(
-            values, order, start, end, label, weight, counts[node], resources, prices, bought, reuse, alpha,
-            min_leaf, n_candidates, candidates, random, left_counts,
-        )  # fmt: skip
-        _mark_bought(node, parent, feature, resources, bought, False)
+            rows, start, end, counts[node], prices, bought, growth, candidates, random, left_counts
+        )
+        _mark_bought(node, parent, feature, prices.resources, bought, False)
         if k == -1:
             continue
         column = values[k, start:end]
@@ -142,10 +174,7 @@ def grow_budget_tree(
         _push(pending[n_pending + 1], start, start + n_left, depth + 1, node, 0)
         n_pending += 2
         # The columns need not be partitioned if both children are leaves.
-        if not (
-            _is_final(left, n_left, depth + 1, alpha, max_depth, min_leaf)
-            and _is_final(right_, n - n_left, depth + 1, alpha, max_depth, min_leaf)
-        ):
+        if not (_is_final(left, n_left, depth + 1, growth) and _is_final(right_, n - n_left, depth + 1, growth)):
             for j in range(n_features):
                 _partition(order[j, start:end], values[j, start:end], goes_left, row_buffer, value_buffer)
     grown = slice(0, n_nodes)
@@ -157,20 +186,13 @@ def grow_budget_tree(
 
 @kernel
 def best_split(
-    values: np.ndarray,
-    order: np.ndarray,
+    rows: SortedRows,
     start: int,
     end: int,
-    label: np.ndarray,
-    weight: np.ndarray,
     counts: np.ndarray,
-    resources: np.ndarray,
-    prices: np.ndarray,
+    prices: FeaturePrices,
     bought: np.ndarray,
-    reuse: float,
-    alpha: float,
-    min_leaf: int,
-    n_candidates: int,
+    growth: Growth,
     candidates: np.ndarray,
     random: np.ndarray,
     left: np.ndarray,
@@ -181,6 +203,8 @@ def best_split(
     Ties go to the larger progress (and so do splits that cost nothing), then to the lower feature, to missing values
     on the right, and to the lower threshold.
     """
+    order, values, label, weight = rows
+    alpha, min_leaf, n_candidates = growth.alpha, growth.min_leaf, growth.n_candidates
     n_features, n = len(order), end - start
     impurity = threshold_pairs(counts, alpha)
     best, cut, nan_left, best_ratio, best_progress = -1, 0, False, np.inf, 0.0
@@ -195,15 +219,17 @@ def best_split(
         if values[k, start] == values[k, end - 1] or np.isnan(values[k, start]):
             continue
         n_seen += 1
-        column, rows = values[k, start:end], order[k, start:end]
+        column, sorted_rows = values[k, start:end], order[k, start:end]
         n_present = _n_present(column)
-        price = _price(k, resources, prices, bought, reuse)
+        price = _price(k, prices, bought)
         for side in range(1 if n_present == n else 2):
             if len(counts) == 2:
-                n_left, worst = _scan_two(column, rows, n_present, side == 1, label, weight, counts, alpha, min_leaf)
+                n_left, worst = _scan_two(
+                    column, sorted_rows, n_present, side == 1, label, weight, counts, alpha, min_leaf
+                )
             else:
                 n_left, worst = _scan(
-                    column, rows, n_present, side == 1, label, weight, counts, alpha, min_leaf, impurity, left
+                    column, sorted_rows, n_present, side == 1, label, weight, counts, alpha, min_leaf, impurity, left
                 )
             progress = impurity - worst
             if n_left == 0 or progress <= _ROUNDING * impurity:
@@ -313,18 +339,18 @@ def _last_cut(n: int, n_present: int, n_before: int, min_leaf: int) -> int:
 
 
 @kernel
-def _is_final(counts: np.ndarray, n: int, depth: int, alpha: float, max_depth: int, min_leaf: int) -> bool:
+def _is_final(counts: np.ndarray, n: int, depth: int, growth: Growth) -> bool:
     """Return whether a node must be a leaf: too few rows, maximum depth, or zero impurity."""
-    return n < 2 * min_leaf or depth >= max_depth or threshold_pairs(counts, alpha) <= 0.0
+    return n < 2 * growth.min_leaf or depth >= growth.max_depth or threshold_pairs(counts, growth.alpha) <= 0.0
 
 
 @kernel
-def _price(k: int, resources: np.ndarray, prices: np.ndarray, bought: np.ndarray, reuse: float) -> float:
+def _price(k: int, prices: FeaturePrices, bought: np.ndarray) -> float:
     """Return the price of feature k, with resources bought by an ancestor at the fraction `reuse`."""
     price = 0.0
-    for resource in resources[k]:
+    for resource in prices.resources[k]:
         if resource != -1:
-            price += prices[resource] * (reuse if bought[resource] else 1.0)
+            price += prices.prices[resource] * (prices.reuse if bought[resource] else 1.0)
     return price
 
 

@@ -110,6 +110,12 @@ def _raise_tree(problem: Problem, tree: int) -> NDArray[np.bool_]:
     label, target, table = np.empty(0, np.intp), sample.y, np.empty((0, 0))
     if forest.n_classes:
         label, target, table = sample.y[:, 0], np.empty((0, 0)), problem.loss.labels(forest.value[nodes])
+    splits = kernels.SplitArrays(
+        np.where(right == -1, -1, right - start),
+        forest.feature[nodes],
+        inclusive_threshold(forest)[nodes],
+        forest.default_left[nodes],
+    )
     return kernels.raise_tree(
         problem.risk[nodes] * sample.total_weight,
         sample.leaves[tree].astype(np.int64),
@@ -117,11 +123,8 @@ def _raise_tree(problem: Problem, tree: int) -> NDArray[np.bool_]:
         label,
         target,
         sample.weight,
-        np.where(right == -1, -1, right - start),
+        splits,
         end - start,
-        forest.feature[nodes],
-        inclusive_threshold(forest)[nodes],
-        forest.default_left[nodes],
         table,
         forest.value[nodes],
     )
