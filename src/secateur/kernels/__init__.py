@@ -35,6 +35,7 @@ from secateur.kernels.feature_cost.cost_descent import (
 from secateur.kernels.feature_cost.maximum_closure import best_closure, cost_of_levels, no_more_than_parent
 from secateur.kernels.feature_cost.row_items import cost_of_points, equal_items, list_needs, needed_until, price_needs
 from secateur.kernels.forest.links import exp_all, softmax_rows, softplus_all
+from secateur.kernels.forest.monotonicity import Region, SplitTests, order_violations
 from secateur.kernels.forest.node_sums import add_moments, add_rows, count_classes, cover_mean, roll_up
 from secateur.kernels.forest.preorder import (
     complete_trees,
@@ -65,6 +66,8 @@ __all__ = [
     "REFIT",
     "SCALE",
     "SCALE_SPARSE",
+    "Region",
+    "SplitTests",
     "add_moments",
     "add_rows",
     "add_trees",
@@ -103,6 +106,7 @@ __all__ = [
     "needed_until",
     "no_more_than_parent",
     "node_gradient",
+    "order_violations",
     "preorder",
     "price_needs",
     "price_tree",
