@@ -16,6 +16,7 @@ from secateur.files.tempdir import scratch_folder
 from secateur.forest import Categories, Forest, check_forest
 from secateur.forest.subforest import Decision
 from secateur.libraries.adapter import as_matrix
+from secateur.libraries.constraints import monotone_signs
 from secateur.libraries.fork_safety import one_thread_in_a_fork
 from secateur.libraries.lightgbm.columns import encode
 from secateur.libraries.lightgbm.objectives import LightGBMObjective, read_objective
@@ -95,6 +96,7 @@ class LightGBMBoosterAdapter(SklearnAdapter):
             feature_names=self.feature_names,
             categories=_categories(nodes),
             zero_is_missing=nodes.zero_is_missing,
+            monotone=self.monotone,
         )
         check_forest(forest)
         return forest
@@ -104,6 +106,11 @@ class LightGBMBoosterAdapter(SklearnAdapter):
         """The column names, or None if they are LightGBM's default names."""
         names = self.text.feature_names
         return None if names == [f"Column_{i}" for i in range(len(names))] else tuple(names)
+
+    @property
+    def monotone(self) -> NDArray[np.int8] | None:
+        """The sign of each monotonic constraint, or None if there are none."""
+        return monotone_signs(self.text.header.get("monotone_constraints"), self.text.n_features)
 
     @property
     def objective(self) -> str | None:
