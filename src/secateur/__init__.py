@@ -10,12 +10,13 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from secateur import costs, losses, serving, solvers, training
-    from secateur.api import as_forest, prune, prune_path
+    from secateur.api import as_forest, check_monotonic, prune, prune_path
     from secateur.data.batches import Batches
     from secateur.data.parquet import read_batches
     from secateur.editing import NodeView, majority_vote, node_views, prune_nodes, simplify
     from secateur.estimators import PrunedClassifier, PrunedRegressor
     from secateur.forest import Forest
+    from secateur.forest.monotonicity import MonotonicityCheck
     from secateur.forest.subforest import Decision, subforest
     from secateur.path import Path, Pruned
     from secateur.reporting import report
@@ -25,12 +26,14 @@ _HOME = {
     "Batches": "secateur.data.batches",
     "Decision": "secateur.forest.subforest",
     "Forest": "secateur.forest",
+    "MonotonicityCheck": "secateur.forest.monotonicity",
     "NodeView": "secateur.editing",
     "Path": "secateur.path",
     "Pruned": "secateur.path",
     "PrunedClassifier": "secateur.estimators",
     "PrunedRegressor": "secateur.estimators",
     "as_forest": "secateur.api",
+    "check_monotonic": "secateur.api",
     "holdout_size": "secateur.selection.validation",
     "node_views": "secateur.editing",
     "prune": "secateur.api",
@@ -49,12 +52,14 @@ __all__ = [
     "Batches",
     "Decision",
     "Forest",
+    "MonotonicityCheck",
     "NodeView",
     "Path",
     "Pruned",
     "PrunedClassifier",
     "PrunedRegressor",
     "as_forest",
+    "check_monotonic",
     "costs",
     "holdout_size",
     "losses",

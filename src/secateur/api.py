@@ -1,4 +1,4 @@
-"""Provide the main functions: `prune`, `prune_path` and `as_forest`."""
+"""Provide the main functions: `prune`, `prune_path`, `as_forest` and `check_monotonic`."""
 
 from os import PathLike
 from typing import Any, Unpack
@@ -8,6 +8,7 @@ import numpy as np
 from secateur.costs import Cost
 from secateur.data.row_provider import row_provider
 from secateur.forest import Forest
+from secateur.forest.monotonicity import MonotonicityCheck, check_monotonicity
 from secateur.libraries import adapt
 from secateur.losses import Loss
 from secateur.path import Limits, Path, Progress, Pruned
@@ -28,6 +29,32 @@ def as_forest(model: Any, *, trust: bool = False) -> Forest:
 
         model = load_model(model, trust=trust)
     return adapt(model).forest
+
+
+def check_monotonic(model: Any, *, trust: bool = False) -> MonotonicityCheck:
+    """Check exactly whether every tree of a model keeps the monotonic constraints the model was trained with.
+
+    The constraints are those in `as_forest(model).monotone`; docs/libraries.md lists where each library stores them.
+    For a model without constraints the check holds, and `features` is empty.
+
+    Parameters
+    ----------
+    model : fitted model, Forest or model file
+    trust : bool
+        As in `as_forest`.
+
+    Examples
+    --------
+    >>> import secateur as sc
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.tree import DecisionTreeRegressor
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> tree = DecisionTreeRegressor(monotonic_cst=[0, 0, 1] + [0] * 7, random_state=0).fit(X, y)
+    >>> check = sc.check_monotonic(tree)
+    >>> check.features, check.holds
+    ((2,), True)
+    """
+    return check_monotonicity(as_forest(model, trust=trust))
 
 
 def prune_path(

@@ -86,6 +86,24 @@ def test_inspect_knows_the_other_tasks(tmp_path):
     assert json.loads(call("inspect", tmp_path / "i.skops", "--json").stdout)["task"] == "outlier detection"
 
 
+def test_inspect_shows_monotonic_constraints(tmp_path):
+    X = pd.DataFrame(np.random.default_rng(0).normal(size=(50, 3)), columns=["age", "x", "[red]debt"])
+    model = DecisionTreeRegressor(max_depth=2, monotonic_cst=[1, 0, -1])
+    save_model(model.fit(X, X["age"]), tmp_path / "names.skops")
+    save_model(model.fit(X.to_numpy(), X["age"]), tmp_path / "numbers.skops")
+    told = [json.loads(call("inspect", tmp_path / f"{n}.skops", "--json").stdout) for n in ("names", "numbers")]
+    assert told[0]["monotone"] == [{"feature": "age", "sign": 1}, {"feature": "[red]debt", "sign": -1}]
+    assert told[1]["monotone"] == [{"feature": 0, "sign": 1}, {"feature": 2, "sign": -1}]
+    shown = [line.split() for line in call("inspect", tmp_path / "names.skops").stdout.splitlines()]
+    assert ["non-decreasing", "in", "age"] in shown
+    assert ["non-increasing", "in", "[red]debt"] in shown
+
+
+def test_inspect_does_not_mention_constraints_without_any(made):
+    assert "monotone" not in json.loads(call("inspect", made / "forest.skops", "--json").stdout)
+    assert "creasing" not in call("inspect", made / "forest.skops").stdout
+
+
 def test_pickle_is_refused_without_trust(made):
     result = call("inspect", made / "forest.pkl", code=1)
     assert result.stdout == ""

@@ -37,10 +37,12 @@ def file(forest, tmp_path):
 @examples(40)
 def test_a_forest_comes_back_as_it_was(tmp_path_factory, forest, narrow):
     names = tuple(f"år {i}" for i in range(forest.n_features))
-    options = {"sum_dtype": "float32", "zero_is_missing": (0,), "feature_names": names} if narrow else {}
-    forest = replace(forest, **options)
+    signs = np.resize(np.array([-1, 0, 1], np.int8), forest.n_features)
+    options = {"sum_dtype": "float32", "zero_is_missing": (0,), "feature_names": names, "monotone": signs}
+    forest = replace(forest, **(options if narrow else {}))
     again = load_forest(saved(forest, tmp_path_factory.mktemp("a") / "f.secateur"))
     assert same_forest(again, forest)
+    assert np.array_equal(again.monotone, forest.monotone)
     for field in (*fields(Forest), *fields(Categories)):
         holder = "categories" if field in fields(Categories) else None
         a, b = (getattr(f, holder) if holder else f for f in (again, forest))
@@ -66,6 +68,16 @@ def test_a_file_without_the_newer_facts_has_their_defaults(file, forest):
 
     rewrite(file, older)
     assert same_forest(load_forest(file), forest)
+    assert load_forest(file).monotone is None
+
+
+def test_only_files_with_constraints_have_the_version_that_stores_them(file, forest, tmp_path):
+    constrained = replace(forest, monotone=np.ones(forest.n_features, np.int8))
+    for version, written in ((1, file), (2, saved(constrained, tmp_path / "g.secateur"))):
+        with np.load(written) as archive:
+            header = json.loads(bytes(archive["header"]))
+        assert header["version"] == version
+        assert ("monotone" in header["forest"]) == (version == 2)
 
 
 def fact(**values):
@@ -79,7 +91,7 @@ def array(name, change):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda h, a: h.update(version=2), "version 2.*Upgrade secateur"),
+        (lambda h, a: h.update(version=3), "version 3.*Upgrade secateur"),
         (lambda h, a: h.update(version="new"), "cannot be read"),
         (lambda h, a: h.update(format="secateur path"), "not a secateur forest"),
         (lambda h, a: h.update(forest=[1]), "damaged"),
@@ -99,6 +111,11 @@ def array(name, change):
         (fact(divisor="1"), "damaged"),
         (fact(zero_is_missing=[99]), "zero_is_missing"),
         (fact(feature_names=["only"] * 40), "feature_names"),
+        (fact(monotone=[1] * 40), "monotone .* one sign for each"),
+        (fact(monotone=[2]), "monotone is .* instead of a list of -1, 0 and 1"),
+        (fact(monotone=[0.5]), "monotone is .* instead of a list of -1, 0 and 1"),
+        (fact(monotone=[True]), "monotone is .* instead of a list of -1, 0 and 1"),
+        (fact(monotone="1"), "monotone is '1' instead of a list of -1, 0 and 1"),
         (array("right", lambda a: a[::-1].copy()), "preorder"),
         (array("right", lambda a: a.astype(np.int64)), "right has 1 axes of int64"),
         (array("value", lambda a: a[:, 0]), "value has 1 axes"),

@@ -32,6 +32,7 @@ def test_scikit_learn_models_of_all_versions_load_without_trust_and_predict_the_
 def test_forests_of_old_versions_load_with_the_same_scores(version, kind):
     forest = load_model(MODELS / f"{version}-{kind}.secateur")
     np.testing.assert_array_equal(sums(forest, some_rows(forest.n_features)), OURS[version]["forests"][kind])
+    assert forest.monotone is None  # files of version 1 do not store constraints
 
 
 @pytest.mark.parametrize(

@@ -86,6 +86,15 @@ def test_it_logs_nothing_and_requests_nothing(which, request, open_page):
     assert page.requests[0].startswith("file://")
 
 
+def test_monotonic_constraints_are_listed_with_the_method(open_page):
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    model = DecisionTreeClassifier(max_depth=3, monotonic_cst=[1, 0, -1]).fit(X, X[:, 0] > 0)
+    shown = open_page(sc.prune_path(model, X, X[:, 0] > 0)).locator("#how-list").inner_text()
+    lines = [line for line in shown.splitlines() if line]
+    assert lines[lines.index("non-decreasing in") + 1] == "0"
+    assert lines[lines.index("non-increasing in") + 1] == "2"
+
+
 @pytest.mark.parametrize("which", ["single", "ensemble", "priced"])
 def test_the_slider_moves_table_curve_and_trees_to_the_numbers_of_the_point(which, request, open_page):
     path = request.getfixturevalue(which).path

@@ -25,6 +25,14 @@ def test_it_is_plain_json(single, ensemble, priced):
         assert json.loads(json.dumps(told, allow_nan=False)) == told
 
 
+def test_monotonic_constraints_are_described_with_the_model(single):
+    X = np.random.default_rng(0).normal(size=(80, 3))
+    model = RandomForestRegressor(3, monotonic_cst=[0, -1, 1], random_state=0).fit(X[:40], X[:40, 2])
+    told = describe(sc.prune_path(model, X[40:], X[40:, 2]))
+    assert told["model"]["monotone"] == [{"feature": 1, "sign": -1}, {"feature": 2, "sign": 1}]
+    assert "monotone" not in describe(single.path)["model"]
+
+
 def test_limits_choose_as_select_does(ensemble):
     assert describe(ensemble.path, max_nodes=60)["point"] == ensemble.path.select(max_nodes=60).point
     assert describe(ensemble.path)["point"] == ensemble.path.select(rule="one_percent").point

@@ -78,6 +78,10 @@ def print_model(facts: Mapping[str, Any]) -> None:
     for name, label in (("features_per_row", "features per row"), ("cost_per_row", "cost per row")):
         if name in facts:
             table.add_row(label, f"{_number(facts[name])} on average over {_number(facts['rows'])} rows")
+    for sign, label in ((1, "non-decreasing in"), (-1, "non-increasing in")):
+        features = [str(entry["feature"]) for entry in facts.get("monotone", ()) if entry["sign"] == sign]
+        if features:
+            table.add_row(label, ", ".join(features))
     table.add_row("link", facts["link"])
     table.add_row("file size in bytes", _number(facts["bytes"]))
     console = stdout()

@@ -11,6 +11,7 @@ from secateur import kernels
 from secateur.editing.views import numeric_splits
 from secateur.errors import InvalidInputError
 from secateur.forest import Forest
+from secateur.forest.ranks import infinite_ranks, last_left, ranks
 from secateur.forest.subforest import Decision, kept_trees
 from secateur.libraries import adapt
 
@@ -120,17 +121,16 @@ def _decide(forest: Forest, preserve: Preserve, allowed: _Allowed) -> Decision:
 
 def _without_contradictions(forest: Forest) -> NDArray[np.bool_]:
     """Return the mask without unreachable nodes and without splits that have one reachable child, (n_nodes,)."""
-    infinity = np.array([-np.inf, np.inf], forest.input_dtype)
     reached = kernels.reachable(
         forest.tree_start,
         forest.right,
         forest.parent,
         forest.end,
         forest.feature,
-        _last_left(forest),
+        last_left(forest),
         numeric_splits(forest),
         forest.default_left,
-        tuple(_ranks(infinity).tolist()),
+        infinite_ranks(forest),
         forest.n_features,
         forest.max_depth,
     )
@@ -138,23 +138,6 @@ def _without_contradictions(forest: Forest) -> NDArray[np.bool_]:
     keep = reached.copy()
     keep[split] = reached[split + 1] & reached[forest.right[split]]
     return keep
-
-
-def _last_left(forest: Forest) -> NDArray[np.int64]:
-    """Return the rank of the largest number of the input dtype that each split routes left, (n_nodes,)."""
-    with np.errstate(over="ignore"):
-        nearest = forest.threshold.astype(forest.input_dtype)
-    above = nearest > forest.threshold if forest.comparison == "<=" else nearest >= forest.threshold
-    return _ranks(nearest) - above
-
-
-def _ranks(numbers: NDArray[np.floating]) -> NDArray[np.int64]:
-    """Return the ranks of floating-point numbers: order-preserving integers, neighbours one apart; -0 and 0 share one.
-
-    The bit pattern of a nonnegative float is monotone in its value; that of a negative float is reflected.
-    """
-    bits = np.ascontiguousarray(numbers).view(f"i{numbers.dtype.itemsize}")
-    return np.where(bits < 0, np.iinfo(bits.dtype).min - bits, bits).astype(np.int64)
 
 
 def _bits(value: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -184,7 +167,7 @@ def _merge_and_fold(forest: Forest, draft: _Draft, allowed: _Allowed) -> _Draft:
     Folding changes leaf values, so leaves that differed before may become equal.
     """
     while True:
-        draft = _merge(forest, draft, _ranks(draft.value), allowed, tolerance=_ULP)
+        draft = _merge(forest, draft, ranks(draft.value), allowed, tolerance=_ULP)
         folded = _fold(forest, draft, allowed)
         if folded is draft:
             return draft

@@ -4,7 +4,7 @@ import json
 import math
 import zipfile
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from os import PathLike
 from pathlib import Path
 from typing import IO, Any
@@ -17,7 +17,8 @@ from secateur.files.size_limits import fits
 from secateur.forest import Categories, Forest, check_forest
 from secateur.forest.forest_checks import TYPES, array_of
 
-FORMAT, VERSION = "secateur forest", 1
+FORMAT, VERSION = "secateur forest", 2
+"""Version 2 adds monotonic constraints; a forest without them is written as version 1, which older readers accept."""
 
 _FACTS = (
     "link",
@@ -42,7 +43,8 @@ _NEWER = ("sum_dtype", "addition", "symmetric", "zero_is_missing")
 def save_forest(forest: Forest, stream: IO[bytes]) -> None:
     """Write a forest. It contains class codes only; the labels stay with the model it was read from."""
     facts, arrays = forest_to_arrays(forest)
-    write_archive(stream, {"format": FORMAT, "version": VERSION, "forest": facts}, arrays)
+    version = VERSION if "monotone" in facts else 1
+    write_archive(stream, {"format": FORMAT, "version": version, "forest": facts}, arrays)
 
 
 def load_forest(file: str | PathLike[str]) -> Forest:
@@ -57,7 +59,7 @@ def load_forest(file: str | PathLike[str]) -> Forest:
     UnsupportedFileError
         If the file has another format or a newer version.
     """
-    remedy = "Save the forest remedy."
+    remedy = "Save the forest again."
     header, arrays = read_archive(Path(file), FORMAT, VERSION, remedy)
     try:
         return forest_from_arrays(header["forest"], arrays)
@@ -136,6 +138,8 @@ def _check_sizes(file: Path) -> None:
 def forest_to_arrays(forest: Forest) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Return the facts (JSON values) and the arrays of a forest; array names start with `forest.`."""
     facts = {name: _plain(getattr(forest, name)) for name in _FACTS}
+    if forest.monotone is not None:
+        facts["monotone"] = forest.monotone.tolist()
     arrays = {f"forest.{name}": array_of(forest, name).astype(TYPES[name], copy=False) for name in TYPES}
     return facts, arrays
 
@@ -148,7 +152,7 @@ def _plain(fact: Any) -> Any:
 
 
 def forest_from_arrays(facts: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Forest:
-    """Return the checked forest with these facts and arrays; the facts in `_NEWER` may be missing.
+    """Return the checked forest with these facts and arrays; `monotone` and the facts in `_NEWER` may be missing.
 
     Raises
     ------
@@ -159,11 +163,20 @@ def forest_from_arrays(facts: Mapping[str, Any], arrays: Mapping[str, NDArray[An
     for name in ("n_classes", "zero_is_missing", "feature_names"):
         if given.get(name) is not None:
             given[name] = tuple(given[name])
+    if facts.get("monotone") is not None:
+        given["monotone"] = _signs(facts["monotone"])
     typed: dict[str, Any] = {name: _typed(arrays[f"forest.{name}"], name) for name in TYPES}
     categories = Categories(**{field.name: typed.pop(f"categories.{field.name}") for field in fields(Categories)})
     forest = Forest(**typed, **given, categories=categories)
     check_forest(forest)
     return forest
+
+
+def _signs(found: Any) -> NDArray[np.int8]:
+    """Return monotonic constraints as an array; `check_forest` checks their number."""
+    if not isinstance(found, list) or any(type(sign) is not int or abs(sign) > 1 for sign in found):
+        raise DamagedFileError(f"monotone is {found!r:.60} instead of a list of -1, 0 and 1")
+    return np.array(found, np.int8)
 
 
 def _typed(array: NDArray[Any], name: str) -> NDArray[Any]:
@@ -175,8 +188,8 @@ def _typed(array: NDArray[Any], name: str) -> NDArray[Any]:
 
 
 def same_forest(a: Forest, b: Forest) -> bool:
-    """Return whether two forests have equal facts and arrays."""
-    (facts_a, arrays_a), (facts_b, arrays_b) = forest_to_arrays(a), forest_to_arrays(b)
+    """Return whether two forests have equal facts and arrays, except monotonic constraints, which files may lack."""
+    (facts_a, arrays_a), (facts_b, arrays_b) = (forest_to_arrays(replace(f, monotone=None)) for f in (a, b))
     return facts_a == facts_b and all(
         np.array_equal(arrays_a[name], arrays_b[name], equal_nan=arrays_a[name].dtype.kind == "f") for name in arrays_a
     )

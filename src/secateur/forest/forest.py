@@ -103,6 +103,10 @@ class Forest:
         Features for which 0 counts as missing.
     feature_names : tuple of str, or None
     categories : Categories
+    monotone : (n_features,) int8, or None
+        Monotonic constraints the model was trained with: 1 for features in which the raw score must not decrease, -1
+        for those in which it must not increase, 0 for all others. The score is that of the second class for a binary
+        classifier with two outputs, and every score if there are more. None if there are no constraints.
     """
 
     tree_start: NDArray[np.int64]
@@ -129,6 +133,7 @@ class Forest:
     zero_is_missing: tuple[int, ...] = ()
     feature_names: tuple[str, ...] | None = None
     categories: Categories = field(default_factory=Categories)
+    monotone: NDArray[np.int8] | None = None
 
     def __repr__(self) -> str:
         return (

@@ -55,6 +55,7 @@ def check_forest(forest: "Forest") -> None:
     _check_trees(forest)
     _check_outputs(forest)
     _check_categories(forest)
+    _check_monotone(forest)
     vars(forest)["checked"] = True
 
 
@@ -215,3 +216,19 @@ def _check_categories(forest: "Forest") -> None:
     unsorted = np.flatnonzero(lists.code[1:] <= lists.code[:-1]) + 1
     if not np.isin(unsorted, lists.start).all():
         raise InvalidInputError("A list of categories is not sorted. Sort the codes within each list.")
+
+
+def _check_monotone(forest: "Forest") -> None:
+    """Raise InvalidInputError unless there are no monotonic constraints, or one sign per feature."""
+    signs = forest.monotone
+    if signs is None:
+        return
+    if not isinstance(signs, np.ndarray) or signs.dtype != np.int8 or signs.shape != (forest.n_features,):
+        raise InvalidInputError(
+            f"monotone is {signs!r:.60}, but must be an int8 array with one sign for each of {forest.n_features} "
+            "features, or None. Convert it with np.array(signs, np.int8)."
+        )
+    if len(signs) and not -1 <= signs.min() <= signs.max() <= 1:
+        raise InvalidInputError(
+            f"monotone contains values from {signs.min()} to {signs.max()}, but each must be -1, 0 or 1. Correct them."
+        )

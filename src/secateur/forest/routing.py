@@ -10,6 +10,9 @@ from secateur.forest import Forest, Leaves
 from secateur.forest.subforest import Decision, apply_decision, kept_trees
 from secateur.kernels import CategoryLists, SplitArrays
 
+ZERO = np.float32(1e-35)
+"""The largest absolute value that counts as zero for features in `zero_is_missing`, as in LightGBM."""
+
 
 def route(forest: Forest, X: NDArray[np.floating]) -> Leaves:
     """Return the leaf each row reaches in each tree.
@@ -54,10 +57,10 @@ def category_lists(forest: Forest) -> CategoryLists:
 
 
 def without_zeros(X: NDArray[np.floating], columns: tuple[int, ...]) -> NDArray[np.floating]:
-    """Return X with NaN instead of zeros in some columns; as in LightGBM, |x| <= float32(1e-35) counts as zero."""
+    """Return X with NaN instead of zeros in some columns."""
     X = X.copy()
     for column in columns:
-        X[np.abs(X[:, column]) <= np.float32(1e-35), column] = np.nan
+        X[np.abs(X[:, column]) <= ZERO, column] = np.nan
     return X
 
 

@@ -34,6 +34,7 @@ from secateur.kernels.feature_cost.cost_descent import (
 from secateur.kernels.feature_cost.maximum_closure import best_closure, cost_of_levels, no_more_than_parent
 from secateur.kernels.feature_cost.row_items import cost_of_points, equal_items, list_needs, needed_until, price_needs
 from secateur.kernels.forest.links import exp_all, softmax_rows, softplus_all
+from secateur.kernels.forest.monotonicity import Region, SplitTests, order_violations
 from secateur.kernels.forest.node_sums import add_moments, add_rows, count_classes, cover_mean, roll_up
 from secateur.kernels.forest.preorder import (
     complete_trees,
@@ -77,8 +78,10 @@ __all__ = [
     "Prices",
     "Pricing",
     "PurchaseTable",
+    "Region",
     "RoutedRows",
     "SplitArrays",
+    "SplitTests",
     "State",
     "Trees",
     "add_moments",
@@ -119,6 +122,7 @@ __all__ = [
     "needed_until",
     "no_more_than_parent",
     "node_gradient",
+    "order_violations",
     "preorder",
     "price_needs",
     "profitable_splits",

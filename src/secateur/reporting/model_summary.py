@@ -4,6 +4,10 @@ import platform
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
+import numpy as np
+
+from secateur._util.text import fit_to_show
+from secateur.forest import Forest
 from secateur.libraries.adapter import Adapter
 
 
@@ -31,7 +35,22 @@ def describe_model(adapter: Adapter) -> dict[str, Any]:
         "features_used": len(forest.features_used),
         "features": forest.n_features,
         "link": forest.link,
+        **_constraints(forest),
         "bytes": adapter.n_bytes(adapter.model),
+    }
+
+
+def _constraints(forest: Forest) -> dict[str, Any]:
+    """Return the constrained features, by name or index, with their signs; an empty dict if there are none."""
+    if forest.monotone is None or not forest.monotone.any():
+        return {}
+    names = forest.feature_names
+    constrained = np.flatnonzero(forest.monotone).tolist()
+    return {
+        "monotone": [
+            {"feature": k if names is None else fit_to_show(names[k]), "sign": int(forest.monotone[k])}
+            for k in constrained
+        ]
     }
 
 

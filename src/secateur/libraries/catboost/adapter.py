@@ -16,11 +16,12 @@ from secateur.forest import Forest, Leaves, check_forest
 from secateur.forest.subforest import Decision
 from secateur.libraries.adapter import Adapter, as_matrix, as_numbers, check_feature_names
 from secateur.libraries.catboost.cbm import NativeModel, probe_cbm, read_cbm, write_cbm
-from secateur.libraries.catboost.model_info import class_positions
+from secateur.libraries.catboost.model_info import class_positions, monotone_constraints
 from secateur.libraries.catboost.objectives import CatBoostObjective, loss_named
 from secateur.libraries.catboost.predictions import transform_predictions
 from secateur.libraries.catboost.split_features import source_column
 from secateur.libraries.catboost.trees import Preorder, in_preorder, pruned_trees, values_and_weights
+from secateur.libraries.constraints import monotone_signs
 from secateur.libraries.input_columns import InputColumns
 
 
@@ -84,9 +85,23 @@ class CatBoostAdapter(Adapter):
             input_dtype="float32",
             feature_names=conditions.names,
             symmetric=native.trees.symmetric,
+            monotone=self.monotone,
         )
         check_forest(forest)
         return forest
+
+    @property
+    def monotone(self) -> NDArray[np.int8] | None:
+        """The sign of each monotonic constraint, or None if there are none; hidden columns have none."""
+        conditions = self.native.conditions
+        # CatBoost stores every form of constraints as a mapping from the positions of numeric columns among these.
+        constraints = monotone_constraints(self.native.info)
+        signs = monotone_signs(constraints, len(conditions.numeric), [str(i) for i in range(len(conditions.numeric))])
+        if signs is None:
+            return None
+        monotone = np.zeros(len(conditions.names), np.int8)
+        monotone[list(conditions.numeric)] = signs
+        return monotone
 
     def write(self, decision: Decision) -> Any:
         """Return a model of the same class and parameters with pruned trees."""

@@ -59,6 +59,14 @@ def class_positions(info: Mapping[str, str], n_outputs: int) -> list[int]:
     return positions
 
 
+def monotone_constraints(info: Mapping[str, str]) -> Any:
+    """Return the monotonic constraints among a model's training parameters, or None if it records no parameters."""
+    if not has_params(info):
+        return None
+    options = _object(info, "params").get("tree_learner_options")
+    return options.get("monotone_constraints") if isinstance(options, dict) else None
+
+
 def check_info(info: Mapping[str, str]) -> None:
     """Raise DamagedFileError unless the metadata that CatBoost and secateur use are valid.
 

@@ -31,6 +31,7 @@ class AdaBoostAdapter(TreesAdapter):
             divisor=float(weights.sum()) if voting else 1.0,
             input_dtype="float32",
             feature_names=self.feature_names,
+            monotone=self.monotone,
         )
 
     def in_bag(self, n_rows: int) -> NDArray[np.uint8] | None:

@@ -58,6 +58,7 @@ class ForestEnsembleAdapter(TreesAdapter):
             divisor=float(len(trees)),
             input_dtype="float32",
             feature_names=self.feature_names,
+            monotone=self.monotone,
         )
 
     def drop_trees(self, model: Any, tree_kept: NDArray[np.bool_]) -> None:
@@ -90,6 +91,13 @@ class BaggingAdapter(ForestEnsembleAdapter):
         """The columns each tree was trained on."""
         columns: Sequence[NDArray[Any]] = self.model.estimators_features_
         return columns
+
+    @property
+    def monotone(self) -> NDArray[np.int8] | None:
+        """The sign of each monotonic constraint; None if trees have subsets of the columns, to which theirs refer."""
+        every = np.arange(self.model.n_features_in_)
+        same = all(np.array_equal(columns, every) for columns in self.model.estimators_features_)
+        return super().monotone if same else None
 
     def tree_value(self, estimator: Any, value: Floats) -> Floats:
         """Return class fractions (n, n_classes); a class the tree was not trained on has fraction 0."""

@@ -16,6 +16,7 @@ from secateur.data.targets import as_columns, as_real_target, class_codes
 from secateur.forest import Forest, Leaves, check_forest
 from secateur.forest.subforest import Decision, kept_trees
 from secateur.libraries.adapter import Adapter, as_matrix
+from secateur.libraries.constraints import monotone_signs
 from secateur.libraries.sklearn.trees import TreeArrays, ids_in_preorder, read_tree, write_tree
 
 Floats = NDArray[np.float64]
@@ -103,6 +104,12 @@ class SklearnAdapter(Adapter):
         names = getattr(self.model, "feature_names_in_", None)
         return None if names is None else tuple(str(name) for name in names)
 
+    @property
+    def monotone(self) -> NDArray[np.int8] | None:
+        """The sign of each monotonic constraint, or None if there are none."""
+        constraints = getattr(self.model, "monotonic_cst", None)
+        return monotone_signs(constraints, self.model.n_features_in_, self.feature_names)
+
 
 class TreesAdapter(SklearnAdapter):
     """Adapt a model whose estimators have a `tree_`; subclasses define where they are and how they are aggregated."""
@@ -112,6 +119,11 @@ class TreesAdapter(SklearnAdapter):
         """The tree estimators, in the order in which the model sums them."""
         trees: Sequence[Any] = self.model.estimators_
         return trees
+
+    @property
+    def monotone(self) -> NDArray[np.int8] | None:
+        """The sign of each monotonic constraint of the trees, which all have the same, or None if there are none."""
+        return monotone_signs(getattr(self.estimators[0], "monotonic_cst", None), self.model.n_features_in_)
 
     @abstractmethod
     def read(self) -> Forest:

@@ -48,6 +48,7 @@ class HistGradientBoostingAdapter(SklearnAdapter):
             n_features=self.model.n_features_in_,
             n_classes=self.n_classes,
             feature_names=self.feature_names,
+            monotone=self.monotone,
             categories=self.categories(trees),
         )
 

@@ -18,6 +18,7 @@ from secateur.data.targets import as_columns, as_real_target, class_codes
 from secateur.forest import Forest, Leaves, check_forest
 from secateur.forest.subforest import Decision, apply_decision, kept_trees
 from secateur.libraries.adapter import Adapter
+from secateur.libraries.constraints import monotone_signs
 from secateur.libraries.fork_safety import one_thread_in_a_fork
 from secateur.libraries.input_columns import InputColumns
 from secateur.libraries.xgboost import columns
@@ -94,9 +95,15 @@ class XGBoostBoosterAdapter(Adapter):
             input_dtype="float32",
             sum_dtype="float32",
             feature_names=tuple(names) if names else None,
+            monotone=self.monotone,
         )
         check_forest(forest)
         return forest
+
+    @property
+    def monotone(self) -> NDArray[np.int8] | None:
+        """The sign of each monotonic constraint; None if there are none, or the Booster was loaded from a file."""
+        return monotone_signs(_parameter(self.state.get("Config"), "monotone_constraints"), self.n_features)
 
     @property
     def classes(self) -> list[NDArray[Any]]:
@@ -226,6 +233,15 @@ class XGBoostBoosterAdapter(Adapter):
         """The best round of early stopping; None if training was not stopped early or was continued."""
         text = self.saved["learner"].get("attributes", {}).get("best_iteration")
         return int(text) if isinstance(text, str) and text.isascii() and text.isdigit() else None
+
+
+def _parameter(config: Any, name: str) -> Any:
+    """Return a training parameter from a configuration, whose tables are nested differently by version and booster."""
+    if not isinstance(config, dict):
+        return None
+    if name in config:
+        return config[name]
+    return next((found for table in config.values() if (found := _parameter(table, name)) is not None), None)
 
 
 def _as_margin(raw: NDArray[np.floating]) -> NDArray[np.float32]:

@@ -13,6 +13,7 @@ from xgboost import XGBRanker
 
 from secateur.forest import Forest
 from secateur.forest.subforest import Decision
+from secateur.libraries.constraints import monotone_signs
 from secateur.libraries.xgboost.adapter import XGBoostBoosterAdapter, _as_margin
 
 
@@ -33,6 +34,15 @@ class XGBoostWrapperAdapter(XGBoostBoosterAdapter):
     def booster(self) -> Any:
         """The wrapped Booster."""
         return self.model.get_booster()
+
+    @property
+    def monotone(self) -> NDArray[np.int8] | None:
+        """The sign of each monotonic constraint; a Booster loaded from a file has those of the wrapper's parameter."""
+        trained = super().monotone
+        if trained is not None:
+            return trained
+        names = self.saved["learner"].get("feature_names")
+        return monotone_signs(self.model.monotone_constraints, self.n_features, names)
 
     @property
     def n_used(self) -> int:

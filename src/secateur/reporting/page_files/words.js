@@ -43,6 +43,7 @@ function showMethod() {
     ["model", [model.type, ...model.inside].join(" > ") + `, ${model.library}`],
     ["task", model.task + (model.classes.length ? ` into ${model.classes.map(count).join(" and ")} classes` : "")],
     ["features", `${count(model.features_used)} of ${count(model.features)} used`],
+    ...constraints(model.monotone ?? []),
     ["solver", report.solver],
     ["loss", facts.loss],
     ["cost", facts.cost],
@@ -53,6 +54,12 @@ function showMethod() {
   ];
   if (report.summary.clone) entries.push(["note", "the chosen point is a pruning of a clone of the model, trained on fewer features"]);
   byId("how-list").replaceChildren(...entries.flatMap(([name, text]) => [element("dt", {}, name), element("dd", {}, text)]));
+}
+
+// The features with a monotonic constraint, one entry per direction.
+function constraints(monotone) {
+  const entries = [["non-decreasing in", 1], ["non-increasing in", -1]];
+  return entries.map(([name, sign]) => [name, monotone.filter((one) => one.sign === sign).map((one) => one.feature).join(", ")]).filter(([, text]) => text);
 }
 
 function showCode(point) {
