@@ -102,11 +102,13 @@ def _split_tests(forest: Forest) -> kernels.SplitTests:
         forest.feature,
         forest.default_left,
         np.where(snapped, -zero - 1, last),
-        lists.row if len(lists.row) else np.full(forest.n_nodes, -1, np.int32),
-        lists.start,
-        lists.code,
-        lists.left,
-        lists.other_left,
+        kernels.CategoryLists(
+            lists.row if len(lists.row) else np.full(forest.n_nodes, -1, np.int32),
+            lists.start,
+            lists.code,
+            lists.left,
+            lists.other_left,
+        ),
     )
 
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from secateur.kernels._jit import kernel
-from secateur.kernels.forest.routing import category_goes_left
+from secateur.kernels.forest.routing import CategoryLists, category_goes_left
 
 
 class SplitTests(NamedTuple):
@@ -23,10 +23,8 @@ class SplitTests(NamedTuple):
         As in `Forest`.
     last_left : (n_nodes,)
         The largest rank that a numeric split routes left.
-    category_row : (n_nodes,)
-        The index of a split's list of categories, -1 for a numeric split.
-    category_start, category_code, category_left, other_left
-        The lists, as in `Categories`.
+    categories : CategoryLists
+        The lists of the categorical splits; `row` has the index of a split's list, -1 for a numeric split.
     """
 
     tree_start: np.ndarray
@@ -35,11 +33,7 @@ class SplitTests(NamedTuple):
     feature: np.ndarray
     default_left: np.ndarray
     last_left: np.ndarray
-    category_row: np.ndarray
-    category_start: np.ndarray
-    category_code: np.ndarray
-    category_left: np.ndarray
-    other_left: np.ndarray
+    categories: CategoryLists
 
 
 class Region(NamedTuple):
@@ -211,17 +205,10 @@ def _exclude_probes(u: int, goes_left: bool, change: int, tests: SplitTests, reg
     """Add `change` to the violations of the probes that split u routes to the other side; return if one has none."""
     some = False
     for i in range(region.probe_start[tests.feature[u]], region.probe_start[tests.feature[u] + 1]):
-        if tests.category_row[u] == -1:
+        if tests.categories.row[u] == -1:
             left = region.probe_rank[i] <= tests.last_left[u]
         else:
-            left = category_goes_left(
-                region.probe[i],
-                tests.category_row[u],
-                tests.category_start,
-                tests.category_code,
-                tests.category_left,
-                tests.other_left,
-            )
+            left = category_goes_left(region.probe[i], tests.categories.row[u], tests.categories)
         if left != goes_left:
             region.violated[i] += change
         some = some or region.violated[i] == 0
