@@ -307,7 +307,7 @@ def test_bad_parameters_get_a_clear_error(cancer, change, message):
 
 
 def test_too_few_rows_get_a_clear_error():
-    with pytest.raises(ValueError, match="Pass more rows"):
+    with pytest.raises(ValueError, match="more rows"):
         PrunedClassifier().fit([[0.0], [1.0]], [0, 1])
     with pytest.raises(ValueError, match="zero for every row"):
         PrunedRegressor().fit([[0.0], [1.0]], [0, 1], sample_weight=[0, 0])

@@ -17,7 +17,7 @@ RETIRED = {
     *("stand_ins", "with_stand_ins"),
     *("Evidence", "evidence", "Sample", "too_far", "distant", "asks_often", "Trial", "_Round", "_Tried", "settle"),
     *("settled_on", "aiming_at", "judges_ensemble", "takes_levels", "cannot_change", "no_prices", "no_sample"),
-    *("by_size", "Post", "Parcel", "Said", "Memory"),
+    *("by_size", "Post", "Parcel", "Said", "Memory", "Distant", "afar", "from_afar"),
 }
 """Names that had no meaning outside this project; CONTRIBUTING.md has the glossary."""
 

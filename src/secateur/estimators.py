@@ -20,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 
 from secateur.costs import Cost
 from secateur.data.row_provider import Rows
+from secateur.errors import InvalidInputError
 from secateur.losses import Loss
 from secateur.path import Path, Pruned
 from secateur.path.limits import LIMITS
@@ -113,9 +114,9 @@ class _PrunedEstimator(MetaEstimatorMixin, BaseEstimator):
         """Return the estimator; raise ValueError if it is not a classifier or regressor as this class requires."""
         model = self._estimator()
         if get_tags(model).estimator_type != get_tags(self).estimator_type:
-            raise ValueError(
-                f"{type(self).__name__} got a {type(model).__name__}, which is of another kind. Use PrunedClassifier "
-                "for tree models that predict labels and PrunedRegressor for those that predict numbers."
+            raise InvalidInputError(
+                f"{type(self).__name__} got a {type(model).__name__}, which is not of the same kind. Use "
+                "PrunedClassifier for classifiers and PrunedRegressor for regressors."
             )
         return model
 
@@ -218,14 +219,14 @@ def _read_rows(X: Any, y: Any, sample_weight: Any) -> Rows:
         return rows
     counts = column_or_1d(sample_weight) != 0
     if not counts.any():
-        raise ValueError("sample_weight is zero for every row, which leaves none to learn from. Pass positive weights.")
+        raise InvalidInputError("sample_weight is zero for every row, but training needs rows. Pass positive weights.")
     return rows.take(np.flatnonzero(counts))
 
 
 def _split(rows: Rows, share: float, stratify: bool, rng: np.random.RandomState) -> tuple[Rows, Rows]:
     """Split the rows into disjoint training and validation rows."""
     if not isinstance(share, float) or not 0 < share < 1:
-        raise ValueError(f"validation={share!r} is no share of the rows. Use a number between 0 and 1.")
+        raise InvalidInputError(f"validation={share!r} is not a fraction of the rows. Pass a float between 0 and 1.")
     y = np.asarray(rows.y)
     codes = np.zeros(len(y), np.intp)
     if stratify:
@@ -247,9 +248,9 @@ def _hold_out(codes: NDArray[np.intp], share: float, rng: np.random.RandomState)
     order = rng.permutation(len(codes))
     free = np.delete(order, np.unique(codes[order], return_index=True)[1])
     if not len(free):
-        raise ValueError(
-            f"n_samples={len(codes)}, and training takes one row of each class, which leaves none to choose a pruning "
-            "by. Pass more rows, or train the estimator first and use prefit=True."
+        raise InvalidInputError(
+            f"n_samples={len(codes)}: training needs one row of each class, so no row is left for validation. Pass "
+            "more rows, or train the estimator first and pass prefit=True."
         )
     # Systematic sampling: sort by class and take rows at even distances.
     free = free[np.argsort(codes[free], kind="stable")]

@@ -105,10 +105,10 @@ def sources(rows, database):
     duck.execute("CREATE TABLE people AS SELECT * FROM frame")
     keys = 7 * np.arange(3000)
     other = {name: name.upper() for name in NAMES}
-    duck.execute("CREATE TABLE loud AS SELECT * FROM frame")
+    duck.execute("CREATE TABLE renamed AS SELECT * FROM frame")
     for name in NAMES:
         old = name.replace('"', '""')
-        duck.execute(f'ALTER TABLE loud RENAME COLUMN "{old}" TO "{old.upper()}_"')
+        duck.execute(f'ALTER TABLE renamed RENAME COLUMN "{old}" TO "{old.upper()}_"')
     return {
         "frame": (few, None),
         "some rows of a frame": (rows, range(3000)),
@@ -119,7 +119,7 @@ def sources(rows, database):
         "function": (lambda feature, row: few[feature].iloc[row], range(3000)),
         "SQLite": (Sql(database, "people"), keys),
         "DuckDB": (Sql(duck, "people"), keys),
-        "DuckDB, other names": (Sql(duck, "main.loud", columns={k: f"{v}_" for k, v in other.items()}), keys),
+        "DuckDB, other names": (Sql(duck, "main.renamed", columns={k: f"{v}_" for k, v in other.items()}), keys),
     }
 
 

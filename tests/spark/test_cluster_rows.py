@@ -364,8 +364,8 @@ def changed(values, **new):
 
 WRONG = {
     "labels": ({"y": changed(Y, _7=9.0)}, "labels that the model was not trained on: \\[9.0\\]"),
-    "no label": ({"y": changed(Y, _7=None, _90=None)}, "'label' has 2 null\\(s\\); every row needs .*dropna"),
-    "negative": ({"weight": changed(WEIGHT, _3=-2.5)}, "'weight' has -2.5; weights must be finite"),
+    "no label": ({"y": changed(Y, _7=None, _90=None)}, "'label' has 2 null\\(s\\), but every row needs .*dropna"),
+    "negative": ({"weight": changed(WEIGHT, _3=-2.5)}, "'weight' contains -2.5, but weights must be finite"),
     "no weight": ({"weight": changed(WEIGHT, _3=None)}, "'weight' has 1 null"),
     "zero": ({"weight": 0 * WEIGHT}, "'weight' is zero in all 150 rows"),
     "features": ({"X": X[:, :4]}, "trained on 5 features"),
@@ -379,7 +379,7 @@ def test_what_is_wrong_with_rows_is_said_as_it_is_here(spark, what):
     there = ClusterSample.of(frame(spark, **change).repartition(2), adapter, WEIGHTED)
     with pytest.raises(ValueError, match=words) as caught:
         there.total(adapter.forest, class_counts)
-    assert type(caught.value) is ValueError
+    assert type(caught.value) is InvalidInputError
     assert caught.value.__cause__ is None
 
 
@@ -426,11 +426,11 @@ def test_columns_that_cannot_be_meant_are_named(spark):
             FrameColumns("feature", "label"),
             "no column 'feature'; the DataFrame has features, label, weight. Did you",
         ),
-        (table, FrameColumns("features", "zzz"), "no column 'zzz'.*Name one of these"),
+        (table, FrameColumns("features", "zzz"), "no column 'zzz'.*Pass one of these"),
         (table.select("*", "label"), FrameColumns("features", "label"), "2 columns named 'label'"),
-        (text, FrameColumns("features", "label"), "'features' holds array<string>"),
-        (text, FrameColumns(("label",), "label", "weight"), "'weight' holds string"),
-        (table, FrameColumns((), "label"), "No column is named as a feature"),
+        (text, FrameColumns("features", "label"), "'features' has type array<string>"),
+        (text, FrameColumns(("label",), "label", "weight"), "'weight' has type string"),
+        (table, FrameColumns((), "label"), "No feature column is given"),
     ]
     for given, columns, words in cases:
         with pytest.raises(ValueError, match=words):

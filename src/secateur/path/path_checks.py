@@ -42,11 +42,11 @@ def _check_table(table: Mapping[str, NDArray[Any]]) -> None:
         raise ValueError(f"the table has no column {missing[0]}")
     for name, column in table.items():
         if column.dtype.kind not in ("U" if name in _TEXT_COLUMNS else "if"):
-            raise ValueError(f"the column {name!r:.60} of the table holds {column.dtype}")
+            raise ValueError(f"the column {name!r:.60} of the table has dtype {column.dtype}")
         if name in ("cost", "risk", "loss") and np.isnan(column).any():
-            raise ValueError(f"the column {name} of the table has no number for some point")
+            raise ValueError(f"the column {name} of the table contains NaN")
         if name.startswith("n_") and (column.dtype.kind != "i" or column.min() < 0):
-            raise ValueError(f"the column {name!r:.60} of the table holds something else than counts")
+            raise ValueError(f"the column {name!r:.60} of the table does not contain counts")
 
 
 def _check_masks(forest: Forest, masks: Masks, n_nodes: NDArray[Any]) -> None:
@@ -57,7 +57,7 @@ def _check_masks(forest: Forest, masks: Masks, n_nodes: NDArray[Any]) -> None:
         if not checked or point in (0, masks.n_points - 1):
             check_keep(forest, keep)
         if keep.sum() != n_nodes[point]:
-            raise ValueError(f"point {point} keeps {int(keep.sum())} nodes where the table says {n_nodes[point]}")
+            raise ValueError(f"point {point} keeps {int(keep.sum())} nodes, but the table has {n_nodes[point]}")
 
 
 def _only_cuts(forest: Forest, masks: NestedMasks) -> bool:

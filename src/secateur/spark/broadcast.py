@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from secateur.errors import UnsupportedModelError
 from secateur.spark.tasks import Enclosed, Payload
 
 _MOST = 4
@@ -46,8 +47,8 @@ def _pickled(value: Any) -> bytes:
     except Exception as error:
         # The value is a forest, or an adapter, which holds a model.
         name = type(getattr(value, "model", value)).__name__
-        raise ValueError(
-            f"This {name} cannot be pickled ({type(error).__name__}: {error}); executors need a copy of it. "
-            "Remove what cannot be copied, or prune sc.as_forest(model), with classes counted from 0 as labels."
+        raise UnsupportedModelError(
+            f"This {name} cannot be pickled ({type(error).__name__}: {error}), but executors need a copy of it. "
+            "Remove the parts that cannot be pickled, or prune sc.as_forest(model), with class codes as labels."
         ) from error
     return content

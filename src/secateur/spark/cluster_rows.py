@@ -271,9 +271,9 @@ class ClusterSample(RowSource):
         if isinstance(said.error, MissingValuesError):
             name = said.error.column
             n_nulls = self.frame.filter(F.col(self.columns.place(name)).isNull()).count()
-            raise ValueError(
-                f"The column {name!r} has {n_nulls} null(s); every row needs a value there. "
-                f"Drop those rows, as by frame.dropna(subset=[{name!r}])."
+            raise InvalidInputError(
+                f"The column {name!r} has {n_nulls} null(s), but every row needs a value. "
+                f"Drop those rows, for example by frame.dropna(subset=[{name!r}])."
             )
         if said.error is not None:
             raise said.error
@@ -281,14 +281,13 @@ class ClusterSample(RowSource):
     def _remember(self, n_rows: int, weight: float) -> None:
         """Record the row count and weight of the first pass; raise ValueError if either is zero."""
         if not n_rows:
-            raise ValueError(
-                "The DataFrame has no rows; pruning needs data to judge by. Pass at least one row, and see whether a "
-                "filter has dropped them all."
+            raise InvalidInputError(
+                "The DataFrame has no rows, but pruning needs at least one. Check whether a filter drops all of them."
             )
         if not weight:
-            raise ValueError(
-                f"The weight column {self.columns.weight!r} is zero in all {n_rows} rows; some must count. "
-                "Name another column, or none."
+            raise InvalidInputError(
+                f"The weight column {self.columns.weight!r} is zero in all {n_rows} rows, but some weight must be "
+                "positive. Pass another weight column, or none."
             )
         self.row_counts.n_rows, self.row_counts.weight = n_rows, weight
 
@@ -298,8 +297,8 @@ def _nothing(forest: Forest, sample: LocalRows) -> int:
     return 0
 
 
-def _changed(before: int, now: int) -> ValueError:
-    return ValueError(
-        f"The DataFrame had {before} rows before and has {now} now, or has them in other partitions; every pass must "
-        "find the same. Write it to a table, or persist it, and pass that."
+def _changed(before: int, now: int) -> InvalidInputError:
+    return InvalidInputError(
+        f"The DataFrame had {before} rows before and has {now} now, or has them in other partitions, but "
+        "every pass must read the same rows. Write the DataFrame to a table, or persist it, and pass the result."
     )

@@ -8,6 +8,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from secateur.errors import InvalidInputError
+
 Matrix = NDArray[np.floating]
 
 
@@ -59,16 +61,18 @@ def select(frame: Any, columns: FrameColumns) -> Any:
         If a column does not exist, is ambiguous, or has an unsuitable type.
     """
     if not columns.names or not columns.features:
-        raise ValueError("No column is named as a feature; a model needs its features. Name their columns.")
+        raise InvalidInputError(
+            "No feature column is given, but the model needs its features. Pass their columns as features."
+        )
     types = {name: _type_of(frame, name) for name in columns.names}
     if isinstance(columns.features, str):
         _check_array(columns.features, types[columns.features], "features")
     if columns.label is not None and types[columns.label].startswith("array<"):
         _check_array(columns.label, types[columns.label], "labels")
     if columns.weight is not None and not _is_number(types[columns.weight]):
-        raise ValueError(
-            f"The weight column {columns.weight!r} holds {types[columns.weight]}; a weight is a number. "
-            "Name a column of numbers."
+        raise InvalidInputError(
+            f"The weight column {columns.weight!r} has type {types[columns.weight]}, but weights must be numbers. "
+            "Pass a numeric column."
         )
     return frame.select(*[carried(frame, name).alias(columns.place(name)) for name in columns.names])
 
@@ -79,13 +83,13 @@ def _type_of(frame: Any, name: str) -> str:
     if len(found) == 1:
         return str(found[0])
     if found:
-        raise ValueError(
-            f"The DataFrame has {len(found)} columns named {name!r}; names must tell columns apart. Rename one of them."
+        raise InvalidInputError(
+            f"The DataFrame has {len(found)} columns named {name!r}, but names must be unique. Rename one of them."
         )
     close = get_close_matches(name, frame.columns, 1)
     there = ", ".join(frame.columns[:20]) + (", …" if len(frame.columns) > 20 else "")
-    advice = f"Did you mean {close[0]!r}?" if close else "Name one of these."
-    raise ValueError(f"There is no column {name!r}; the DataFrame has {there}. {advice}")
+    advice = f"Did you mean {close[0]!r}?" if close else "Pass one of these."
+    raise InvalidInputError(f"There is no column {name!r}; the DataFrame has {there}. {advice}")
 
 
 def _is_number(kind: str) -> bool:
@@ -98,9 +102,9 @@ def _check_array(name: str, kind: str, what: str) -> None:
     """Raise ValueError unless a column holds vectors, arrays of numbers or numbers."""
     inner = kind.removeprefix("array<").removesuffix(">")
     if kind != "vector" and not _is_number(inner):
-        raise ValueError(
-            f"The column {name!r} holds {kind}; a single column of {what} holds vectors, arrays of numbers or numbers. "
-            "Assemble them, or name several columns as a list."
+        raise InvalidInputError(
+            f"The column {name!r} has type {kind}, but a single column of {what} must have vectors, arrays of "
+            "numbers or numbers. Assemble the columns, or pass a list of columns."
         )
 
 
@@ -153,9 +157,9 @@ def read_weight(table: pa.Table, columns: FrameColumns) -> NDArray[np.float64]:
     weight = found.to_numpy().astype(np.float64)
     wrong = ~np.isfinite(weight) | (weight < 0)
     if wrong.any():
-        raise ValueError(
-            f"The weight column {columns.weight!r} has {weight[wrong][0]:g}; weights must be finite and not negative. "
-            "Drop or mend the rows that are not so."
+        raise InvalidInputError(
+            f"The weight column {columns.weight!r} contains {weight[wrong][0]:g}, but weights must be finite and not "
+            "negative. Fix or drop those rows."
         )
     return weight
 
@@ -172,9 +176,9 @@ def _matrix(found: pa.ChunkedArray, name: str) -> Matrix:
     lists = lists if isinstance(lists, pa.Array) else pa.concat_arrays(lists.chunks)
     size = np.diff(lists.offsets.to_numpy())
     if (size != size[0]).any():
-        raise ValueError(
-            f"The entries of column {name!r} have {size.min()} to {size.max()} numbers; all rows need the same. "
-            "Make them alike, or drop the rows that differ."
+        raise InvalidInputError(
+            f"The entries of column {name!r} have {size.min()} to {size.max()} numbers, but all rows must have "
+            "the same number. Fix or drop the rows that differ."
         )
     flat: NDArray[Any] = lists.flatten().to_numpy(zero_copy_only=False)
     # Booleans with nulls arrive as objects.

@@ -8,6 +8,7 @@ are read through `writeReplace`, as Spark itself does before it serialises a clo
 from collections.abc import Iterator
 from typing import Any
 
+from secateur.errors import UnsupportedModelError
 from secateur.libraries.spark.saved_model import KINDS
 
 
@@ -20,8 +21,8 @@ def fitted_before(frame: Any) -> Any:
         If the plan contains no tree model, or is not accessible, as over Spark Connect.
     """
     if not hasattr(frame, "_jdf"):
-        raise ValueError(
-            "The model of the stage before cannot be seen over Spark Connect, which keeps plans to itself. "
+        raise UnsupportedModelError(
+            "The model of the preceding stage is not available over Spark Connect, which does not expose query plans. "
             "Use PruneEstimator(estimator=…), or secateur.spark.prune(model, df)."
         )
     from pyspark.ml.wrapper import JavaParams
@@ -29,9 +30,9 @@ def fitted_before(frame: Any) -> Any:
     for held in _held_by(frame._jdf.queryExecution().analyzed(), frame.sparkSession.sparkContext._gateway):
         if held.getClass().getSimpleName() in KINDS:
             return JavaParams._from_java(held)
-    raise ValueError(
-        "No tree model of Spark ML has made predictions for these rows; one is needed to prune. Put the tree estimator "
-        "before this stage, or pass PruneEstimator(estimator=…)."
+    raise UnsupportedModelError(
+        "No tree model of Spark ML has computed predictions for these rows, but PruneEstimator without an estimator "
+        "prunes such a model. Put the tree estimator before this stage, or pass PruneEstimator(estimator=…)."
     )
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from secateur.errors import SecateurError
 from secateur.spark.frame_columns import MissingValuesError
 
 SAID = "number int, said binary"
@@ -100,8 +101,10 @@ def message(number: int, said: PartitionResult | None) -> pa.RecordBatch:
 
 
 def plain(error: Exception) -> Exception:
-    """Return a picklable error with the same message."""
-    _log.debug("A task found the rows wrong.", exc_info=error)
+    """Return a picklable error with the same message; errors of secateur keep their class."""
+    _log.debug("A task rejected its rows.", exc_info=error)
     if isinstance(error, MissingValuesError):
         return error
+    if isinstance(error, SecateurError):
+        return type(error)(str(error))
     return (TypeError if isinstance(error, TypeError) else ValueError)(str(error))

@@ -114,8 +114,9 @@ class PruneEstimator(Estimator, PruneParams, MLReadable, MLWritable):
         if estimator is None:
             model, rows = fitted_before(dataset), dataset
             warnings.warn(
-                "The stage before was trained on the rows that are to prune it, and a model's loss there says little "
-                "about other rows. Use PruneEstimator(estimator=…), which holds rows out before training.",
+                "The model of the preceding stage was trained on the rows that prune it, and its loss on training rows "
+                "is a poor estimate of its loss on new rows. Use PruneEstimator(estimator=…), which holds out rows "
+                "before training.",
                 TrainingRowsWarning,
                 stacklevel=3,
             )

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from secateur.errors import InvalidInputError
 from secateur.spark.frame_columns import carried
 
 _FINE = 2**31
@@ -20,7 +21,9 @@ def by_content(frame: Any, names: Sequence[str], share: float, seed: int) -> tup
     from pyspark.sql import functions as F  # noqa: N812
 
     if not 0 < share < 1:
-        raise ValueError(f"A share of {share:g} was asked for; it must lie between 0 and 1. Use 0.25, say.")
+        raise InvalidInputError(
+            f"The fraction of rows is {share:g}, but must lie between 0 and 1. Pass 0.25, for example."
+        )
     piece = F.pmod(F.xxhash64(F.lit(seed), *(carried(frame, name) for name in names)), F.lit(_FINE))
     cut = F.lit(round(share * _FINE))
     return frame.filter(piece >= cut), frame.filter(piece < cut)

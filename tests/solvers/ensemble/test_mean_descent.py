@@ -17,7 +17,7 @@ import secateur as sc
 from secateur.costs import NodeCost
 from secateur.data.rows import LocalRows
 from secateur.forest.routing import route
-from secateur.kernels.ensemble.mean_descent import project_on_simplex
+from secateur.kernels.ensemble.projection import project_on_simplex
 from secateur.losses import default_loss
 from secateur.problem import Problem
 from secateur.solvers import BlockDescent

@@ -30,7 +30,7 @@ from secateur.solvers.feature_cost.partition_cut import PartitionCut
 
 
 @dataclass(frozen=True, eq=False)
-class Distant(Parts):
+class RemoteParts(Parts):
     """Parts that cannot be brought together, and to which questions are sent as bytes."""
 
     fits_in_memory = False
@@ -51,8 +51,8 @@ def skewed(rng, sample, n_parts):
     return tuple(replace(sample.take(np.flatnonzero(part == k)), row_index=None) for k in range(n_parts))
 
 
-def afar(problem, parts):
-    return replace(problem, row_source=Distant(tuple(parts)))
+def remote(problem, parts):
+    return replace(problem, row_source=RemoteParts(tuple(parts)))
 
 
 def exact(problem, penalties, **choices):
@@ -81,7 +81,7 @@ def test_no_bound_is_above_the_exact_cut_whatever_the_parts(rng, n_parts, passes
     errors = str(rng.choice(["holdout", "train"]))
     parts = skewed(rng, problem.sample, n_parts)
     solver = PartitionCut(penalties=5, passes=passes, errors=errors, tolerance=0.0)
-    path = solver.path(afar(problem, parts))
+    path = solver.path(remote(problem, parts))
     best = exact(problem, path.table["penalty"], errors=errors)
     check_certificate(path, best)
     assert path.info.exact
@@ -89,7 +89,7 @@ def test_no_bound_is_above_the_exact_cut_whatever_the_parts(rng, n_parts, passes
     if n_parts == 1:
         np.testing.assert_allclose(path.table["objective"][1:], best[1:], rtol=1e-12, atol=1e-13)
         np.testing.assert_allclose(path.table["gap"][1:], 0, atol=1e-12)
-    shuffled = solver.path(afar(problem, [parts[k] for k in rng.permutation(n_parts)]))
+    shuffled = solver.path(remote(problem, [parts[k] for k in rng.permutation(n_parts)]))
     for column in path.table:
         np.testing.assert_array_equal(path.table[column], shuffled.table[column])
     np.testing.assert_array_equal(path.masks.removed_at, shuffled.masks.removed_at)
@@ -102,7 +102,7 @@ def test_bounds_hold_of_all_prunings_when_weights_and_prices_are_no_multiples_of
     sample = replace(problem.sample, weight=rng.uniform(0, 1, len(X)) ** 3)
     cost = replace(problem.cost, prices=rng.uniform(0, 2, problem.forest.n_features))
     problem = replace(problem, row_source=sample, cost=cost)
-    path = PartitionCut(penalties=5, tolerance=1e-6).path(afar(problem, skewed(rng, sample, n_parts)))
+    path = PartitionCut(penalties=5, tolerance=1e-6).path(remote(problem, skewed(rng, sample, n_parts)))
     assert not path.info.exact
     labels = problem.forest.value.argmax(axis=1)
     every = np.array([value_of(problem, X, kept, labels) for kept in all_prunings_of_all(problem.forest)])
@@ -127,7 +127,7 @@ def forest_problem(load, n_trees=20, seed=0, **cost):
 @pytest.mark.parametrize("load", [load_iris, load_wine, load_breast_cancer, load_digits])
 def test_real_forests_are_certified_to_half_a_percent(load, n_parts):
     problem = forest_problem(load)
-    path = PartitionCut(penalties=8).path(afar(problem, in_parts(problem.sample, n_parts).parts))
+    path = PartitionCut(penalties=8).path(remote(problem, in_parts(problem.sample, n_parts).parts))
     best = exact(problem, path.table["penalty"])
     check_certificate(path, best)
     assert (path.table["gap"][1:] <= 0.005 * path.table["objective"][1:]).all()
@@ -161,7 +161,7 @@ def test_groups_weights_and_class_weights_are_those_of_the_exact_cut():
     problem = replace(problem, row_source=replace(problem.sample, weight=weight))
     for class_weight, errors in (("balanced", "holdout"), ((1.0, 3.0), "train"), (None, "holdout")):
         solver = PartitionCut(penalties=5, class_weight=class_weight, errors=errors)
-        path = solver.path(afar(problem, in_parts(problem.sample, 4).parts))
+        path = solver.path(remote(problem, in_parts(problem.sample, 4).parts))
         best = exact(problem, path.table["penalty"], class_weight=class_weight, errors=errors)
         check_certificate(path, best)
         assert (path.table["gap"][1:] <= 0.01 * path.table["objective"][1:]).all()
@@ -175,7 +175,7 @@ def test_prices_by_row_are_taken_for_rows_that_know_their_number_and_refused_for
     path = PartitionCut(penalties=5).path(problem)
     check_certificate(path, exact(problem, path.table["penalty"]))
     for solver in (PartitionCut(), MinCut(), MinCut(scope="individual")):
-        assert "row_prices" in solver.unsupported(afar(problem, in_parts(problem.sample, 2).parts))
+        assert "row_prices" in solver.unsupported(remote(problem, in_parts(problem.sample, 2).parts))
 
 
 def test_cached_closures_do_not_change_the_path(monkeypatch):
@@ -290,7 +290,7 @@ def test_many_different_weights_are_rounded_down(monkeypatch):
 class TestMinCutOnRowsTooManyToBring:
     def test_all_trees_together_are_cut_in_parts(self):
         problem = forest_problem(load_wine)
-        path = MinCut(errors="train").path(afar(problem, in_parts(problem.sample, 3).parts))
+        path = MinCut(errors="train").path(remote(problem, in_parts(problem.sample, 3).parts))
         check_certificate(path, exact(problem, path.table["penalty"], errors="train"))
         assert path.solver == "PartitionCut(errors='train')"
         assert "jump" in path.table
@@ -298,7 +298,7 @@ class TestMinCutOnRowsTooManyToBring:
     @given(rng=generators)
     def test_trees_that_pay_for_themselves_are_those_of_all_rows_together(self, rng):
         problem, _ = random_problem(rng, n_trees=3, n_rows=20)
-        path = MinCut(scope="individual").path(afar(problem, skewed(rng, problem.sample, 4)))
+        path = MinCut(scope="individual").path(remote(problem, skewed(rng, problem.sample, 4)))
         whole = MinCut(scope="individual").path(problem)
         np.testing.assert_array_equal(path.masks.removed_at, whole.masks.removed_at)
         np.testing.assert_allclose(path.table["penalty"], whole.table["penalty"])
@@ -322,7 +322,7 @@ class TestMinCutOnRowsTooManyToBring:
 
     def test_both_are_one_path(self):
         problem = forest_problem(load_wine)
-        path = MinCut(scope="both").path(afar(problem, in_parts(problem.sample, 3).parts))
+        path = MinCut(scope="both").path(remote(problem, in_parts(problem.sample, 3).parts))
         assert set(path.table["origin"]) == {"ensemble", "individual"}
         assert path.masks.keep(0).all()
 

@@ -10,80 +10,20 @@ The parabola of a leaf has the same curvature in all directions, so its minimum 
 its free minimum.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 
 from secateur.kernels._jit import kernel
-
-ABSENT, SPLIT, LEAF = 0, 1, 2
-
-
-class MeanRows(NamedTuple):
-    """The rows: leaves (n_trees, n_rows) counted from the root, weight (n_rows,), target (n_rows, n_outputs)."""
-
-    leaves: np.ndarray
-    weight: np.ndarray
-    target: np.ndarray
-
-
-class MeanTrees(NamedTuple):
-    """The trees: start (n_trees + 1,); by node right, the sums of w, w y and w |y|², the original value and prices."""
-
-    start: np.ndarray
-    right: np.ndarray
-    weight: np.ndarray
-    target: np.ndarray
-    target_square: np.ndarray
-    original: np.ndarray
-    as_leaf: np.ndarray
-    as_split: np.ndarray
-
-
-class Range(NamedTuple):
-    """The set C of leaf values.
-
-    `center`, `low` and `high` have one entry per output. `block` has the bounds of the outputs of each target whose
-    values form a probability simplex; without blocks the values lie between `low` and `high`.
-    """
-
-    center: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
-    block: np.ndarray
-
-
-class MeanArrays(NamedTuple):
-    """The variables, updated in place.
-
-    score : (n_rows, n_outputs), the prediction F; score_target, score_square : (n_rows,), F·y and |F|²; status :
-    (n_nodes,) int8; value : (n_nodes, n_outputs), repeated at the nodes below a leaf; deviation : (n_trees,),
-    Σ_leaves |value − center|²; size : (1,), the number of trees in use.
-    """
-
-    score: np.ndarray
-    score_target: np.ndarray
-    score_square: np.ndarray
-    status: np.ndarray
-    value: np.ndarray
-    deviation: np.ndarray
-    size: np.ndarray
-
-
-class MeanScratch(NamedTuple):
-    """Buffers for the nodes of one tree.
-
-    Let f be the prediction without the tree. `sums` (n, n_outputs), `with_target` and `square` (n,) are the sums of
-    w f, w f·y and w |f|² over the rows at a node; `fit` (n, n_outputs) the fitted values times 1/m; `cost` (n,) the
-    cost of the best subtree; `choice` (n,) int8 its root.
-    """
-
-    sums: np.ndarray
-    with_target: np.ndarray
-    square: np.ndarray
-    fit: np.ndarray
-    cost: np.ndarray
-    choice: np.ndarray
+from secateur.kernels.ensemble.mean_arrays import (
+    ABSENT,
+    LEAF,
+    SPLIT,
+    MeanArrays,
+    MeanRows,
+    MeanScratch,
+    MeanTrees,
+    Range,
+)
+from secateur.kernels.ensemble.projection import project
 
 
 @kernel
@@ -281,48 +221,6 @@ def fit_subtree(
                 scratch.cost[a] = below
             else:
                 choice[a] = LEAF
-
-
-@kernel
-def project(z: np.ndarray, share: float, bounds: Range) -> None:
-    """Replace z by the nearest point of share · C."""
-    n_blocks = bounds.block.shape[0] - 1
-    for block in range(n_blocks):
-        project_on_simplex(z, bounds.block[block], bounds.block[block + 1], share)
-    if n_blocks < 1:
-        for k in range(z.shape[0]):
-            z[k] = min(max(z[k], share * bounds.low[k]), share * bounds.high[k])
-
-
-@kernel
-def project_on_simplex(z: np.ndarray, first: int, stop: int, total: float) -> None:
-    """Replace z[first:stop] by the nearest point with nonnegative entries that sum to `total` (Michelot 1986).
-
-    Entries that become negative are set to 0 and stay there, so the loop ends after at most as many rounds as entries.
-    """
-    n_free = stop - first
-    zero = -np.inf
-    while True:
-        excess = -total
-        for k in range(first, stop):
-            if z[k] > zero:
-                excess += z[k]
-        step = excess / n_free
-        n_negative = 0
-        for k in range(first, stop):
-            if z[k] > zero:
-                z[k] -= step
-                if z[k] < 0.0:
-                    n_negative += 1
-        if n_negative == 0:
-            break
-        for k in range(first, stop):
-            if z[k] > zero and z[k] < 0.0:
-                z[k] = -np.inf
-        n_free -= n_negative
-    for k in range(first, stop):
-        if z[k] == -np.inf:
-            z[k] = 0.0
 
 
 @kernel

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from secateur import kernels
 from secateur.forest import Forest
 from secateur.kernels import Prices, State
-from secateur.kernels.ensemble.mean_descent import MeanArrays, MeanRows, MeanScratch, MeanTrees, Range
+from secateur.kernels.ensemble.mean_arrays import MeanArrays, MeanRows, MeanScratch, MeanTrees, Range
 from secateur.problem import Problem
 from secateur.solvers.ensemble.additive_model import Additive, fill_splits
 from secateur.solvers.ensemble.descent_path import DescentSettings, PathDescent, layer_prices

@@ -67,6 +67,11 @@ class CostDescent(Solver):
     max_cost : float or tuple of float, optional
         Cost budgets. For each, the path contains a point that just meets it.
 
+    References
+    ----------
+    Liu and Mazumder (2023), ForestPrune: compact depth-pruned tree ensembles, AISTATS, for block coordinate descent
+    over trees. Nan, Wang, Saligrama (2016): Optimally Pruning Decision Tree Ensembles With Feature Cost, for the cost.
+
     Examples
     --------
     >>> import secateur as sc
