@@ -172,7 +172,7 @@ def test_progress_is_called_to_the_end(cancer):
     sc.prune(model, X, y, max_nodes=300, progress=lambda *call: calls.append(call))
     assert calls[-1][0] == calls[-1][1]
     assert all(0 < done <= total for done, total, _ in calls)
-    assert {what for *_, what in calls} == {"pruning", "trying on other rows"}
+    assert {what for *_, what in calls} == {"pruning", "validating"}
 
 
 def test_a_library_does_not_print(cancer, capsys, caplog):

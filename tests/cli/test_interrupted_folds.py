@@ -25,7 +25,7 @@ def prune(here):
 
 @pytest.mark.parametrize("limits", [(), ("--max-nodes", 100)], ids=str)
 def test_rounds_done_until_the_interruption_judge(prune, watched, limits):
-    watched(("trying on other rows", 2))
+    watched(("validating", 2))
     summary, said = prune("--validation", "cv", *limits, code=130)
     assert summary["interrupted"]
     assert summary["rows"]["chosen_on"].endswith("with refitted clones, 2 of 5 rounds")

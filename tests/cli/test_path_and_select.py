@@ -22,7 +22,7 @@ def test_path_json_equals_the_saved_path(here):
             assert facts["table"][name] == column.tolist()
     assert saved.info.evaluated_rows == 80
     assert saved.info.made_on_rows == 200  # all of them: the share is for choosing only
-    assert "0.4" in saved.info.evaluated_on
+    assert "40 %" in saved.info.evaluated_on
 
 
 def test_path_shows_about_twenty_points_from_first_to_last(paths):

@@ -171,11 +171,11 @@ def test_repeated_steps_are_numbered(terminal):
     with redirect_stderr(terminal), progress_bar("pruning") as update:
         for calls in [(2, 9, "pruning"), (9, 9, "pruning"), (1, 9, "pruning")]:
             update(*calls)
-        update(1, 5, "trying on other rows")
+        update(1, 5, "validating")
         update(1, 9, "pruning")
     drawn = re.sub("[━╸]", "", "\n".join(terminal.lines()))
     assert re.search(r"^pruning, run 2 ", drawn, re.MULTILINE)
-    assert re.search(r"^trying on other rows \(1 of 5 folds done\) ", drawn, re.MULTILINE)
+    assert re.search(r"^validating \(1 of 5 folds done\) ", drawn, re.MULTILINE)
     assert re.search(r"^pruning, run 3 \(1 of 5 folds done\) +11% ", drawn, re.MULTILINE)
 
 
@@ -208,7 +208,7 @@ def test_the_computation_continues_when_the_terminal_is_closed(terminal):
     [
         (("path",), ["pruning"]),
         (("path", "--solver", "weakest_link", "--validation", "0.3"), ["evaluating"]),
-        (("prune", "--max-nodes", 100), ["pruning", "trying on other rows"]),
+        (("prune", "--max-nodes", 100), ["pruning", "validating"]),
     ],
     ids=str,
 )

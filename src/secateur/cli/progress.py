@@ -18,7 +18,7 @@ _REDRAWS_PER_SECOND = 10
 # Rates are averaged over the whole step: the parts of a step may take minutes each.
 _RATE_SECONDS = 24 * 3600.0
 # The step name that cross-validation reports between folds.
-_FOLD_STEP = "trying on other rows"
+_FOLD_STEP = "validating"
 
 
 @contextmanager

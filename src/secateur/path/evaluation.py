@@ -49,9 +49,9 @@ class LossesAt:
 
     def __call__(self, forest: Forest, sample: LocalRows) -> Floats:
         """Return the total loss of the given rows at each point, (n_points,)."""
-        return np.array([sample.weight @ self.told(forest, sample, point)[0] for point in self.points])
+        return np.array([sample.weight @ self.losses_and_labels(forest, sample, point)[0] for point in self.points])
 
-    def told(self, forest: Forest, sample: LocalRows, point: int) -> tuple[Floats, NDArray[Any]]:
+    def losses_and_labels(self, forest: Forest, sample: LocalRows, point: int) -> tuple[Floats, NDArray[Any]]:
         """Return the loss of each row at a point, and its predicted label or value."""
         raw = sample.scores(forest, self.decisions.at(forest, point) if point else None)
         return self.loss.rows(forest, raw, sample.y), forest.response.label(raw, forest.n_classes)
@@ -67,12 +67,12 @@ class Compared(LossesAt):
         The columns are Σw, Σw², the weight of changed predictions, and Σwx, Σw²x, Σw²x² for the losses x and for their
         differences from the unpruned forest.
         """
-        reference, before = self.told(forest, sample, 0)
+        reference, before = self.losses_and_labels(forest, sample, 0)
         weight = sample.weight
         sums = np.empty((len(self.points), 9))
         for place, point in enumerate(self.points):
-            losses, said = self.told(forest, sample, point)
-            changed = weight @ (said != before).any(axis=1)
+            losses, labels = self.losses_and_labels(forest, sample, point)
+            changed = weight @ (labels != before).any(axis=1)
             moments = [_moments(weight, column) for column in (losses, losses - reference)]
             sums[place] = [weight.sum(), weight @ weight, changed, *moments[0], *moments[1]]
         return sums

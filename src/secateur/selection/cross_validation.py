@@ -56,7 +56,7 @@ def cross_validate(
                 break
             results.append(score_fold(fold, solver.match(reference, fold.path, same_size=same_size)))
             if progress:
-                progress(len(results), n_folds, "trying on other rows")
+                progress(len(results), n_folds, "validating")
     except KeyboardInterrupt:
         if not results:
             raise

@@ -95,7 +95,7 @@ def _cross_validated(
         split.n_folds,
         solver=settings.solver,
         same_size=max_nodes is not None,
-        rows=split.description if split.clones else f"{split.description}, by a pruning of the others",
+        rows=split.description if split.clones else f"{split.description}, held out from the pruning",
         progress=settings.progress,
     )
 

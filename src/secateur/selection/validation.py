@@ -27,7 +27,7 @@ _FOLDS_OF = {"cv": (5, 5), "refit": (4, 1)}
 """Number of folds, and how many of them serve as validation fold in turn."""
 _EVALUATED_ON = {
     "cv": "5-fold cross-validation with refitted clones",
-    "refit": "a random share of 0.25 of the rows, by a clone refitted on the others",
+    "refit": "a random 25 % of the rows, held out from a refitted clone",
 }
 _MANY_ROWS = 5000
 
@@ -129,8 +129,8 @@ def _held_out(
                 "but the rows are remote. Pass a fraction of the rows, such as 0.25, or separate validation rows."
             )
         if isinstance(kind, np.ndarray):
-            return *_split_by(sample, kind), "the rows of the mask"
-        return sample, _out_of_bag(adapter, sample), "out-of-bag rows, each judged by the trees not grown on it"
+            return *_split_by(sample, kind), "the rows selected by the mask"
+        return sample, _out_of_bag(adapter, sample), "out-of-bag rows, each predicted by the trees it did not train"
     if kind is not None and not (isinstance(kind, float) and 0.0 < kind < 1.0):
         raise InvalidInputError(
             f"validation={kind!r} is not valid. Pass a fraction between 0 and 1, a mask, (X, y), 'oob', 'refit', 'cv', "
@@ -139,7 +139,7 @@ def _held_out(
     _warn_of_training_rows(adapter, sample)
     if kind is None:
         return sample, sample, "the rows passed"
-    return *sample.split(kind, rng), f"a random share of {kind:g} of the rows passed"
+    return *sample.split(kind, rng), f"a random {100 * kind:g} % of the rows"
 
 
 def _automatic(adapter: Adapter, rows: RowProvider, sample: RowSource, trees_interact: bool) -> Validation:

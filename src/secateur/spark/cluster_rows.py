@@ -21,7 +21,14 @@ from secateur.forest.routing import leaf_type
 from secateur.libraries.adapter import Adapter
 from secateur.spark.broadcast import Broadcaster
 from secateur.spark.frame_columns import FrameColumns, MissingValuesError, select
-from secateur.spark.partition_results import MOST_ANSWERS, SAID, PartitionResult, added_up, collected, in_groups
+from secateur.spark.partition_results import (
+    MOST_ANSWERS,
+    RESULT_SCHEMA,
+    PartitionResult,
+    added_up,
+    collected,
+    in_groups,
+)
 from secateur.spark.split import by_content
 from secateur.spark.tasks import BLOCKS, Count, Each, FromBlocks, FromRows, Route, Total, read_block
 
@@ -62,7 +69,7 @@ class ClusterSample(RowSource):
     adapter : Adapter
         The model in serialisable form; see `Adapter.portable`.
     columns : FrameColumns
-    post : Broadcaster
+    broadcaster : Broadcaster
         Sends values to the executors.
     driver_bytes : int
         The largest size of the rows that `collect` may bring to the driver.
@@ -74,7 +81,7 @@ class ClusterSample(RowSource):
     frame: Any
     adapter: Adapter
     columns: FrameColumns
-    post: Broadcaster
+    broadcaster: Broadcaster
     driver_bytes: int = 2**30
     blocks: Any = None
     row_counts: RowCounts = field(default_factory=RowCounts, repr=False)
@@ -89,7 +96,7 @@ class ClusterSample(RowSource):
             If a column does not exist or has an unsuitable type, or if the model cannot be pickled.
         """
         sample = cls(select(frame, columns), adapter.portable(), columns, Broadcaster(frame), driver_bytes)
-        sample.post.send(sample.adapter)
+        sample.broadcaster.send(sample.adapter)
         return sample
 
     def __len__(self) -> int:
@@ -104,21 +111,21 @@ class ClusterSample(RowSource):
 
     def total(self, forest: Forest, query: Callable[[Forest, LocalRows], A]) -> A:
         """Return the sum of `query(forest, rows)` over chunks of all partitions, in one pass over the rows."""
-        task = Total(self._source, self.post.send(self.adapter), self._other(forest), query)
-        answer: A = self._said(self._data.mapInArrow(task, SAID)).answer
+        task = Total(self._source, self.broadcaster.send(self.adapter), self._other(forest), query)
+        answer: A = self._summed(self._data.mapInArrow(task, RESULT_SCHEMA)).answer
         return answer
 
     def each(self, forest: Forest, query: Callable[[Forest, LocalRows, int], T]) -> list[T]:
         """Return `query(forest, rows, number)` for each nonempty partition; these are numbered from 0 in order."""
         parts = self._parts()
         numbers = {part: number for number, part in enumerate(sorted(parts))}
-        task = Each(self._source, self.post.send(self.adapter), self._other(forest), query, numbers)
-        found = collected(self._data.mapInArrow(task, SAID))
-        for said in found:
-            self._check(said)
-        if {part: n for said in found for part, n in said.counts.items()} != parts:
-            raise _changed(sum(parts.values()), sum(sum(said.counts.values()) for said in found))
-        return [said.answer for said in found]
+        task = Each(self._source, self.broadcaster.send(self.adapter), self._other(forest), query, numbers)
+        found = collected(self._data.mapInArrow(task, RESULT_SCHEMA))
+        for result in found:
+            self._check(result)
+        if {part: n for result in found for part, n in result.counts.items()} != parts:
+            raise _changed(sum(parts.values()), sum(sum(result.counts.values()) for result in found))
+        return [result.answer for result in found]
 
     def split(self, fraction: float, rng: np.random.Generator) -> tuple["ClusterSample", "ClusterSample"]:
         """Split the rows at random into the rest and a `fraction` of them; both are unrouted.
@@ -184,7 +191,7 @@ class ClusterSample(RowSource):
         """
         if self.blocks is not None:
             return self
-        task = Route(FromRows(self.post.send(self.adapter), self.columns))
+        task = Route(FromRows(self.broadcaster.send(self.adapter), self.columns))
         # The default storage level spills to disk what does not fit into memory.
         blocks = self.frame.mapInArrow(task, BLOCKS).persist()
         return replace(self, blocks=blocks, row_counts=replace(self.row_counts))
@@ -208,7 +215,7 @@ class ClusterSample(RowSource):
 
     @property
     def _source(self) -> FromRows | FromBlocks:
-        return FromBlocks() if self.blocks is not None else FromRows(self.post.send(self.adapter), self.columns)
+        return FromBlocks() if self.blocks is not None else FromRows(self.broadcaster.send(self.adapter), self.columns)
 
     @property
     def _data(self) -> Any:
@@ -216,7 +223,7 @@ class ClusterSample(RowSource):
 
     def _other(self, forest: Forest) -> Any:
         """Return the payload of a forest, None if it is the forest of the model, which executors already have."""
-        return None if forest is self.adapter.forest else self.post.send(forest)
+        return None if forest is self.adapter.forest else self.broadcaster.send(forest)
 
     def _with(self, frame: Any) -> "ClusterSample":
         return replace(self, frame=frame, blocks=None, row_counts=RowCounts())
@@ -235,7 +242,7 @@ class ClusterSample(RowSource):
             self._remember(n_rows := self.frame.count(), float(n_rows))
             return
         weight = F.col(self.columns.place(self.columns.weight))
-        self._said(self.frame.select(weight).mapInArrow(Count(self.columns), SAID), whole=False)
+        self._summed(self.frame.select(weight).mapInArrow(Count(self.columns), RESULT_SCHEMA), whole=False)
 
     def _parts(self) -> dict[int, int]:
         """Return the number of rows of each nonempty partition."""
@@ -243,40 +250,40 @@ class ClusterSample(RowSource):
             if self.blocks is not None:
                 self.total(self.adapter.forest, _nothing)
             else:
-                self._said(self.frame.mapInArrow(Count(self.columns), SAID))
+                self._summed(self.frame.mapInArrow(Count(self.columns), RESULT_SCHEMA))
         return self.row_counts.parts or {}
 
-    def _said(self, frame: Any, whole: bool = True) -> PartitionResult:
+    def _summed(self, frame: Any, whole: bool = True) -> PartitionResult:
         """Run a job, return the sum of its partition results, and check or record the row counts.
 
         `whole` states that the counts of all partitions are valid for later jobs.
         """
         if self.row_counts.parts is None or len(self.row_counts.parts) > MOST_ANSWERS:
             frame = in_groups(frame)
-        said = added_up(frame) or PartitionResult({}, 0.0)
-        self._check(said)
-        n_rows = sum(said.counts.values())
+        result = added_up(frame) or PartitionResult({}, 0.0)
+        self._check(result)
+        n_rows = sum(result.counts.values())
         if self.row_counts.n_rows is None:
-            self._remember(n_rows, said.weight)
+            self._remember(n_rows, result.weight)
         elif n_rows != self.row_counts.n_rows:
             raise _changed(self.row_counts.n_rows, n_rows)
         if whole:
-            self.row_counts.parts = said.counts
-        return said
+            self.row_counts.parts = result.counts
+        return result
 
-    def _check(self, said: PartitionResult) -> None:
+    def _check(self, result: PartitionResult) -> None:
         """Raise the data error that a task has returned, if any."""
         from pyspark.sql import functions as F  # noqa: N812
 
-        if isinstance(said.error, MissingValuesError):
-            name = said.error.column
+        if isinstance(result.error, MissingValuesError):
+            name = result.error.column
             n_nulls = self.frame.filter(F.col(self.columns.place(name)).isNull()).count()
             raise InvalidInputError(
                 f"The column {name!r} has {n_nulls} null(s), but every row needs a value. "
                 f"Drop those rows, for example by frame.dropna(subset=[{name!r}])."
             )
-        if said.error is not None:
-            raise said.error
+        if result.error is not None:
+            raise result.error
 
     def _remember(self, n_rows: int, weight: float) -> None:
         """Record the row count and weight of the first pass; raise ValueError if either is zero."""

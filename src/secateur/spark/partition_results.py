@@ -12,7 +12,7 @@ import pyarrow as pa
 from secateur.errors import SecateurError
 from secateur.spark.frame_columns import MissingValuesError
 
-SAID = "number int, said binary"
+RESULT_SCHEMA = "number int, result binary"
 MOST_ANSWERS = 8
 """Largest number of results the driver sums itself; more are first summed in groups on the cluster."""
 _N_ADDING = 4
@@ -53,14 +53,18 @@ def in_groups(frame: Any) -> Any:
     from pyspark.sql import functions as F  # noqa: N812
 
     number = F.col("number")
-    grouped = frame.select(F.pmod(number, F.lit(MOST_ANSWERS)).alias("group"), number, F.col("said"))
-    return grouped.repartition(_N_ADDING, "group").sortWithinPartitions("group", "number").mapInArrow(AddUp(), SAID)
+    grouped = frame.select(F.pmod(number, F.lit(MOST_ANSWERS)).alias("group"), number, F.col("result"))
+    return (
+        grouped.repartition(_N_ADDING, "group")
+        .sortWithinPartitions("group", "number")
+        .mapInArrow(AddUp(), RESULT_SCHEMA)
+    )
 
 
 def collected(frame: Any) -> list[PartitionResult]:
     """Return the results in the order of partitions or groups."""
     rows = sorted(frame.collect(), key=lambda row: row["number"])
-    return [pickle.loads(bytes(row["said"])) for row in rows]  # noqa: S301
+    return [pickle.loads(bytes(row["result"])) for row in rows]  # noqa: S301
 
 
 def added_up(frame: Any) -> PartitionResult | None:
@@ -68,8 +72,8 @@ def added_up(frame: Any) -> PartitionResult | None:
     rows = sorted(frame.collect(), key=lambda row: row["number"], reverse=True)
     total: PartitionResult | None = None
     while rows:
-        said: PartitionResult = pickle.loads(bytes(rows.pop()["said"]))  # noqa: S301
-        total = said if total is None else total + said
+        result: PartitionResult = pickle.loads(bytes(rows.pop()["result"]))  # noqa: S301
+        total = result if total is None else total + result
     return total
 
 
@@ -82,8 +86,8 @@ class AddUp:
         for group, members in groupby(rows, key=lambda row: row[0].as_py()):
             total: PartitionResult | None = None
             for _, _, content in members:
-                said: PartitionResult = pickle.loads(content.as_buffer())  # noqa: S301
-                total = said if total is None else _added(total, said)
+                result: PartitionResult = pickle.loads(content.as_buffer())  # noqa: S301
+                total = result if total is None else _added(total, result)
             yield message(group, total)
 
 
@@ -94,10 +98,10 @@ def _added(one: PartitionResult, other: PartitionResult) -> PartitionResult:
         return PartitionResult(one.counts | other.counts, one.weight + other.weight, None, plain(error))
 
 
-def message(number: int, said: PartitionResult | None) -> pa.RecordBatch:
+def message(number: int, result: PartitionResult | None) -> pa.RecordBatch:
     """Return the result of a partition or group as a record batch with one row."""
-    content = pa.array([pickle.dumps(said, 5)], pa.binary())
-    return pa.RecordBatch.from_pydict({"number": pa.array([number], pa.int32()), "said": content})
+    content = pa.array([pickle.dumps(result, 5)], pa.binary())
+    return pa.RecordBatch.from_pydict({"number": pa.array([number], pa.int32()), "result": content})
 
 
 def plain(error: Exception) -> Exception:

@@ -59,7 +59,7 @@ class PruneParams(HasFeaturesCol, HasLabelCol, HasWeightCol, HasSeed):
         self._setDefault(solver="auto", validation=0.25, seed=0)
         self._set(**settings)
 
-    def _told(self, name: str) -> Any:
+    def _param(self, name: str) -> Any:
         """Return the value or default of a parameter, None if it has neither."""
         return self.getOrDefault(name) if self.isDefined(name) else None
 
@@ -104,12 +104,12 @@ class PruneEstimator(Estimator, PruneParams, MLReadable, MLWritable):
     def copy(self, extra: Any = None) -> "PruneEstimator":
         """Return a copy of this stage and its tree estimator, with some parameters changed."""
         that: PruneEstimator = super().copy(extra)
-        if that._told("estimator") is not None:
-            that._set(estimator=that._told("estimator").copy(extra))
+        if that._param("estimator") is not None:
+            that._set(estimator=that._param("estimator").copy(extra))
         return that
 
     def _fit(self, dataset: Any) -> "PruneModel":
-        estimator, validation = self._told("estimator"), float(self.getOrDefault("validation"))
+        estimator, validation = self._param("estimator"), float(self.getOrDefault("validation"))
         judging: Any = validation
         if estimator is None:
             model, rows = fitted_before(dataset), dataset
@@ -130,18 +130,18 @@ class PruneEstimator(Estimator, PruneParams, MLReadable, MLWritable):
             label=self._given("labelCol"),
             weight=self._given("weightCol"),
             solver=self.getOrDefault("solver"),
-            loss=self._told("loss"),
-            cost=None if self._told("prices") is None else FeatureCost(self._told("prices")),
+            loss=self._param("loss"),
+            cost=None if self._param("prices") is None else FeatureCost(self._param("prices")),
             validation=judging,
             random_state=int(self.getOrDefault("seed")),
-            **{argument: self._told(name) for name, (argument, _, _) in _LIMITS.items()},
+            **{argument: self._param(name) for name, (argument, _, _) in _LIMITS.items()},
         )
         fitted = PruneModel(pruned.to_model(), pruned.summary())
         return fitted._resetUid(self.uid)
 
     def write(self) -> MLWriter:
         """Return a writer that saves this estimator."""
-        return _Writer(self, "estimator", self._told("estimator"))
+        return _Writer(self, "estimator", self._param("estimator"))
 
     @classmethod
     def read(cls) -> MLReader[Any]:

@@ -94,39 +94,39 @@ def read_block(content: Any) -> LocalRows:
 
 @dataclass(frozen=True, eq=False)
 class Total:
-    """Sum `ask(forest, rows)` over the chunks of a partition."""
+    """Sum `query(forest, rows)` over the chunks of a partition."""
 
     source: PartitionSource
     model: Payload
     forest: Payload | None
-    ask: Callable[[Forest, LocalRows], Any]
+    query: Callable[[Forest, LocalRows], Any]
 
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         """Yield the result of the partition."""
-        yield from _say(self._of_partition, batches)
+        yield from _emit(self._of_partition, batches)
 
     def _of_partition(self, batches: Batches, part: int) -> PartitionResult | None:
-        forest, said = _forest(self.model, self.forest), None
+        forest, result = _forest(self.model, self.forest), None
         for sample in self.source.samples(batches):
-            found = PartitionResult({}, sample.total_weight, self.ask(forest, sample))
-            n_rows = len(sample) + (said.counts[part] if said else 0)
-            said = replace(said + found if said else found, counts={part: n_rows})
-        return said
+            found = PartitionResult({}, sample.total_weight, self.query(forest, sample))
+            n_rows = len(sample) + (result.counts[part] if result else 0)
+            result = replace(result + found if result else found, counts={part: n_rows})
+        return result
 
 
 @dataclass(frozen=True, eq=False)
 class Each:
-    """Evaluate `ask(forest, rows, number)` on all rows of a partition at once."""
+    """Evaluate `query(forest, rows, number)` on all rows of a partition at once."""
 
     source: PartitionSource
     model: Payload
     forest: Payload | None
-    ask: Callable[[Forest, LocalRows, int], Any]
+    query: Callable[[Forest, LocalRows, int], Any]
     numbers: dict[int, int]
 
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         """Yield the result of the partition."""
-        yield from _say(self._of_partition, batches)
+        yield from _emit(self._of_partition, batches)
 
     def _of_partition(self, batches: Batches, part: int) -> PartitionResult | None:
         samples = list(self.source.samples(batches))
@@ -134,7 +134,7 @@ class Each:
             return None
         sample = samples[0] if len(samples) == 1 else joined(samples)
         number = self.numbers.get(part, -1)
-        answer = None if number < 0 else self.ask(_forest(self.model, self.forest), sample, number)
+        answer = None if number < 0 else self.query(_forest(self.model, self.forest), sample, number)
         return PartitionResult({part: len(sample)}, sample.total_weight, answer)
 
 
@@ -146,7 +146,7 @@ class Count:
 
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         """Yield the result of the partition."""
-        yield from _say(self._of_partition, batches)
+        yield from _emit(self._of_partition, batches)
 
     def _of_partition(self, batches: Batches, part: int) -> PartitionResult | None:
         n_rows, weight = 0, 0.0
@@ -173,8 +173,8 @@ class Route:
             yield pa.RecordBatch.from_pydict({"block": pa.array([pickle.dumps(plain(error))], pa.binary())})
 
 
-def _say(ask: Callable[[Batches, int], PartitionResult | None], batches: Batches) -> Iterator[pa.RecordBatch]:
-    """Yield the result of `ask` for this task's partition, or its data error; an empty partition yields nothing."""
+def _emit(query: Callable[[Batches, int], PartitionResult | None], batches: Batches) -> Iterator[pa.RecordBatch]:
+    """Yield the result of `query` for this task's partition, or its data error; an empty partition yields nothing."""
     from pyspark import TaskContext
 
     context = TaskContext.get()
@@ -182,11 +182,11 @@ def _say(ask: Callable[[Batches, int], PartitionResult | None], batches: Batches
     part = context.partitionId()
     try:
         with one_blas_thread:
-            said = ask(batches, part)
+            result = query(batches, part)
     except (TypeError, ValueError) as error:
-        said = PartitionResult({part: 0}, 0.0, None, plain(error))
-    if said:
-        yield message(part, said)
+        result = PartitionResult({part: 0}, 0.0, None, plain(error))
+    if result:
+        yield message(part, result)
 
 
 def _forest(model: Payload, forest: Payload | None) -> Forest:
