@@ -98,7 +98,7 @@ def test_the_summary_says_what_was_gained_and_on_which_rows(cancer):
     assert summary["after"]["bytes"] < summary["before"]["bytes"]
     assert 0 <= summary["changed"] <= 1
     assert summary["rows"]["chosen_on_rows"] == round(0.4 * len(X))
-    assert "0.4" in summary["rows"]["chosen_on"]
+    assert "40 %" in summary["rows"]["chosen_on"]
 
 
 def test_training_rows_are_noticed_and_other_rows_are_not(cancer):
