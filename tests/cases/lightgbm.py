@@ -69,7 +69,7 @@ def _new_rows(X, model):
     return np.vstack([X, moved, on])
 
 
-def ask_booster(model, X):
+def booster_predictions(model, X):
     """Return what a Booster says; the sums of a random forest divided as it divides them."""
     raw = model.predict(X, raw_score=True)
     if "\naverage_output\n" in model.model_to_string():
@@ -77,12 +77,12 @@ def ask_booster(model, X):
     return {"predict": model.predict(X), "raw": raw.reshape(len(raw), -1)}
 
 
-def ask_wrapper(model, X):
+def wrapper_predictions(model, X):
     """Return what a wrapper says, and the sums of its Booster."""
     found = {"predict": model.predict(X)}
     if hasattr(model, "predict_proba") and not callable(model.objective):
         found["predict_proba"] = model.predict_proba(X)
-    return {**found, "raw": ask_booster(model.booster_, X)["raw"]}
+    return {**found, "raw": booster_predictions(model.booster_, X)["raw"]}
 
 
 def _as_bytes(model):
@@ -99,7 +99,7 @@ def _train(kind: str, rounds: int = 5, weight: bool = False, data: Any = None, u
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model = lightgbm.train(params, lightgbm.Dataset(X, y, weight=w, **(data or {})), rounds)
-    return Case(model, X, y, _new_rows(X, model), w, ask_booster, _as_bytes, ulp)
+    return Case(model, X, y, _new_rows(X, model), w, booster_predictions, _as_bytes, ulp)
 
 
 def _fit(estimator: Any, kind: str, weight: bool = False, **fit: Any) -> Case:
@@ -109,7 +109,7 @@ def _fit(estimator: Any, kind: str, weight: bool = False, **fit: Any) -> Case:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model = estimator.fit(X, y, sample_weight=w, **fit)
-    return Case(model, X, y, _new_rows(X, model), w, ask_wrapper, _as_bytes)
+    return Case(model, X, y, _new_rows(X, model), w, wrapper_predictions, _as_bytes)
 
 
 def _stopped_early() -> Case:
@@ -121,7 +121,7 @@ def _stopped_early() -> Case:
         warnings.simplefilter("ignore")  # newer versions spell eval_set otherwise
         model.fit(X[:75], y[:75], eval_set=[(X[75:], y[75:])])
     assert model.best_iteration_ > 1
-    return Case(model, X, y, _new_rows(X, model), None, ask_wrapper, _as_bytes)
+    return Case(model, X, y, _new_rows(X, model), None, wrapper_predictions, _as_bytes)
 
 
 def _best_iteration() -> Case:
@@ -134,7 +134,7 @@ def _best_iteration() -> Case:
     stop = [lightgbm.early_stopping(3, verbose=False)]
     model = lightgbm.train(params, train, 30, valid_sets=valid, callbacks=stop, keep_training_booster=True)
     assert 1 < model.best_iteration < model.num_trees()
-    return Case(model, X, y, _new_rows(X, model), None, ask_booster, _as_bytes)
+    return Case(model, X, y, _new_rows(X, model), None, booster_predictions, _as_bytes)
 
 
 def _table(estimator: Any) -> Case:
@@ -155,14 +155,14 @@ def _table(estimator: Any) -> Case:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model = estimator.fit(frame, y)
-    return Case(model, frame, y, new, None, ask_wrapper, _as_bytes)
+    return Case(model, frame, y, new, None, wrapper_predictions, _as_bytes)
 
 
 def _rank() -> Case:
     X = _rows()
     y = _target(X, "classes")
     model = lightgbm.LGBMRanker(**FEW).fit(X, y, group=[50, 50, 50])
-    return Case(model, X, y, _new_rows(X, model), None, ask_wrapper, _as_bytes)
+    return Case(model, X, y, _new_rows(X, model), None, wrapper_predictions, _as_bytes)
 
 
 def _further() -> Case:
@@ -172,7 +172,7 @@ def _further() -> Case:
     params = {"num_leaves": 6, "min_data_in_leaf": 4, "num_threads": 1, "verbose": -1}
     first = lightgbm.train(params, lightgbm.Dataset(X, y), 3)
     model = lightgbm.train(params, lightgbm.Dataset(np.nan_to_num(X), y), 3, init_model=first)
-    return Case(model, X, y, _new_rows(X, model), None, ask_booster, _as_bytes)
+    return Case(model, X, y, _new_rows(X, model), None, booster_predictions, _as_bytes)
 
 
 def _reloaded() -> Case:
@@ -180,7 +180,7 @@ def _reloaded() -> Case:
     case = _train("two", objective="binary")
     text = "\n".join(line for line in case.model.model_to_string().split("\n") if not line.startswith("tree_sizes="))
     model = lightgbm.Booster(model_str=text)
-    return Case(model, case.X, case.y, case.X_new, None, ask_booster, _as_bytes)
+    return Case(model, case.X, case.y, case.X_new, None, booster_predictions, _as_bytes)
 
 
 def _own_squares(y, raw):

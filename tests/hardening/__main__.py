@@ -19,12 +19,12 @@ def main(names: list[str]) -> int:
         began = time.perf_counter()
         found = known[name].run(known[name].LONG)
         machine = facts()
-        told = {
+        result = {
             "claim": " ".join(known[name].__doc__.split("\n\n")[0].split()),
             **asdict(found),
             "measured": f"{machine['date'][:10]}, {machine['cores']} cores, {machine['commit']}",
         }
-        (RESULTS / f"{name}.json").write_text(json.dumps(told, indent=2) + "\n")
+        (RESULTS / f"{name}.json").write_text(json.dumps(result, indent=2) + "\n")
         failed += bool(found.bad)
         logging.info("%s: %d bad, %.0f s", name, len(found.bad), time.perf_counter() - began)
     PAGE.write_text(write_page(read_results(), known))

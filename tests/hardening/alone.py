@@ -34,13 +34,13 @@ def alone(module: str, function: str, *args: Any, limit: float, before: tuple[st
     pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with subprocess.Popen(words, cwd=ROOT, env=variables, text=True, start_new_session=True, **pipes) as process:
         try:
-            told, errors = process.communicate(timeout=limit)
+            output, errors = process.communicate(timeout=limit)
         except subprocess.TimeoutExpired as error:
             os.killpg(process.pid, signal.SIGKILL)
             raise TimeoutError(f"{module}.{function} has not ended after {limit:g} s") from error
-    if process.returncode or _MARK not in told:
+    if process.returncode or _MARK not in output:
         raise RuntimeError(f"{module}.{function} ended with {process.returncode}: {errors[-3000:]}")
-    return json.loads(told.rpartition(_MARK)[2])
+    return json.loads(output.rpartition(_MARK)[2])
 
 
 @cache

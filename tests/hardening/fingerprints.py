@@ -11,14 +11,14 @@ from tests.hardening.solving import fingerprint, found_path
 
 def fingerprints(models: dict[str, tuple[Any, Any, Any]], solvers: list[Any]) -> dict[str, str]:
     """Return by model and solver the fingerprint of the path, and of some points with losses; a refusal is its own."""
-    told = {}
+    found = {}
     for name, (model, X, y) in models.items():
         for solver in solvers:
             path = found_path(solver, model, X, y)
             if not isinstance(path, str):
                 path = fingerprint(path) + fingerprint(path.thin(8).evaluate(X, y))
-            told[f"{name}: {solver!r}"] = path
-    return told
+            found[f"{name}: {solver!r}"] = path
+    return found
 
 
 if __name__ == "__main__":

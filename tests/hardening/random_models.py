@@ -35,7 +35,9 @@ def _rows(task: str, rng: Rng, missing: bool) -> tuple[Any, Any, Any, Any]:
     return X[:n_rows], y[:n_rows], X[n_rows:], y[n_rows:]
 
 
-def _fitted(model: Any, rows: Any, rng: Rng, ask: Callable[..., Any] = by_its_methods, words: bool = False) -> Case:
+def _fitted(
+    model: Any, rows: Any, rng: Rng, predictions: Callable[..., Any] = by_its_methods, words: bool = False
+) -> Case:
     """Return a fitted model with the rows it has not seen, in place of those it was grown on."""
     X, y, X_new, y_new = rows
     if words and y.dtype.kind == "i" and rng.random() < 0.5:
@@ -43,7 +45,7 @@ def _fitted(model: Any, rows: Any, rng: Rng, ask: Callable[..., Any] = by_its_me
     weight = rng.integers(0, 4, len(X_new)).astype(float) if rng.random() < 0.5 else None
     if weight is not None:
         weight[0] = 1.0
-    return Case(model.fit(X, y), X_new, y_new, np.vstack([X, X_new]), weight, ask)
+    return Case(model.fit(X, y), X_new, y_new, np.vstack([X, X_new]), weight, predictions)
 
 
 def _sklearn(task: str, rng: Rng) -> Case:
@@ -68,35 +70,35 @@ def _sklearn(task: str, rng: Rng) -> Case:
 
 def _xgboost(task: str, rng: Rng) -> Case:
     import xgboost
-    from tests.cases.xgboost import ask_wrapper
+    from tests.cases.xgboost import wrapper_predictions
 
     kind = xgboost.XGBClassifier if task == "classes" else xgboost.XGBRegressor
     settings = {"n_estimators": int(rng.integers(2, 6)), "max_depth": int(rng.integers(1, 5)), "n_jobs": 1}
     settings |= {"learning_rate": float(rng.choice([0.1, 0.3, 1.0])), "num_parallel_tree": int(rng.integers(1, 3))}
-    return _fitted(kind(**settings), _rows(task, rng, missing=True), rng, ask_wrapper)
+    return _fitted(kind(**settings), _rows(task, rng, missing=True), rng, wrapper_predictions)
 
 
 def _lightgbm(task: str, rng: Rng) -> Case:
     import lightgbm
-    from tests.cases.lightgbm import ask_wrapper
+    from tests.cases.lightgbm import wrapper_predictions
 
     kind = lightgbm.LGBMClassifier if task == "classes" else lightgbm.LGBMRegressor
     settings = {"n_estimators": int(rng.integers(2, 6)), "num_leaves": int(rng.integers(2, 9)), "n_jobs": 1}
     settings |= {"min_child_samples": int(rng.integers(2, 9)), "verbose": -1}
     if rng.random() < 0.3:
         settings |= {"boosting_type": "rf", "subsample": 0.6, "subsample_freq": 1}
-    return _fitted(kind(**settings), _rows(task, rng, missing=True), rng, ask_wrapper, words=True)
+    return _fitted(kind(**settings), _rows(task, rng, missing=True), rng, wrapper_predictions, words=True)
 
 
 def _catboost(task: str, rng: Rng) -> Case:
     import catboost
-    from tests.cases.catboost import ask
+    from tests.cases.catboost import predictions
 
     kind = catboost.CatBoostClassifier if task == "classes" else catboost.CatBoostRegressor
     settings = {"iterations": int(rng.integers(2, 6)), "depth": int(rng.integers(1, 4)), "silent": True}
     settings |= {"grow_policy": str(rng.choice(["SymmetricTree", "Depthwise", "Lossguide"]))}
     settings |= {"allow_writing_files": False, "thread_count": 1}
-    return _fitted(kind(**settings), _rows(task, rng, missing=True), rng, ask, words=True)
+    return _fitted(kind(**settings), _rows(task, rng, missing=True), rng, predictions, words=True)
 
 
 def _spark(task: str, rng: Rng) -> Case:
@@ -107,7 +109,7 @@ def _spark(task: str, rng: Rng) -> Case:
     names["numbers"] = ("forest_regression", "boosted_regression", "tree_regression")
     found = RECIPES[f"spark_{rng.choice(names[task])}"]()
     rows = rng.choice(len(found.X), int(rng.integers(40, 80)))
-    return Case(found.model, found.X[rows], np.asarray(found.y)[rows], found.X, None, found.ask, ulp=1)
+    return Case(found.model, found.X[rows], np.asarray(found.y)[rows], found.X, None, found.predictions, ulp=1)
 
 
 def _forest(task: str, rng: Rng) -> Case:

@@ -66,13 +66,13 @@ def risk(path: Path, point: int, rows: Any, y: Any, weight: Floats) -> float | N
     return total / whole.n_trees
 
 
-def loss(name: str, forest: Forest, said: Floats, y: Any) -> Floats:
-    """Return the loss of each row, of what is said of it: a number for each target, or shares of the classes."""
+def loss(name: str, forest: Forest, predicted: Floats, y: Any) -> Floats:
+    """Return the loss of each row from its predictions: a number per target, or probabilities of the classes."""
     if name == "squared_error":
-        return ((said - y) ** 2).mean(axis=1)
+        return ((predicted - y) ** 2).mean(axis=1)
     if name == "absolute_error":
-        return np.abs(said - y).mean(axis=1)
-    parts = np.split(said, np.cumsum(forest.n_classes)[:-1], axis=1)
+        return np.abs(predicted - y).mean(axis=1)
+    parts = np.split(predicted, np.cumsum(forest.n_classes)[:-1], axis=1)
     each = []
     for share, label in zip(parts, y.T, strict=True):
         own = share[np.arange(len(y)), label]
@@ -86,15 +86,15 @@ def loss(name: str, forest: Forest, said: Floats, y: Any) -> Floats:
     return np.mean(each, axis=0)
 
 
-def said_by(told: dict[str, Any], forest: Forest) -> Floats | None:
-    """Return numbers or shares of classes from what a native model tells; None if it tells neither."""
+def as_array(predictions: dict[str, Any], forest: Forest) -> Floats | None:
+    """Return a native model's numbers or class probabilities as one array; None if it predicts neither."""
     if not forest.n_classes:
-        said = np.asarray(told["predict"], np.float64) if "predict" in told else None
-        return said if said is None else said.reshape(len(said), -1)
-    if "predict_proba" not in told:
+        predicted = np.asarray(predictions["predict"], np.float64) if "predict" in predictions else None
+        return predicted if predicted is None else predicted.reshape(len(predicted), -1)
+    if "predict_proba" not in predictions:
         return None
-    shares = told["predict_proba"]
-    return np.hstack(shares) if isinstance(shares, list) else np.asarray(shares, np.float64)
+    probabilities = predictions["predict_proba"]
+    return np.hstack(probabilities) if isinstance(probabilities, list) else np.asarray(probabilities, np.float64)
 
 
 def is_pruning(path: Path, point: int) -> None:

@@ -58,12 +58,12 @@ def _all_tests() -> dict[str, list[str]]:
 def _run_tests(places: list[str]) -> tuple[dict[str, Any], list[str]]:
     """Return how the tests of some files and folders ended, and the names of those that failed."""
     with tempfile.TemporaryDirectory() as folder:
-        told = Path(folder) / "told.xml"
-        command = [sys.executable, "-m", "pytest", "-n", "2", "--dist", "loadgroup", f"--junitxml={told}", *places]
+        report = Path(folder) / "report.xml"
+        command = [sys.executable, "-m", "pytest", "-n", "2", "--dist", "loadgroup", f"--junitxml={report}", *places]
         ended = subprocess.run(command, cwd=_ROOT, env=_environment(), capture_output=True, text=True)
-        if not told.exists():
+        if not report.exists():
             return {}, [f"{places}: {ended.stdout[-500:]}{ended.stderr[-500:]}"]
-        cases = list(ElementTree.parse(told).iter("testcase"))
+        cases = list(ElementTree.parse(report).iter("testcase"))
     failed = [case for case in cases if case.find("failure") is not None or case.find("error") is not None]
     beyond = [case for case in failed if "IndexError" in "".join(case.itertext())]
     skipped = sum(case.find("skipped") is not None for case in cases)

@@ -49,13 +49,13 @@ def run(scale: int) -> Figures:
     """Make every path again in all these ways and compare; `scale` is how many other processes and orders there are."""
     models, figures = _models(scale), Figures([])
     usual = fingerprints(models, all_solvers(scale))
-    for name, told in _again(models, scale):
-        _tell(figures, name, usual, told)
-    _tell_threads(figures, scale)
-    _tell(figures, "a forest trained by 2 and 4 threads instead of 1", *_trained_by_threads())
-    _tell(figures, "prune with the same random_state", *_same_seed(models))
+    for name, found in _again(models, scale):
+        _add_row(figures, name, usual, found)
+    _add_threads(figures, scale)
+    _add_row(figures, "a forest trained by 2 and 4 threads instead of 1", *_trained_by_threads())
+    _add_row(figures, "prune with the same random_state", *_same_seed(models))
     for solver in all_solvers(scale):
-        _tell_order(figures, models, solver, scale)
+        _add_order(figures, models, solver, scale)
     figures.notes += _NOTES
     return figures
 
@@ -103,7 +103,7 @@ def _models(scale: int) -> Models:
     }
 
 
-def _tell(figures: Figures, way: str, expected: dict[str, str], found: dict[str, str]) -> None:
+def _add_row(figures: Figures, way: str, expected: dict[str, str], found: dict[str, str]) -> None:
     """Add a row about paths that must be the same bit for bit; a refusal is no path, but must be the same, too."""
     other = [name for name in found if found[name] != expected[name]]
     paths = [name for name in found if not found[name].endswith(".")]
@@ -155,7 +155,7 @@ def _in_a_process(models: Models, solvers: list[Any], threads: int, **variables:
     return found
 
 
-def _tell_threads(figures: Figures, scale: int) -> None:
+def _add_threads(figures: Figures, scale: int) -> None:
     """Add rows about models large enough that libraries for matrices would share the work between threads."""
     rng = np.random.default_rng(0)
     n_rows, n_trees = (12_000, 50) if scale == 1 else (30_000, 100)
@@ -166,7 +166,7 @@ def _tell_threads(figures: Figures, scale: int) -> None:
     usual = _in_a_process({name: (forest, X, y)}, solvers, 1)
     for threads in (2, 4)[:scale]:
         found = _in_a_process({name: (forest, X, y)}, solvers, threads)
-        _tell(figures, f"{name}, {threads} threads instead of 1", usual, found)
+        _add_row(figures, f"{name}, {threads} threads instead of 1", usual, found)
 
 
 _BY_MATRICES = [
@@ -184,7 +184,7 @@ def _trained_by_threads() -> tuple[dict[str, str], dict[str, str]]:
     rng = np.random.default_rng(1)
     X = rng.normal(size=(N_ROWS, 4))
     y = (X[:, 0] + rng.normal(size=N_ROWS) > 0).astype(int)
-    told = [
+    predicted = [
         sc.training.BudgetForestClassifier(n_estimators=6, n_jobs=n, random_state=0)
         .fit(X, y)
         .predict_proba(X)
@@ -192,7 +192,7 @@ def _trained_by_threads() -> tuple[dict[str, str], dict[str, str]]:
         .hex()
         for n in (1, 2, 4)
     ]
-    return {str(n): told[0] for n in (2, 4)}, {str(n): text for n, text in zip((2, 4), told[1:], strict=True)}
+    return {str(n): predicted[0] for n in (2, 4)}, {str(n): text for n, text in zip((2, 4), predicted[1:], strict=True)}
 
 
 def _same_seed(models: Models) -> tuple[dict[str, str], dict[str, str]]:
@@ -269,7 +269,7 @@ class _InParts(RowProvider):
         return _InParts(*given, self.n_parts)
 
 
-def _tell_order(figures: Figures, models: Models, solver: Any, scale: int) -> None:
+def _add_order(figures: Figures, models: Models, solver: Any, scale: int) -> None:
     """Add a row about a solver's paths on rows in other orders, and in parts."""
     count = {"bit for bit": 0, "same prunings": 0, "others as good": 0}
     tried, apart, draws = 0, 0.0, getattr(solver, "subsamples", 0) > 0
@@ -297,8 +297,8 @@ def _tell_order(figures: Figures, models: Models, solver: Any, scale: int) -> No
                 figures.bad.append(
                     f"rows in another order or in parts: {level}, apart by {distance:g}, for {name}: {solver!r}"
                 )
-    told = {"the same path": f"rows in other orders and in parts: {solver!r}", "tried": tried, **count}
-    figures.rows.append({**told, "largest difference": apart})
+    row = {"the same path": f"rows in other orders and in parts: {solver!r}", "tried": tried, **count}
+    figures.rows.append({**row, "largest difference": apart})
 
 
 def _compared(usual: sc.Path, path: sc.Path) -> tuple[str, float]:

@@ -151,9 +151,9 @@ def _files(shown: _Shown) -> Iterator[tuple[str, str | None]]:
     yield ".skops", None if same else "other names"
     yield ".secateur", None if list(load_model(shown.file(".secateur")).feature_names) == shown.features else "others"
     graph = onnx.load(str(shown.file(".onnx")) if shown.kind == "plain" else _copied(shown.file(".onnx")))
-    told = {entry.key: entry.value for entry in graph.metadata_props}
+    metadata = {entry.key: entry.value for entry in graph.metadata_props}
     labels = {text.decode() for part in graph.graph.initializer for text in part.string_data}
-    yield ".onnx, features", None if json.loads(told["feature_names"]) == shown.features else "other names"
+    yield ".onnx, features", None if json.loads(metadata["feature_names"]) == shown.features else "other names"
     yield ".onnx, classes", None if labels == {shown.name, "other"} else "other labels"
     path = sc.Path.load(shown.path.save(shown.file(".npz"), force=True), shown.model)
     yield "path", None if list(path.forest.feature_names) == shown.features else "other names"
@@ -191,7 +191,7 @@ def _commands(shown: _Shown) -> Iterator[tuple[str, str | None]]:
     for verb, words in lines.items():
         for more in ([], ["--json"]):
             force = ["--force"] if "--out" in words else []
-            yield f"{verb} {' '.join(more)}".strip(), _told([*words, *force, *more], json_wanted=bool(more))
+            yield f"{verb} {' '.join(more)}".strip(), _wrong_output([*words, *force, *more], json_wanted=bool(more))
 
 
 def _mistakes(shown: _Shown) -> Iterator[tuple[str, str | None]]:
@@ -210,7 +210,7 @@ def _mistakes(shown: _Shown) -> Iterator[tuple[str, str | None]]:
         "no such option": ["inspect", "--" + shown.name.replace("\x00", "")],
     }
     for what, words in mistakes.items():
-        yield f"message, {what}", _told(words, fails=True)
+        yield f"message, {what}", _wrong_output(words, fails=True)
     yield "progress", _drawn(f"reading {data.name}")
 
 
@@ -228,7 +228,7 @@ def _drawn(step: str) -> str | None:
     return None if "reading" in text and text.isprintable() else repr(text[:60])
 
 
-def _told(words: list[Any], *, json_wanted: bool = False, fails: bool = False) -> str | None:
+def _wrong_output(words: list[Any], *, json_wanted: bool = False, fails: bool = False) -> str | None:
     """Return what is wrong with what a command prints."""
     result = CliRunner().invoke(app, [str(word) for word in words], prog_name="secateur", env={"COLUMNS": "200"})
     if (result.exit_code not in (1, 2)) if fails else result.exit_code:

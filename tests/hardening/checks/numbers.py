@@ -70,12 +70,12 @@ def run(scale: int) -> Figures:
     figures = Figures([])
     for extreme in (*_targets(), *_weights(), *_prices(), *_few(), *_huge(scale)):
         count, slowest = Counter(), (0.0, "")
-        for solver in _asked(extreme, scale):
+        for solver in _solvers_for(extreme, scale):
             began = time.perf_counter()
-            figures.bad += [f"{extreme.name}, {solver!r}: {text}" for text in _ask(extreme, solver, count)]
+            figures.bad += [f"{extreme.name}, {solver!r}: {text}" for text in _check(extreme, solver, count)]
             slowest = max(slowest, (time.perf_counter() - began, repr(solver)))
-        told = {"extreme": extreme.name, "paths": count["paths"], "refused": count["refused"]}
-        figures.rows.append({**told, "as the plain question": count["alike"], "seconds of the slowest": slowest[0]})
+        row = {"extreme": extreme.name, "paths": count["paths"], "refused": count["refused"]}
+        figures.rows.append({**row, "as the plain question": count["alike"], "seconds of the slowest": slowest[0]})
     n_tried, wrong = _closures(10 * scale)
     figures.rows.append({"extreme": "prices and weights whose products overflow 64 bits", "paths": n_tried})
     figures.bad += wrong
@@ -96,14 +96,14 @@ _NOTES = [
 ]
 
 
-def _asked(extreme: Extreme, scale: int) -> list[Solver]:
+def _solvers_for(extreme: Extreme, scale: int) -> list[Solver]:
     """Return the solvers to ask."""
     if not extreme.huge:
         return all_solvers(1)
     return [BRIEF.get(solver.name, solver) for solver in all_solvers(1) if scale > 1 or solver.name in QUICK]
 
 
-def _ask(extreme: Extreme, solver: Solver, count: Counter[str]) -> Iterator[str]:
+def _check(extreme: Extreme, solver: Solver, count: Counter[str]) -> Iterator[str]:
     """Yield what is wrong with a solver's answer."""
     with warnings.catch_warnings():
         warnings.simplefilter("error", RuntimeWarning)
@@ -304,11 +304,11 @@ def _closures(n_problems: int) -> tuple[int, list[str]]:
         path = sc.solvers.MinCut().path(problem)
         for penalty, bound, objective in zip(*(path.table[k] for k in ("penalty", "bound", "objective")), strict=True):
             truth, tried = min(risk + penalty * cost for risk, cost in values), tried + 1
-            told = f"closure {seed}: bound {bound:.17g}, objective {objective:.17g}, truth {truth:.17g}"
+            text = f"closure {seed}: bound {bound:.17g}, objective {objective:.17g}, truth {truth:.17g}"
             if bound > truth * (1 + 1e-9) + 1e-12 or objective < truth * (1 - 1e-9) - 1e-12:
-                wrong.append(told)
+                wrong.append(text)
             if penalty > 0 and objective > truth * (1 + 1e-9) + 1e-12 and path.info.exact:
-                wrong.append(f"{told}, and it is called exact")
+                wrong.append(f"{text}, and it is called exact")
             if penalty > 0 and objective > truth * (1 + 1e-3) and span <= 3:
-                wrong.append(f"{told}, though prices and weights are within three powers of ten")
+                wrong.append(f"{text}, though prices and weights are within three powers of ten")
     return tried, wrong

@@ -12,10 +12,12 @@ _MODULE = "tests.hardening.faults.sharing"
 
 def run(scale: int) -> Figures:
     """Ask for every pruning `scale` times in each way."""
-    told = alone(_MODULE, "answers_around", scale, limit=_LIMIT, OMP_NUM_THREADS="2")
-    expected = told.pop("alone")
-    told["8 threads"] = alone(_MODULE, "answers_in_threads", scale, limit=_LIMIT, OMP_NUM_THREADS="2")
-    found = {way: [(what, _wrong(way, what, said, expected)) for what, said in rows] for way, rows in told.items()}
+    digests = alone(_MODULE, "answers_around", scale, limit=_LIMIT, OMP_NUM_THREADS="2")
+    expected = digests.pop("alone")
+    digests["8 threads"] = alone(_MODULE, "answers_in_threads", scale, limit=_LIMIT, OMP_NUM_THREADS="2")
+    found = {
+        way: [(what, _wrong(way, what, digest, expected)) for what, digest in rows] for way, rows in digests.items()
+    }
     rows = [
         {"where": _NAMES.get(way, way), "asked": len(rows), "as alone": _n_right(rows)} for way, rows in found.items()
     ]
@@ -24,11 +26,11 @@ def run(scale: int) -> Figures:
     )
 
 
-def _wrong(way: str, what: str, said: str, expected: dict[str, str]) -> str:
+def _wrong(way: str, what: str, digest: str, expected: dict[str, str]) -> str:
     """Return what is wrong with an answer: of a pruning, if it is not the expected one."""
     if what not in expected:
-        return said
-    return "" if said == expected[what] else "other bits than alone"
+        return digest
+    return "" if digest == expected[what] else "other bits than alone"
 
 
 def _n_right(rows: list[tuple[str, Any]]) -> int:

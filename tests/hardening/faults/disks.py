@@ -1,4 +1,4 @@
-"""Disks that are full or may not be written to: what is told, and what is there afterwards."""
+"""Disks that are full or read-only: the error message, and the files afterwards."""
 
 import os
 import re
@@ -40,7 +40,7 @@ def command_on_full_disk() -> list[str]:
     source, target = Path(tempfile.mkdtemp()), _mounted("size=8k")
     words = _command(source, target / "small.skops")
     done = subprocess.run(words, capture_output=True, text=True)
-    wrong = [] if done.returncode == 1 and "was not written" in done.stderr else [f"the command said {done.stderr}"]
+    wrong = [] if done.returncode == 1 and "was not written" in done.stderr else [f"the command printed {done.stderr}"]
     return wrong + [f"the command left {name}" for name in os.listdir(target)]
 
 
@@ -101,7 +101,7 @@ class _Disk:
         with self.ballast.open("wb") as stream:
             os.posix_fallocate(stream.fileno(), 0, max(room.f_bavail * room.f_frsize - free, 1))
         try:
-            return _said(write)
+            return _error_text(write)
         finally:
             self.ballast.unlink()
 
@@ -114,13 +114,13 @@ class _Limit:
         reads, writes = os.pipe()
         if os.fork() == 0:
             resource.setrlimit(resource.RLIMIT_FSIZE, (free, free))
-            os.write(writes, _said(write).encode())
+            os.write(writes, _error_text(write).encode())
             os._exit(0)
         os.close(writes)
         with os.fdopen(reads) as stream:
-            said = stream.read()
+            message = stream.read()
         os.wait()
-        return said
+        return message
 
 
 def _fill(name: str, output: Output, folder: Path, n_steps: int, disk: _Disk | _Limit) -> dict[str, Any]:
@@ -132,14 +132,14 @@ def _fill(name: str, output: Output, folder: Path, n_steps: int, disk: _Disk | _
     bad: list[str] = []
     for free in [*(step * size // n_steps for step in range(n_steps)), _LARGE // 2]:
         before = _content(target)
-        said = disk.attempt(free // _PAGE * _PAGE, lambda: output.new(target))
-        found["refused" if said else "written"] += 1
-        if said and not re.search("(was not written: |Cannot write a temporary file).*Free disk space", said):
-            bad.append(f"with {free} bytes left it said: {said}")
-        if said and _content(target) != before:
+        message = disk.attempt(free // _PAGE * _PAGE, lambda: output.new(target))
+        found["refused" if message else "written"] += 1
+        if message and not re.search("(was not written: |Cannot write a temporary file).*Free disk space", message):
+            bad.append(f"with {free} bytes left the error was: {message}")
+        if message and _content(target) != before:
             bad.append(f"with {free} bytes left the old one is no longer as it was")
-        if not said and _read(output, target) != new:
-            bad.append(f"with {free} bytes left it was not written whole, and nothing was said")
+        if not message and _read(output, target) != new:
+            bad.append(f"with {free} bytes left it was not written whole, and no error was raised")
         if os.listdir(folder) != [target.name]:
             bad.append(f"with {free} bytes left it left {os.listdir(folder)}")
     if not found["written"] or not found["refused"]:
@@ -155,7 +155,7 @@ def _read(output: Output, target: Path) -> str:
         return str(error)
 
 
-def _said(write: Callable[[], None]) -> str:
+def _error_text(write: Callable[[], None]) -> str:
     try:
         write()
     except OSError as error:
@@ -169,7 +169,7 @@ def _refused(write: Callable[[], None], kind: type[Exception], words: str) -> li
     try:
         write()
     except kind as error:
-        return [] if words in str(error) else [f"it said: {error}"]
+        return [] if words in str(error) else [f"the error was: {error}"]
     except Exception as error:
         return [f"it raised {error!r}"]
     return ["it was written all the same"]

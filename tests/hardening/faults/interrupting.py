@@ -163,13 +163,13 @@ def _timed(call: Call) -> tuple[float, str]:
 def _once(call: Call, seconds: float, whole: str, parts: set[Any] | None) -> tuple[str, list[str]]:
     """Interrupt a call once, and return how it ended and what is wrong; then call again without."""
     bad = []
-    ended, result, told = _interrupted(call.do, seconds)
+    ended, result, error = _interrupted(call.do, seconds)
     if ended in ("whole", _TOO_LATE) and call.digest(result) != whole:
         bad.append("it returned something else without a word")
     if ended == "partial" and parts is not None and not set(call.parts(result)) <= parts:
         bad.append("a partial result has points the whole one does not have")
     if ended == "other":
-        bad.append(told)
+        bad.append(error)
     again = _timed(call)[1]
     if again != whole:
         bad.append("the next call returned something else")
@@ -177,7 +177,7 @@ def _once(call: Call, seconds: float, whole: str, parts: set[Any] | None) -> tup
 
 
 def _interrupted(do: Callable[[], Any], seconds: float) -> tuple[str, Any, str]:
-    """Call a function with Ctrl-C after so many seconds; return how it ended, its result, and what it said."""
+    """Call a function with Ctrl-C after so many seconds; return how it ended, its result, and its traceback."""
     came = False
 
     def interrupt(*_: Any) -> None:
@@ -187,7 +187,7 @@ def _interrupted(do: Callable[[], Any], seconds: float) -> tuple[str, Any, str]:
 
     handler = signal.signal(signal.SIGALRM, interrupt)
     try:
-        with warnings.catch_warnings(record=True) as told:
+        with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             signal.setitimer(signal.ITIMER_REAL, max(seconds, 1e-6))
             result = do()
@@ -199,7 +199,7 @@ def _interrupted(do: Callable[[], Any], seconds: float) -> tuple[str, Any, str]:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0.0)
         signal.signal(signal.SIGALRM, handler)
-    if any(issubclass(one.category, InterruptedWarning) for one in told):
+    if any(issubclass(one.category, InterruptedWarning) for one in caught):
         return "partial", result, ""
     return ("whole" if came else _TOO_LATE), result, ""
 
@@ -222,19 +222,19 @@ def _in_a_fork(work: Callable[[], Any]) -> Any:
         os._exit(0)
     os.close(writes)
     with os.fdopen(reads) as stream:
-        said = stream.read()
+        output = stream.read()
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    if code or not said:
+    if code or not output:
         raise RuntimeError(f"code {code}")
-    return json.loads(said)
+    return json.loads(output)
 
 
 def _interrupt_command(name: str, words: list[str], n_moments: int, rng: random.Random) -> dict[str, Any]:
     out = Path(words[words.index("--out") + 1])
     began = time.perf_counter()
-    code, said = _run(words, None)
+    code, output = _run(words, None)
     if code:
-        raise RuntimeError(said)
+        raise RuntimeError(output)
     takes = time.perf_counter() - began
     whole = _held_by(out)
     out.rename("old")
@@ -244,9 +244,9 @@ def _interrupt_command(name: str, words: list[str], n_moments: int, rng: random.
 
     def attempt(seconds: float) -> tuple[str, list[str]]:
         out.write_bytes(small.read_bytes())
-        code, said = _run([*words, "--force"], seconds)
+        code, output = _run([*words, "--force"], seconds)
         changed, is_whole = digest(out.read_bytes()) != old, _held_by(out) == whole
-        wrong = _wrong(code, said, changed, is_whole)
+        wrong = _wrong(code, output, changed, is_whole)
         if sorted(os.listdir(".")) != names:
             wrong.append(f"it left {sorted(os.listdir('.'))}")
         if code == 130:
@@ -259,34 +259,34 @@ def _interrupt_command(name: str, words: list[str], n_moments: int, rng: random.
     return rows
 
 
-def _wrong(code: int, said: str, changed: bool, is_whole: bool) -> list[str]:
+def _wrong(code: int, output: str, changed: bool, is_whole: bool) -> list[str]:
     """Return what is wrong with how a command ended."""
     bad = []
-    if code not in (0, 130) or "Traceback" in said or "defect" in said:
-        bad.append(f"it ended with {code} and said: {said}")
+    if code not in (0, 130) or "Traceback" in output or "defect" in output:
+        bad.append(f"it ended with {code} and printed: {output}")
     if code == 0 and not is_whole:
         bad.append("it ended well, but its result is not the whole one")
-    if code == 130 and "nothing was written" in said and changed:
-        bad.append(f"it wrote, and said: {said}")
-    if code == 130 and ("was written" in said.replace("nothing was written", "")) and not changed:
-        bad.append(f"it did not write, and said: {said}")
+    if code == 130 and "nothing was written" in output and changed:
+        bad.append(f"it wrote, and printed: {output}")
+    if code == 130 and ("was written" in output.replace("nothing was written", "")) and not changed:
+        bad.append(f"it did not write, and printed: {output}")
     return bad
 
 
 def _run(words: list[str], seconds: float | None) -> tuple[int, str]:
-    """Run a command in a fork, with Ctrl-C after some seconds, and return its code and what it said."""
-    with tempfile.TemporaryFile() as said:
+    """Run a command in a fork, with Ctrl-C after some seconds, and return its exit code and output."""
+    with tempfile.TemporaryFile() as output:
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # or a fork could unwind what is ours
         child = os.fork()
         if child == 0:
-            _command(words, said.fileno())
+            _command(words, output.fileno())
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
         if seconds is not None:
             time.sleep(seconds)
             os.kill(child, signal.SIGINT)
         code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-        said.seek(0)
-        return code, said.read().decode()
+        output.seek(0)
+        return code, output.read().decode()
 
 
 def _command(words: list[str], output: int) -> None:

@@ -27,7 +27,7 @@ _PROGRAM = [sys.executable, "-c", "from secateur.cli import main; main()"]
 
 
 def prunings() -> list[str]:
-    """Return the names of what is asked in threads and processes."""
+    """Return the names of the prunings done in threads and processes."""
     return [*LIBRARIES, "block_descent", "cost_descent", "evaluate"]
 
 
@@ -70,13 +70,13 @@ def answers_in_threads(n_rounds: int) -> list[tuple[str, str]]:
     small_forest()
     start = threading.Barrier(_N_THREADS)
 
-    def ask(number: int) -> list[tuple[str, str]]:
+    def prune_all(number: int) -> list[tuple[str, str]]:
         start.wait()
         turned = names[number % len(names) :] + names[: number % len(names)]
         return [(name, pruned(name)) for _ in range(n_rounds) for name in turned]
 
     with ThreadPoolExecutor(_N_THREADS) as pool:
-        return [answer for found in pool.map(ask, range(_N_THREADS)) for answer in found]
+        return [answer for found in pool.map(prune_all, range(_N_THREADS)) for answer in found]
 
 
 def answers_in_loky(n_rounds: int) -> list[tuple[str, str]]:
@@ -113,8 +113,10 @@ def commands_at_once(n_rounds: int) -> list[tuple[str, str]]:
                 ended = _at_once([*words, str(out), *more])
                 same = digest_of_model(load_model(out)) == expected
                 right = [code for code, _ in ended] == codes and same and not list(Path(folder).glob(".*"))
-                said = "exists and would be overwritten" in ended[-1][1]
-                found.append(("--force" if more else "no --force", "" if right and said == (not more) else repr(ended)))
+                refused = "exists and would be overwritten" in ended[-1][1]
+                found.append(
+                    ("--force" if more else "no --force", "" if right and refused == (not more) else repr(ended))
+                )
     return found
 
 
@@ -157,8 +159,8 @@ def _raised(call: Callable[[], Any]) -> BaseException | None:
 def _at_once(words: list[str]) -> list[tuple[int, str]]:
     """Run a command twice at the same time, and return codes and errors, the best first."""
     started = [subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) for _ in range(2)]
-    said = [process.communicate()[1] for process in started]
-    return sorted((process.returncode, text) for process, text in zip(started, said, strict=True))
+    errors = [process.communicate()[1] for process in started]
+    return sorted((process.returncode, text) for process, text in zip(started, errors, strict=True))
 
 
 def _in_a_fork(work: Callable[[], str]) -> str:
@@ -169,6 +171,6 @@ def _in_a_fork(work: Callable[[], str]) -> str:
         os._exit(0)
     os.close(writes)
     with os.fdopen(reads) as stream:
-        said = stream.read()
+        output = stream.read()
     os.waitpid(child, 0)
-    return str(json.loads(said)) if said else "nothing"
+    return str(json.loads(output)) if output else "nothing"

@@ -28,13 +28,13 @@ _ADDRESSES = 4 * 2**30  # more than this cannot be had, so that a file that asks
 
 def main(folder: Path, jobs: list[str]) -> None:
     """Try the mutations of some jobs."""
-    with os.fdopen(os.dup(1), "w") as told:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # libraries may tell of what they read
+    with os.fdopen(os.dup(1), "w") as output:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # libraries may print what they read
         kinds = _kinds([job.split(":")[0] for job in jobs])
         for job in jobs:
             name, first, stop = job.split(":")
             for number, *ended in _outcomes(kinds[name], folder, name, range(int(first), int(stop))):
-                print(json.dumps([name, number, *ended]), file=told, flush=True)
+                print(json.dumps([name, number, *ended]), file=output, flush=True)
 
 
 def _kinds(names: list[str]) -> dict[str, Kind]:
@@ -51,7 +51,7 @@ def _kinds(names: list[str]) -> dict[str, Kind]:
 
 
 def _outcomes(kind: Kind, folder: Path, name: str, numbers: range) -> Iterator[tuple[Any, ...]]:
-    """Yield for every mutation its number, how it ended, what was said, the seconds and the megabytes it took."""
+    """Yield for every mutation its number, how it ended, its message, the seconds and the megabytes it took."""
     work = folder / f"{name.replace(' ', '-')}-{os.getpid()}" / "work"
     work.mkdir(parents=True)
     sources = []
@@ -83,18 +83,18 @@ def _outcome(kind: Kind, file: Path, sound: Any) -> tuple[str, str, float, float
         before, began, found = _resident("VmRSS"), time.process_time(), None
         try:
             found = kind.read(file)
-            how, said = SAME, ""
+            how, message = SAME, ""
         except (ValueError, FileNotFoundError, TypeError) as error:
-            how, said = (REFUSED, str(error)) if _is_clear(error) else (type(error).__name__, str(error))
+            how, message = (REFUSED, str(error)) if _is_clear(error) else (type(error).__name__, str(error))
         except BaseException as error:  # not what a user can be expected to understand
-            how, said = type(error).__name__, str(error)
+            how, message = type(error).__name__, str(error)
         seconds, grown = time.process_time() - began, max(_resident("VmHWM") - before, 0.0)
         if how == SAME:
-            how, said = _judged(kind, found, file, sound)
+            how, message = _judged(kind, found, file, sound)
     if how in GOOD:
         slow = how == REFUSED and seconds > SECONDS + PER_BYTE * (file.stat().st_size if file.exists() else 0)
         how = _strayed(file) or ("slow" if slow else "large" if grown > MEGABYTES else how)
-    return how, said.replace(f"{file.parent}{os.sep}", ""), round(seconds, 4), round(grown, 1)
+    return how, message.replace(f"{file.parent}{os.sep}", ""), round(seconds, 4), round(grown, 1)
 
 
 def _is_clear(error: Exception) -> bool:

@@ -47,8 +47,8 @@ def _judge(path: PruningPath, file: Path, sound: PruningPath) -> str:
         ):
             return f"the column {name} differs"
     path.select()
-    for told in (path._repr_html_(), repr(path), path[0].summary(), path[-1]._repr_html_()):
-        assert told
+    for text in (path._repr_html_(), repr(path), path[0].summary(), path[-1]._repr_html_()):
+        assert text
     again = PruningPath.load(path.save(file.with_name("again.npz"), force=True))
     if not alike(again[-1].raw(rows), path[-1].raw(rows)):
         return "another path after writing it again"

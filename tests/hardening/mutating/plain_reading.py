@@ -27,20 +27,20 @@ def forest_sums(header: dict[str, Any], arrays: Any, rows: Any, **changes: Any) 
     trees = [walker.whole(root, end) for root, end in pairwise(starts)]
     standing = [tree for tree, root in enumerate(trees) if root is not None]
     n_outputs, outputs = len(array["base"]), array["tree_output"].tolist()
-    told = np.zeros((len(rows), len(standing), n_outputs))
+    contribution = np.zeros((len(rows), len(standing), n_outputs))
     for i, row in enumerate(np.asarray(rows).astype(facts.get("input_dtype", "float64"))):
         for k, tree in enumerate(standing):
             leaf = walker.leaf(trees[tree], row.tolist())
             place = slice(None) if outputs[tree] == -1 else slice(outputs[tree], outputs[tree] + 1)
-            told[i, k, place] = value[leaf] * weight[tree]
+            contribution[i, k, place] = value[leaf] * weight[tree]
     if facts["aggregation"] == "median":
         return None
     if facts["aggregation"] == "sum":
-        return changes.get("base", array["base"]) + told.sum(axis=1)
+        return changes.get("base", array["base"]) + contribution.sum(axis=1)
     divisor = facts["divisor"]
     if len(standing) < len(trees) or "tree_weight" in changes:
         divisor = float(np.sum(weight[standing])) * facts.get("unit", 1.0)
-    sums = changes.get("base", array["base"]) + told.sum(axis=1)
+    sums = changes.get("base", array["base"]) + contribution.sum(axis=1)
     return sums / divisor if divisor else np.ones_like(sums)  # a divisor of 0 stands for a certain outlier
 
 
