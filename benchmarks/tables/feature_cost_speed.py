@@ -119,7 +119,7 @@ def facts(model: Any, X: Any, edges: int) -> Row:
 
 
 def sizes(found: Row, edges: int) -> Row:
-    """Return what is shown of a path."""
+    """Return the columns of the table for a path."""
     known = found["bytes"] is not None
     return {
         "points": len(found["penalty"]),

@@ -162,7 +162,7 @@ def measure_paths(n_rows: int, copies: tuple[int, ...], n_leaves: int, subsample
         "path": {count: partial(make_path, problem, MaxHeap()) for count, problem in problems.items()},
     }
     rows: list[Row] = [{"rows": n_rows * count, "nodes": forest.n_nodes} for count in copies]
-    for step, works in steps.items():  # each by itself: what is compared is done soon after one another
+    for step, works in steps.items():  # one step at a time, so that compared runs are close in time
         times = take_turns({str(count): Job(work) for count, work in works.items()}, repeats)
         for row, time in zip(rows, times.values(), strict=True):
             row[f"seconds_{step}"] = time

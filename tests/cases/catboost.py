@@ -1,4 +1,4 @@
-"""Fitted CatBoost models of every kind and option we promise, and rows to try them on."""
+"""Fitted CatBoost models of every supported kind and option, and rows to predict."""
 
 from functools import partial
 from typing import Any
@@ -65,7 +65,7 @@ def _target(kind: str, y: Any) -> Any:
 
 
 def predictions(model: Any, X: Any) -> dict[str, Any]:
-    """Return what CatBoost says, its sums included."""
+    """Return the predictions of CatBoost, including its sums."""
     raw = CatBoost.predict(model, X, prediction_type="RawFormulaVal")  # a ranker's own predict has no such option
     found = {"predict": model.predict(X), "raw": raw.reshape(len(raw), -1)}
     if isinstance(model, CatBoostClassifier) and model.get_param("loss_function") != "MultiLogloss":

@@ -1,4 +1,4 @@
-"""Fitted LightGBM models of every kind and option we promise, and rows to try them on."""
+"""Fitted LightGBM models of every supported kind and option, and rows to predict."""
 
 import warnings
 from functools import partial
@@ -16,14 +16,14 @@ ODD_CATEGORIES = [np.nan, -1.0, -0.5, 2.7, 31.0, 32.0, 69.9, 70.0, 1e6, 3e9, 1e3
 
 
 def _rows():
-    """Return numbers with gaps; column 3 has zeros, column 4 categories from 0 to 69, column 5 few of them."""
+    """Return numbers with missing values; column 3 has zeros, column 4 categories from 0 to 69, column 5 few."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(N_ROWS, 6)).round(2)
     X[rng.random(N_ROWS) < 0.4, 3] = 0.0
     X[:, 4] = rng.integers(0, 70, N_ROWS)
     X[:, 5] = rng.integers(0, 4, N_ROWS)
     X[rng.random(X.shape) < 0.08] = np.nan
-    X[:, 1] = np.nan_to_num(X[:, 1])  # one column without gaps: NaN counts as 0 there
+    X[:, 1] = np.nan_to_num(X[:, 1])  # one column without missing values: NaN is read as 0 there
     return X
 
 
@@ -70,7 +70,7 @@ def _new_rows(X, model):
 
 
 def booster_predictions(model, X):
-    """Return what a Booster says; the sums of a random forest divided as it divides them."""
+    """Return the predictions of a Booster; sums of a random forest are divided as LightGBM divides them."""
     raw = model.predict(X, raw_score=True)
     if "\naverage_output\n" in model.model_to_string():
         raw = raw / (model.best_iteration if model.best_iteration > 0 else model.current_iteration())
@@ -78,7 +78,7 @@ def booster_predictions(model, X):
 
 
 def wrapper_predictions(model, X):
-    """Return what a wrapper says, and the sums of its Booster."""
+    """Return the predictions of a wrapper, and the sums of its Booster."""
     found = {"predict": model.predict(X)}
     if hasattr(model, "predict_proba") and not callable(model.objective):
         found["predict_proba"] = model.predict_proba(X)
@@ -113,12 +113,12 @@ def _fit(estimator: Any, kind: str, weight: bool = False, **fit: Any) -> Case:
 
 
 def _stopped_early() -> Case:
-    """Return a wrapper that knows its best iteration; the trees behind it are gone after training."""
+    """Return a wrapper with a best iteration; later trees are dropped after training."""
     X = _rows()
     y = _target(X, "two labels")
     model = lightgbm.LGBMClassifier(n_estimators=12, learning_rate=0.15, early_stopping_round=12, **SMALL)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # newer versions spell eval_set otherwise
+        warnings.simplefilter("ignore")  # newer versions name eval_set differently
         model.fit(X[:75], y[:75], eval_set=[(X[75:], y[75:])])
     assert model.best_iteration_ > 1
     return Case(model, X, y, _new_rows(X, model), None, wrapper_predictions, _as_bytes)
@@ -166,7 +166,7 @@ def _rank() -> Case:
 
 
 def _further() -> Case:
-    """Return a model trained further on rows without gaps, so that a feature's splits differ in what NaN means."""
+    """Return a model trained further on rows without missing values, so that its splits treat NaN differently."""
     X = _rows()
     y = _target(X, "number")
     params = {"num_leaves": 6, "min_data_in_leaf": 4, "num_threads": 1, "verbose": -1}

@@ -42,7 +42,7 @@ TARGETS = {
 
 
 def last_places(kind, version=VERSION):
-    """Return by how many units in the last place answers may differ: the BLAS of Spark 3 adds in another order."""
+    """Return by how many units in the last place predictions may differ: the BLAS of Spark 3 adds in another order."""
     return 2 if kind.startswith("boosted") and version == "3.5.8" else 0
 
 
@@ -62,10 +62,10 @@ def session():
         "spark.driver.memory": "1g",
         "spark.default.parallelism": "1",
         "spark.sql.adaptive.enabled": "false",
-        "spark.sql.execution.arrow.maxRecordsPerBatch": "40",  # so that a partition comes in several batches
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "40",  # so that a partition has several batches
         "spark.sql.codegen.wholeStage": "false",  # compiling a plan takes longer than a hundred rows do
         "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",  # least work for a short life
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",  # fast start for a short session
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.warehouse.dir": tempfile.gettempdir(),
     }.items():

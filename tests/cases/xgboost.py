@@ -1,4 +1,4 @@
-"""Fitted XGBoost models of every kind and option we promise, and rows to try them on."""
+"""Fitted XGBoost models of every supported kind and option, and rows to predict."""
 
 from functools import partial
 from typing import Any

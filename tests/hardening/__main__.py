@@ -1,4 +1,4 @@
-"""The long mode: python -m tests.hardening [NAME ...] runs checks at full scale and writes figures and page."""
+"""Run checks at full scale and write figures and page: python -m tests.hardening [NAME ...]."""
 
 import json
 import logging
@@ -12,7 +12,7 @@ from tests.hardening.page import PAGE, RESULTS, read_results, write_page
 
 
 def main(names: list[str]) -> int:
-    """Run the checks named, or all, and return how many of them found something."""
+    """Run the given checks, or all, and return the number of checks with failures."""
     RESULTS.mkdir(exist_ok=True)
     known, failed = checks(), 0
     for name in names or known:

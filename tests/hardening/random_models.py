@@ -1,4 +1,4 @@
-"""A random model of each library, with random rows: what checks over many seeds are made of."""
+"""Make random models of each library with random rows, for checks over many seeds."""
 
 import warnings
 from collections.abc import Callable
@@ -20,7 +20,7 @@ def random_case(library: str, task: str, rng: Rng) -> Case:
 
 
 def _rows(task: str, rng: Rng, missing: bool) -> tuple[Any, Any, Any, Any]:
-    """Return rows to train on and others, some values missing and many alike, and targets."""
+    """Return training rows and other rows with targets; some values are missing and many are equal."""
     n_rows, n_features = int(rng.integers(40, 100)), int(rng.integers(1, 7))
     X = rng.normal(size=(2 * n_rows, n_features)).round(int(rng.integers(0, 4)))
     X = X.astype(np.float32).astype(np.float64)
@@ -38,7 +38,7 @@ def _rows(task: str, rng: Rng, missing: bool) -> tuple[Any, Any, Any, Any]:
 def _fitted(
     model: Any, rows: Any, rng: Rng, predictions: Callable[..., Any] = by_its_methods, words: bool = False
 ) -> Case:
-    """Return a fitted model with the rows it has not seen, in place of those it was grown on."""
+    """Return a fitted model with new rows instead of its training rows."""
     X, y, X_new, y_new = rows
     if words and y.dtype.kind == "i" and rng.random() < 0.5:
         y, y_new = LABELS[y], LABELS[y_new]
@@ -102,7 +102,7 @@ def _catboost(task: str, rng: Rng) -> Case:
 
 
 def _spark(task: str, rng: Rng) -> Case:
-    """Return one of the models that Spark saved; rows and targets are drawn anew, Spark is asked only if it runs."""
+    """Return one of the models that Spark saved; rows and targets are drawn again."""
     from tests.cases.spark import RECIPES
 
     names = {"classes": ("forest_classes", "boosted_classes", "tree_classes")}

@@ -1,4 +1,4 @@
-"""Every number of a path's table, computed again the slow way: from the pruned forest, row by row."""
+"""Recompute every number of a path's table from the pruned forest, row by row."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ Floats = np.ndarray[Any, np.dtype[np.float64]]
 
 
 def sizes(forest: Forest) -> dict[str, int]:
-    """Return how large a forest is, counted in its arrays."""
+    """Return the sizes of a forest, counted in its arrays."""
     depth = [0] * forest.n_nodes
     for v in range(forest.n_nodes):
         if forest.right[v] != -1:
@@ -29,7 +29,7 @@ def sizes(forest: Forest) -> dict[str, int]:
 
 
 def cost(name: str, forest: Forest, rows: Any, weight: Floats) -> float:
-    """Return what a forest costs: its nodes, or the distinct features that a row meets in its trees, on average."""
+    """Return the cost of a forest: its nodes, or the mean price of the distinct features on the paths of a row."""
     if name == "nodes":
         return float(len(forest.right))
     assert name == "features"
@@ -37,7 +37,7 @@ def cost(name: str, forest: Forest, rows: Any, weight: Floats) -> float:
 
 
 def _met(forest: Forest, x: Any) -> set[int]:
-    """Return the features that splits look at for a row."""
+    """Return the features on the paths of a row."""
     met = set()
     for tree in range(forest.n_trees):
         v = int(forest.tree_start[tree])
@@ -48,10 +48,10 @@ def _met(forest: Forest, x: Any) -> set[int]:
 
 
 def risk(path: Path, point: int, rows: Any, y: Any, weight: Floats) -> float | None:
-    """Return the mean loss the solver traded against cost; None where a point has lost trees that stand alone."""
+    """Return the mean loss that the solver minimised; None if it depends on the sum of trees, or trees were removed."""
     whole, pruned = path.forest, path[point].forest
     if path.info.judges == "ensemble":
-        return None  # asked of the native model instead
+        return None  # computed from the native model instead
     if pruned.n_trees != whole.n_trees:
         return None
     total = 0.0
@@ -98,5 +98,5 @@ def as_array(predictions: dict[str, Any], forest: Forest) -> Floats | None:
 
 
 def is_pruning(path: Path, point: int) -> None:
-    """Raise ValueError unless what a point keeps is a pruning."""
+    """Raise ValueError unless the keep mask of a point is a pruning."""
     check_keep(path.forest, path.masks.keep(point))

@@ -1,9 +1,9 @@
 """Damaged files, thousands of each format secateur reads, are refused with a clear error within a second or read
 correctly.
 
-Blindly (bits turned, cut off, bytes overwritten, doubled, exchanged) and by somebody who knows the format (children
-exchanged or in circles, features out of range, NaN thresholds, absurd counts, wrong types, deep nesting, huge numbers,
-zips that unpack to gigabytes, hold pickles, or name places outside).
+Files are damaged at random (bits flipped, truncated, bytes overwritten, repeated, swapped) and with knowledge of the
+format (children swapped or in cycles, features out of range, NaN thresholds, absurd counts, wrong types, deep nesting,
+huge numbers, zips that unpack to gigabytes, contain pickles, or have paths outside of the archive).
 """
 
 import json
@@ -21,13 +21,13 @@ from tests.hardening.checks import Figures
 from tests.hardening.mutating.kind import GOOD
 
 LONG = 250
-"""Times 40 mutations of each kind."""
+"""In units of 40 mutations of each kind."""
 _EACH = 40
 _ROOT = Path(__file__).resolve().parents[3]
-_ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}  # threads cost more than they give for a few rows
+_ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}  # threads do not pay off for a few rows
 _BATCH = 2_500
 _LOOK, _SILENT = 1.0, 600
-"""Seconds from look to look at a process, and those after which one that tells of no mutation hangs."""
+"""Seconds between two polls of a process, and seconds without output after which it counts as hanging."""
 KINDS = (
     *("XGBoost .json", "XGBoost .ubj", "LightGBM .txt", "CatBoost .json", "CatBoost .cbm", "Spark folder"),
     *(".skops", ".secateur", "path .npz", "prices .csv", "data .csv", "data .csv.gz", "data .parquet"),
@@ -76,7 +76,7 @@ def _row(kind: str, results: list[Any]) -> dict[str, Any]:
 
 
 def outcomes(folder: Path, jobs: list[str]) -> list[Any]:
-    """Return how each mutation of some jobs ended, starting again behind every one that ended the process."""
+    """Return the outcome of each mutation of some jobs, restarting after every mutation that ended the process."""
     found: list[Any] = []
     while jobs:
         results, how, message = _one_process(folder, jobs)

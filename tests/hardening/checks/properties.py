@@ -24,9 +24,9 @@ from secateur.path import Path
 from secateur.solvers import Solver
 
 LONG = 8
-"""How many random models of each library and task."""
+"""Number of random models of each library and task."""
 BY_COST = {"cost_descent"}
-"""Solvers whose points are in the order of what features cost, whatever their nodes."""
+"""Solvers that order points by feature cost, not by nodes."""
 
 
 def run(scale: int) -> Figures:
@@ -65,10 +65,10 @@ _NOTES = [
 
 
 def _survived(found: Iterator[str]) -> Iterator[str]:
-    """Yield what was found, and what was raised on the way."""
+    """Yield what was found, and the error that was raised, if any."""
     try:
         yield from found
-    except Exception as error:  # a failure of one pair must not hide those of others
+    except Exception as error:  # a failure of one solver must not hide those of others
         yield f"{type(error).__name__}: {error}"
 
 
@@ -132,12 +132,12 @@ def _point(case: Case, path: Path, point: int, native_runs: bool) -> Iterator[st
 
 
 def _twice(solver: Solver, case: Case, path: Path, count: Counter[str]) -> Iterator[str]:
-    """Yield what is wrong when what was pruned to a limit is pruned to it once more."""
+    """Yield what is wrong when a pruned model is pruned to the same limit again."""
     limit = int(np.sort(path.table["n_nodes"])[len(path) // 2])
     once = path.select(max_nodes=limit)
     again = found_path(solver, once.to_model(), case.X, case.y, sample_weight=case.sample_weight)
     if isinstance(again, str):
-        yield f"what it pruned it cannot prune again: {again}"
+        yield f"its own result cannot be pruned again: {again}"
         return
     twice = again.select(max_nodes=limit)
     leaf = ~once.forest.is_split
@@ -151,7 +151,7 @@ def _twice(solver: Solver, case: Case, path: Path, count: Counter[str]) -> Itera
 
 
 def _bounds(seed: int, counts: dict[str, Counter[str]]) -> Iterator[str]:
-    """Yield bounds that are above the truth, and answers that are below it, on forests with few prunings."""
+    """Yield bounds above the optimum and objectives below it, on forests with few prunings."""
     rng = np.random.default_rng(seed)
     problem, X = random_problem(rng)
     labels = problem.forest.value.argmax(axis=1)
@@ -173,7 +173,7 @@ def _bounds(seed: int, counts: dict[str, Counter[str]]) -> Iterator[str]:
 
 
 def _compared(solver: Any, bound: float, objective: float, truth: float) -> Iterator[str]:
-    """Yield a sentence unless the truth is between bound and objective, up to rounding."""
+    """Yield a message unless the optimum is between bound and objective, up to rounding."""
     if bound > truth * (1 + 1e-9) + 1e-12 or objective < truth * (1 - 1e-9) - 1e-12:
         yield f"{solver} has bound {bound:.17g} and objective {objective:.17g} where {truth:.17g} is true"
 

@@ -11,7 +11,7 @@ _MODULE = "tests.hardening.faults.disks"
 
 
 def run(scale: int) -> Figures:
-    """Write every kind of output to a folder that forbids it, and prune where every folder does."""
+    """Write every kind of output to a read-only folder, and prune where all folders are read-only."""
     ways = (["permissions"] if os.getuid() else []) + (["read-only mount"] if own_mounts() else [])
     rows, bad = [], []
     for way in ways:
