@@ -54,7 +54,7 @@ _METHODS = (
     "WeakestLink",
     "grown_small",
 )
-_NOT_HERE = ["space_ga, mtp, kin8nm and elevators, which the paper has: no file of datasets/ gives them"]
+_UNAVAILABLE = ["space_ga, mtp, kin8nm and elevators, used in the paper: not available in datasets/"]
 _COMMON = [
     "Five folds: a fifth of the rows for testing, a fifth for validation, the rest for training. Text is encoded as "
     "integers, missing values are replaced by means, targets have variance 1; all statistics come from the training "
@@ -122,7 +122,7 @@ def _n_folds(name: str, kind: str) -> int:
 
 def find_data(names: tuple[str, ...]) -> tuple[list[str], list[str]]:
     """Return the data sets that can be loaded, and the reasons why others cannot."""
-    found, skipped = [], list(_NOT_HERE)
+    found, skipped = [], list(_UNAVAILABLE)
     for name in names:
         try:
             load(data_sets()[name])
@@ -246,6 +246,6 @@ def promises(summary: list[Row], n_data: int) -> list[Target]:
             what = f"{row['experiment']}, {row['limit']}: mean test error of auto over that of the best other column"
             found.append(Target(what, row["auto"] / min(others) if whole else None, at_most=1.0))
         if row["measure"] == "times smaller" and row["limit"] == "5 %":
-            what = f"{row['experiment']}, within {row['limit']}: how many times smaller auto makes forests"
+            what = f"{row['experiment']}, within {row['limit']}: nodes before / nodes after pruning by auto"
             found += [Target(what, row["auto"] if whole else None, at_least=bound) for bound in (20, 100)]
     return found

@@ -36,13 +36,13 @@ def measure(master: str, folder: str, copies: list[int], repeats: int, n_trees: 
         for count in copies:
             frame = reduce(lambda one, other: one.union(other), [spark.read.parquet(f"{folder}/rows")] * count)
             rows.append(
-                {"master": master, "model": name, **pass_over(forest, frame, repeats, before, judged=count == 1)}
+                {"master": master, "model": name, **pass_over(forest, frame, repeats, before, evaluated=count == 1)}
             )
     training.unpersist()
     return rows
 
 
-def pass_over(forest: Any, frame: Any, repeats: int, before: int, *, judged: bool) -> Row:
+def pass_over(forest: Any, frame: Any, repeats: int, before: int, *, evaluated: bool) -> Row:
     """Return times and memory of computing a path on a DataFrame, and of evaluating it."""
     from secateur.spark import evaluate, prune_path
 
@@ -53,9 +53,9 @@ def pass_over(forest: Any, frame: Any, repeats: int, before: int, *, judged: boo
         times.append(perf_counter() - start)
     memory = status("VmHWM") - before
     start = perf_counter()
-    if judged:
+    if evaluated:
         evaluate(path.thin(16), frame)
-    judging = perf_counter() - start
+    evaluate_seconds = perf_counter() - start
     n_rows, seconds = path.info.made_on_rows, float(np.median(times))
     return {
         "rows": n_rows,
@@ -64,8 +64,8 @@ def pass_over(forest: Any, frame: Any, repeats: int, before: int, *, judged: boo
         "rows_per_second": n_rows / seconds,
         "driver_MB": max(memory, 0) / 2**20,
         "partitions": frame.rdd.getNumPartitions(),
-        "answer_MB": path.forest.n_nodes * (1 + path.forest.n_outputs) * 8 / 2**20,
-        "evaluate_seconds": judging if judged else None,
+        "result_MB": path.forest.n_nodes * (1 + path.forest.n_outputs) * 8 / 2**20,
+        "evaluate_seconds": evaluate_seconds if evaluated else None,
     }
 
 

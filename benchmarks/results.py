@@ -81,8 +81,8 @@ def as_page(record: dict[str, Any]) -> str:
     """Return a record as Markdown."""
     lines = [f"# {record['title']}", ""]
     if record["quick"]:
-        lines += ["**Quick run on tiny sizes: these numbers say nothing.**", ""]
-    lines += [f"Each thing was measured {record['repeats']} time(s); only ratios within this run mean something.", ""]
+        lines += ["**Quick run on tiny sizes: these numbers are meaningless.**", ""]
+    lines += [f"Each item was measured {record['repeats']} time(s). Only ratios within this run are meaningful.", ""]
     lines += [f"* {note}" for note in record["notes"]]
     if record["targets"]:
         lines += ["", *_grid([_target_row(target) for target in record["targets"]])]
@@ -92,7 +92,7 @@ def as_page(record: dict[str, Any]) -> str:
     if record.get("picture"):
         lines += ["", f"![{record['title']}]({record['picture']})"]
     if record["skipped"]:
-        lines += ["", "Left out:", "", *(f"* {reason}" for reason in record["skipped"])]
+        lines += ["", "Omitted:", "", *(f"* {reason}" for reason in record["skipped"])]
     lines += ["", _machine_line(record["machine"])]
     return "\n".join(lines) + "\n"
 

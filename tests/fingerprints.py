@@ -52,15 +52,15 @@ def paths() -> Iterator[tuple[str, str]]:
                 yield f"path: {name}: {solver!r}", "refused"
                 continue
             path = path.evaluate(fitted.X_new[: len(fitted.X)], fitted.y)
-            said = [path[int(point)].predict(fitted.X_new) for point in some_points(path)]
-            yield f"path: {name}: {solver!r}", fingerprint(path) + digest(said) + native(name, path, fitted)
+            predictions = [path[int(point)].predict(fitted.X_new) for point in some_points(path)]
+            yield f"path: {name}: {solver!r}", fingerprint(path) + digest(predictions) + native(name, path, fitted)
 
 
 def native(name: str, path: Any, fitted: Any) -> str:
     """Return a digest of what the written model predicts; Spark would have to be started for its own."""
     if name.startswith("spark_"):
         return ""
-    return digest(list(fitted.ask(path[len(path) // 2].to_model(), fitted.X_new).values()))
+    return digest(list(fitted.predictions(path[len(path) // 2].to_model(), fitted.X_new).values()))
 
 
 def choices() -> Iterator[tuple[str, str]]:
@@ -101,19 +101,19 @@ def command_line() -> Iterator[tuple[str, str]]:
 
 def run(*words: Any) -> str:
     """Return a digest of what a command prints as JSON, with file names cut to their last part."""
-    told = CliRunner().invoke(app, [str(word) for word in words])
-    if told.exit_code != 0:
-        raise RuntimeError(f"secateur {' '.join(map(str, words))}: {told.output}")
-    return hashlib.sha256(json.dumps(plain(json.loads(told.stdout)), sort_keys=True).encode()).hexdigest()
+    result = CliRunner().invoke(app, [str(word) for word in words])
+    if result.exit_code != 0:
+        raise RuntimeError(f"secateur {' '.join(map(str, words))}: {result.output}")
+    return hashlib.sha256(json.dumps(plain(json.loads(result.stdout)), sort_keys=True).encode()).hexdigest()
 
 
-def plain(told: Any) -> Any:
+def plain(value: Any) -> Any:
     """Return JSON without what differs between two runs: folders and times."""
-    if isinstance(told, dict):
-        return {key: plain(value) for key, value in told.items() if "seconds" not in key and "time" not in key}
-    if isinstance(told, list):
-        return [plain(value) for value in told]
-    return told.rpartition("/")[2] if isinstance(told, str) else told
+    if isinstance(value, dict):
+        return {key: plain(entry) for key, entry in value.items() if "seconds" not in key and "time" not in key}
+    if isinstance(value, list):
+        return [plain(entry) for entry in value]
+    return value.rpartition("/")[2] if isinstance(value, str) else value
 
 
 def stored_files() -> Iterator[tuple[str, str]]:

@@ -41,8 +41,8 @@ def test_every_model_can_be_pruned_to_half_its_nodes_and_predicts_what_we_say(na
     small = ours.to_model()
     assert type(small) is type(c.model)
     assert sc.as_forest(small).n_nodes <= limit
-    for method, said in c.ask(small, c.X_new).items():
-        assert c.same(getattr(ours, method)(c.X_new), said), method
+    for method, expected in c.predictions(small, c.X_new).items():
+        assert c.same(getattr(ours, method)(c.X_new), expected), method
 
 
 def test_without_limits_an_overfitted_tree_does_not_become_a_constant():
@@ -314,12 +314,12 @@ def test_a_limit_on_bytes_is_that_of_the_files_named(cancer, suffix, tmp_path):
     model, _, _, X, y = cancer
     limit = save_model(model, tmp_path / f"whole{suffix}").stat().st_size // 3
     chosen = prune_point(model, X, y, max_bytes=limit, saved_as=suffix)
-    size, told = chosen.save(tmp_path / f"small{suffix}").stat().st_size, chosen.summary()
+    size, summary = chosen.save(tmp_path / f"small{suffix}").stat().st_size, chosen.summary()
     close = {".skops": 0.03}.get(suffix, 0.0)  # skops numbers objects by their addresses, and compresses them
     assert limit / 2 < size <= limit * (1 + close)
-    assert told["after"]["bytes"] == pytest.approx(size, rel=close)
-    assert told["before"]["bytes"] == pytest.approx(3 * limit, rel=close, abs=3)
-    assert told["saved_as"] == suffix
+    assert summary["after"]["bytes"] == pytest.approx(size, rel=close)
+    assert summary["before"]["bytes"] == pytest.approx(3 * limit, rel=close, abs=3)
+    assert summary["saved_as"] == suffix
 
 
 def test_files_of_another_library_have_no_size(cancer):

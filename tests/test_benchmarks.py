@@ -27,7 +27,7 @@ def frame() -> pd.DataFrame:
 
 
 def never(**_: object) -> None:
-    raise AssertionError("the network was asked")
+    raise AssertionError("the network was used")
 
 
 @pytest.mark.parametrize(
@@ -72,20 +72,20 @@ def test_a_shared_file_comes_first(suffix, tmp_path, frame):
     assert data.y.tolist() == [1, 0, 1]
 
 
-def test_openml_is_asked_by_number(tmp_path, frame):
-    asked = []
+def test_openml_is_queried_by_number(tmp_path, frame):
+    queries = []
 
-    def fetch(**question):
-        asked.append(question)
+    def fetch(**query):
+        queries.append(query)
         return {"data": frame[["size"]], "target": pd.Series(["1", "2", "3"])}
 
     data = load(DataSet("far", "regression", openml=7), shared=tmp_path, fetch=fetch)
-    assert asked == [{"data_id": 7, "as_frame": True}]
+    assert queries == [{"data_id": 7, "as_frame": True}]
     assert data.source == "OpenML 7"
     assert data.y.tolist() == [1.0, 2.0, 3.0]
 
 
-def test_a_missing_set_says_what_was_tried_and_what_to_do(tmp_path):
+def test_the_error_for_a_missing_set_lists_its_sources_and_a_remedy(tmp_path):
     def fetch(**_):
         raise URLError("no route")
 
@@ -135,6 +135,13 @@ def test_a_table_runs_quickly_and_leaves_its_files(name, tmp_path):
     assert record["rows"]
     assert {"cpu", "cores", "memory_gb", "platform", "python", "versions", "date"} <= set(record["machine"])
     assert (tmp_path / f"{name}.md").read_text() == results.as_page(record)
+
+
+@pytest.mark.parametrize("name", sorted(files_in("tables")))
+def test_the_committed_page_of_a_table_is_generated_from_its_record(name):
+    record = json.loads((command.RESULTS / f"{name}.json").read_text())
+    assert record["title"] == discovery.tables()[name].title
+    assert (command.RESULTS / f"{name}.md").read_text() == results.as_page(record)
 
 
 def test_a_quick_run_does_not_replace_real_results():

@@ -172,4 +172,4 @@ def targets(rows: list[Row]) -> list[Target]:
     ]
 
 
-TABLE = Table("block_descent_speed", "BlockDescent at the sizes of the ForestPrune paper", run)
+TABLE = Table("block_descent_speed", "Time and memory of BlockDescent at the sizes of the ForestPrune paper", run)

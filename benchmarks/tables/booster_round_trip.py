@@ -32,7 +32,7 @@ def run(quick: bool) -> Result:
             save(make(*_data(quick), 5 if quick else 1000, 4 if quick else 9), file)
             rows.append({"model": name, **measure(file, load, save, repeats)})
     worst = max(row["ratio"] for row in rows)
-    return Result(rows, repeats, _NOTES, [Target("ours / native, the largest", worst, at_most=5)])
+    return Result(rows, repeats, _NOTES, [Target("largest ratio of ours to native", worst, at_most=5)])
 
 
 def measure(file: Path, load: Callable[[Path], Any], save: Callable[[Any, Path], None], repeats: int) -> Row:
@@ -131,4 +131,4 @@ _LIBRARIES: dict[str, tuple[Callable[..., Any], str, Callable[[Path], Any], Call
     "CatBoost .cbm, by depth": (_grow_catboost("Depthwise"), ".cbm", _load_catboost, _save),
 }
 
-TABLE = Table("booster_round_trip", "Boosters of a million nodes read and written", run)
+TABLE = Table("booster_round_trip", "Time to read and write boosters of a million nodes", run)

@@ -67,4 +67,4 @@ def take_case(n_classes: int, n_rows: int, n_trees: int, rival_draws: str | None
     return rows
 
 
-TABLE = Table("budget_forest_speed", "Growing a budget forest, against a random forest", run)
+TABLE = Table("budget_forest_speed", "Training time of budget forests against random forests", run)

@@ -142,16 +142,14 @@ def targets(rows: list[Row], found: list[str]) -> list[Target]:
         own = [_excess(rows, name, method) for name in found]
         below = sum(a < b for a, b in zip(own, cuts, strict=True))
         level = sum(a <= b for a, b in zip(own, retrained, strict=True))
-        promised.append(
-            Target(f"data sets on which {method} is below the better MinCut", below if whole else None, at_least=8)
-        )
-        promised.append(
-            Target(f"data sets on which {method} is at or below retraining", level if whole else None, at_least=5)
-        )
+        what = f"data sets on which {method} has"
+        promised += [
+            Target(f"{what} less excess than the better MinCut", below if whole else None, at_least=8),
+            Target(f"{what} at most the excess of retraining", level if whole else None, at_least=5),
+        ]
     gaps = [row["gap"] for row in rows if row["method"] == "cost_descent"]
-    promised.append(
-        Target("largest gap of cost_descent, in prices of the dearest feature", max(gaps) if whole else None, at_most=1)
-    )
+    what = "largest gap of cost_descent, in prices of the most expensive feature"
+    promised.append(Target(what, max(gaps) if whole else None, at_most=1))
     return promised
 
 
@@ -183,4 +181,4 @@ def draw(measured: list[Row], found: list[str]) -> bytes:
     return stream.getvalue()
 
 
-TABLE = Table("budgets", "Test error within budgets for features", run)
+TABLE = Table("budgets", "Test error within feature budgets", run)

@@ -25,7 +25,7 @@ _SOLVERS = (
 )
 _NOTES = [
     "First grid: prune_path with each solver on a random forest of 500 full trees (letter; half of the rows for "
-    "training, the other half for pruning), end to end, against training the forest in one thread. share: seconds / "
+    "training, the other half for pruning), end to end, against training the forest in one thread. fraction: seconds / "
     "training seconds.",
     "OptimalSize on the forest is limited to 30 leaves per tree; WeakestLink is included for comparison.",
     "Second grid: OptimalSize without limit, all sizes of a tree grown on noise; growth: the exponent b of seconds "
@@ -45,7 +45,7 @@ def run(quick: bool) -> Result:
     sizes = every_size(_LEAVES[:2] if quick else _LEAVES, repeats)
     exponent = growth([row["leaves"] for row in sizes], [row["seconds"] for row in sizes])
     targets = [
-        Target("largest share of the training time", max(row["share"] for row in rows), at_most=1.0),
+        Target("largest fraction of the training time", max(row["fraction"] for row in rows), at_most=1.0),
         Target("seconds for all sizes of the largest tree", sizes[-1]["seconds"], at_most=10.0),
     ]
     return Result(rows, repeats, _NOTES, targets, [*sizes, {"leaves": "growth", "seconds": exponent}], skipped)
@@ -63,7 +63,7 @@ def on_a_forest(data: Data, n_trees: int) -> list[Row]:
         prune(small, data.X[other], data.y[other], solver)  # compiles
         time = seconds(partial(prune, forest, data.X[other], data.y[other], solver))
         nodes = sc.as_forest(forest).n_nodes
-        rows.append({"solver": repr(solver), "nodes": nodes, "seconds": time, "share": time / training})
+        rows.append({"solver": repr(solver), "nodes": nodes, "seconds": time, "fraction": time / training})
     return rows
 
 
@@ -84,4 +84,4 @@ def prune(model: Any, X: Any, y: Any, solver: sc.solvers.Solver) -> sc.Path:
     return sc.prune_path(model, X, y, solver=solver)
 
 
-TABLE = Table("classical_speed", "The classical methods on a tree and on a forest", run)
+TABLE = Table("classical_speed", "Speed of the classical methods on a tree and on a forest", run)

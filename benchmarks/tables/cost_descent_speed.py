@@ -1,4 +1,4 @@
-"""Time CostDescent against the exact path of MinCut on the same forest and rows."""
+"""Time Speed of CostDescent against the exact path of MinCut of MinCut on the same forest and rows."""
 
 from time import process_time
 from typing import Any
@@ -96,4 +96,4 @@ def count_edges(problem: Problem) -> int:
     return len(listed)
 
 
-TABLE = Table("cost_descent_speed", "CostDescent against the exact path", run)
+TABLE = Table("cost_descent_speed", "Speed of CostDescent against the exact path of MinCut", run)

@@ -80,30 +80,32 @@ _NOTES = [
     f"covertype, 40 trees, {_DRAWN['covertype'][0]} training and {_DRAWN['covertype'][1]} test rows drawn "
     f"{_REPEATS['covertype']} times. Every feature costs 1. As in the paper's formulas, paths are made on the training "
     "rows, each node predicting their most frequent label (errors='train'). As in its table, levels are matched on "
-    "test rows: errors and costs are averaged over folds, penalty by penalty, and the cheapest penalty is taken at "
-    "which the mean error is above the unpruned one by what it is in the paper (mean of its two methods, at least 0), "
+    "test rows: errors and costs are averaged over folds, penalty by penalty, and the cheapest penalty is selected "
+    "at which the mean error exceeds the unpruned one by the same amount as in the paper (mean of its two methods, at "
+    "least 0), "
     "interpolated linearly between penalties. This selection uses the test rows, and inside a jump of the path it "
     f"mixes both ends. At most {POINTS} points of a path are evaluated, evenly spread over the logarithm of the nodes.",
     "chosen_rise, chosen_cost_%: without use of the test rows. A quarter of the training rows is held out before "
     "another forest is trained. In each fold the cheapest point is selected whose error on the held-out rows "
     "exceeds that of the unpruned forest by at most the same rise; chosen_rise is the resulting increase of the "
     "test error.",
-    f"Dercksen 2017: iris, glass and vehicle, 20 trees as in its example, whose base accuracies (97, 76.6, 71.2 %) are "
-    f"shown as errors under paper_error; {_SPLITS} random splits, 70 % train and prune, 30 % test. Every feature costs "
-    "1. limit: the share of the path's points that come before, 0 is unpruned and 1 most pruned. vote_error: if the "
-    "label of most trees decides instead. The thesis lets every tree pay for itself, as individual does while it "
-    "prunes; the cost shown is that of distinct features.",
+    "Dercksen 2017: iris, glass and vehicle, 20 trees as in its example. Its accuracies of unpruned forests (97, 76.6, "
+    f"71.2 %) are shown as errors under paper_error; {_SPLITS} random splits, 70 % of the rows for training and "
+    "pruning, 30 % for testing. Every feature costs 1. limit: the position of the point on the path, from 0 (unpruned) "
+    "to 1 (most pruned). vote_error: the error if the majority vote of the trees predicts. In the thesis every tree "
+    "pays for its own features, which is the objective of individual; the cost shown is that of distinct features.",
     "Second grid, real prices: heart (Statlog) with prices and groups of heart_costs.csv, ann_thyroid with those of "
     "ann_thyroid_costs.csv and without FTI, which has no price. 100 trees; random splits, "
-    f"{_PRICED['heart']} of heart and {_PRICED['ann_thyroid']} of ann_thyroid, 60 % train, 20 % validate, 20 % test. "
-    "budget_%: of the unpruned forest's cost, both on training rows; of what is within, the lowest validation error is "
-    "taken, of equals the cheapest. cost %: on test rows, which may be a little above the budget. prune: "
+    f"{_PRICED['heart']} of heart and {_PRICED['ann_thyroid']} of ann_thyroid, 60 % training, 20 % validation, 20 % "
+    "test rows. budget_%: in % of the cost of the unpruned forest, both on training rows; within the budget the point "
+    "with the lowest validation error is selected, and ties go to the cheapest. cost %: on test rows, which may be "
+    "slightly above the budget. prune: "
     "prune(model, X_train, y_train, cost=FeatureCost(...), max_cost=budget, validation=(X_val, y_val)), which is "
     "MinCut(scope='both'). ensemble, individual: the same with these solvers.",
-    "top_k: a forest retrained on the most important features that the budget pays for, going down the list; "
-    "per_price: the same by importance over what is to be paid in addition. Each is the best, on validation rows, of "
-    "those for 5, 10, ... % up to the budget, of a constant and, at 100 %, of the unpruned forest. Every row pays for "
-    "all features of a retrained forest. best: the method of the lowest mean error; empty where several share it.",
+    "top_k: a forest retrained on the most important features, added in decreasing order while the budget allows; "
+    "per_price: the same in the order of importance / additional price. Each is the best on validation rows among the "
+    "forests for 5, 10, ... % up to the budget, a constant and, at 100 %, the unpruned forest. Every row pays for "
+    "all features of a retrained forest. best: the method with the lowest mean error; empty if several tie.",
 ]
 
 
@@ -312,8 +314,8 @@ def targets(rows: list[Row], quick: bool) -> list[Target]:
     costs = {(row["data"], row["limit"], row["method"]): row["cost_%"] for row in rows}
     cheaper = sum(costs[*level, "ensemble"] < costs[*level, "individual"] for level in levels)
     n_levels = len(_PAPER) * len(_LEVELS)
-    what = f"at how many of {n_levels} matched levels of error ensemble is cheaper than individual, as in the paper"
+    what = f"matched error levels (of {n_levels}) at which ensemble is cheaper than individual, as in the paper"
     return [Target(what, None if quick or len(levels) < n_levels else cheaper, at_least=n_levels)]
 
 
-TABLE = Table("feature_cost", "Pruning by the price of features", run)
+TABLE = Table("feature_cost", "Pruning by feature cost", run)

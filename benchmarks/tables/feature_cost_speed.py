@@ -29,14 +29,14 @@ _PENALTIES = 20
 _NOTES = [
     "Random forests with default settings, every feature at price 1. edges: the number of distinct features on the "
     "path of each row in each tree, summed over rows and trees. Data 'made' are rows of make_classification: for "
-    "the linear programs with 20 features, 8 of them informative; for the scale with 50, 15 of them informative. "
-    "The trees are fully grown on the rows that are used for pruning.",
-    f"seconds: MinCut().path(problem), every optimal pruning, once rows are routed. seconds_lp: the path of "
-    f"LinearProgram(penalties=...), (IP3) on HiGHS by simplex, for {_PENALTIES} penalties, each from the basis of the "
-    "one before; also once rows are routed, writing the program included. The penalties lie between those of "
-    "neighbouring points of MinCut's path, evenly spread over its points. ratio: seconds_lp over seconds. Both take "
-    "turns in a process of their own, what takes less than half a second runs five times in a turn, medians count; the "
-    "scale has one turn.",
+    "the linear programs with 20 features, 8 of them informative; for the large forests with 50, 15 of them "
+    "informative. The trees are fully grown on the rows that are used for pruning.",
+    "seconds: MinCut().path(problem), every optimal pruning, after routing. seconds_lp: the path of "
+    f"LinearProgram(penalties=...), (IP3) solved by the simplex method of HiGHS, for {_PENALTIES} penalties, each "
+    "started from the previous basis; after routing, and including the construction of the program. The penalties lie "
+    "between those of neighbouring points of MinCut's path, evenly spread over its points. ratio: seconds_lp / "
+    "seconds. Both alternate in a separate process, runs of less than half a second are repeated five times per turn, "
+    "and medians are reported; the large forests are measured once.",
     "difference: the largest difference between the objective values of both, over all of these penalties.",
     "mb, mb_lp: the peak memory beyond interpreter, model and rows, with compiled kernels; it includes the neutral "
     "forest, the leaves of the rows and the path. bytes_per_edge: peak memory / edges; in small problems it is "
@@ -60,7 +60,7 @@ def run(quick: bool) -> Result:
         {"data": "made", **measure_scale(n_rows, 2 if quick else 100)} for n_rows in ((80, 160) if quick else _SCALE)
     ]
     exponent = growth([row["edges"] for row in scale], [row["seconds"] for row in scale])
-    notes = [*_NOTES, f"growth: seconds = c · edges^{exponent:.2f} over the {len(scale)} rows of the scale."]
+    notes = [*_NOTES, f"growth: seconds = c · edges^{exponent:.2f} over the {len(scale)} large forests."]
     return Result(rows + scale, repeats, notes, targets(rows, scale, quick), skipped=skipped)
 
 
@@ -119,7 +119,7 @@ def facts(model: Any, X: Any, edges: int) -> Row:
 
 
 def sizes(found: Row, edges: int) -> Row:
-    """Return what is shown of a path."""
+    """Return the columns of the table for a path."""
     known = found["bytes"] is not None
     return {
         "points": len(found["penalty"]),
@@ -156,4 +156,4 @@ def targets(rows: list[Row], scale: list[Row], quick: bool) -> list[Target]:
     ]
 
 
-TABLE = Table("feature_cost_speed", "MinCut's whole path: against linear programs, and at scale", run)
+TABLE = Table("feature_cost_speed", "Time and memory of MinCut: against linear programs, and for large forests", run)

@@ -5,6 +5,6 @@ from benchmarks.ensemble_tables import run
 
 TABLE = Table(
     "forestprune",
-    "Boosted ensembles within a number of nodes: ForestPrune's section 4.2",
+    "Boosted ensembles within a node budget (ForestPrune paper, section 4.2)",
     lambda quick: run("boosting", quick),
 )

@@ -5,6 +5,6 @@ from benchmarks.ensemble_tables import run
 
 TABLE = Table(
     "forestprune_bagging",
-    "Bagged ensembles within a loss: ForestPrune's section 4.1",
+    "Bagged ensembles within a limit on the loss (ForestPrune paper, section 4.1)",
     lambda quick: run("bagging", quick),
 )

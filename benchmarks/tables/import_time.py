@@ -48,4 +48,4 @@ def start(command: list[str]) -> None:
     subprocess.run(command, check=True, capture_output=True, env=environment)
 
 
-TABLE = Table("import_time", "The wait before the first result", run)
+TABLE = Table("import_time", "Import time and start-up time of the command line", run)

@@ -35,7 +35,7 @@ _PAPER: dict[str, tuple[float | None, ...]] = {
 _QUICK = ("breast_cancer", "diabetes")
 _CLASSICAL = ("unpruned", "REP", "PEP", "CCP", "MEP")
 _OURS = ("MaxHeap", "MaxHeap_stable")
-_NOT_HERE = ["biodeg, EEGEyeState and family data, which the paper has: no file of datasets/ gives them"]
+_UNAVAILABLE = ["biodeg, EEGEyeState and family data, used in the paper: not available in datasets/"]
 _NOTES = [
     "As in the paper: a third of the rows for training the tree (scikit-learn, regression trees to depth 15), a "
     f"third for pruning, a third for testing; stratified by class; means over {_SPLITS} random splits. AUC on the "
@@ -43,10 +43,11 @@ _NOTES = [
     "Missing values are replaced by column means, and regression targets are centred and divided by their largest "
     "absolute value; both use the training rows only, which the paper does not specify.",
     "REP: reduced_error on the pruning rows. PEP, MEP: pessimistic_error, minimum_error on the training rows. CCP: the "
-    "path of weakest_link on the training rows. MaxHeap: the path of max_heap on the training rows, as it comes. "
+    "path of weakest_link on the training rows. MaxHeap: the path of max_heap on the training rows. "
     f"MaxHeap_stable: the same with stability selection on {_SUBSAMPLES} half-samples. RuleLasso: rule_lasso on the "
-    "training rows, the same weights without the heap, which the paper does not compare with. CCP and the last three "
-    "take the point with the best AUC or RMSE on the pruning rows; the unpruned tree is one of the points.",
+    "training rows, the same node weights without the heap constraint; it is not in the paper. For CCP and the last "
+    "three, the point with the best AUC or RMSE on the pruning rows is selected; the unpruned tree is one of "
+    "the points.",
     "CCP uses the Gini impurity of nodes, as scikit-learn does; the paper describes it with classification errors.",
     "rival: the best mean of the columns unpruned to MEP. lead: the advantage of MaxHeap over the rival, "
     "lead_stable: that of MaxHeap_stable, lead_rules: that of MaxHeap over RuleLasso; ±: standard errors of these "
@@ -66,7 +67,7 @@ def run(quick: bool) -> Result:
         "MaxHeap": sc.solvers.MaxHeap(**options),
         "MaxHeap_stable": sc.solvers.MaxHeap(subsamples=2 if quick else _SUBSAMPLES, **options),
     }
-    rows, nodes, skipped = [], [], list(_NOT_HERE)
+    rows, nodes, skipped = [], [], list(_UNAVAILABLE)
     for name in _QUICK if quick else _PAPER:
         try:
             data = load(data_sets()[name])
@@ -148,7 +149,7 @@ def count_wins(rows: list[Row]) -> list[Target]:
     for name, score, what in product(_OURS, ("AUC", "RMSE"), rivals):
         won = [is_best(row, name, rivals[what]) for row in rows if row["score"] == score]
         wins = sum(won) if len(won) == 8 else None
-        found.append(Target(f"of 8 data sets, those {name} wins by {score} against {what}", wins, at_least=7))
+        found.append(Target(f"data sets (of 8) that {name} wins by {score} against {what}", wins, at_least=7))
     return found
 
 

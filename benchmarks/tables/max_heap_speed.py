@@ -31,11 +31,11 @@ _CALLS = 10
 _SUBSAMPLES = 100
 _NOTES = [
     "First grid: kernels.project_max_heap on random binary trees in preorder, u = |normal| - 0.5, against the same "
-    "problem as a sparse quadratic program: least |w - u|² with w[child] <= w[parent] and w >= 0 at the leaves. Each "
-    f"is called {_CALLS} times in a row, as a descent would; seconds are those of one call. piqp and clarabel are "
-    "interior-point solvers, with tolerances 1e-14 and 1e-9 (with smaller ones they stop short); setting them up "
-    "counts, building the matrices does not. ratio_x: the time of x / the time of secateur. difference_x: the largest "
-    "between the answers. growth: b of seconds = c * nodes^b from 10^4 nodes on.",
+    "problem as a sparse quadratic program: minimise |w - u|² with w[child] <= w[parent] and w >= 0 at the leaves. "
+    f"Each is called {_CALLS} times in a row, as a descent would; seconds are those of one call. piqp and clarabel are "
+    "interior-point solvers, with tolerances 1e-14 and 1e-9 (with smaller ones they do not converge); their set-up "
+    "is timed, building the matrices is not. ratio_x: the time of x / the time of secateur. difference_x: the largest "
+    "difference between the solutions. growth: the exponent b of seconds = c * nodes^b from 10^4 nodes on.",
     "Second grid: MaxHeap() with its 40 penalties on one regression tree, trained on 10000 rows of fried; larger "
     "numbers of rows are copies of these, so the problem stays the same. All times are after routing. descent: the "
     "40 descents by kernels.fit_max_heap, given the sums of the rows at the leaves. sums: computing those sums. "
@@ -162,7 +162,7 @@ def measure_paths(n_rows: int, copies: tuple[int, ...], n_leaves: int, subsample
         "path": {count: partial(make_path, problem, MaxHeap()) for count, problem in problems.items()},
     }
     rows: list[Row] = [{"rows": n_rows * count, "nodes": forest.n_nodes} for count in copies]
-    for step, works in steps.items():  # each by itself: what is compared is done soon after one another
+    for step, works in steps.items():  # one step at a time, so that compared runs are close in time
         times = take_turns({str(count): Job(work) for count, work in works.items()}, repeats)
         for row, time in zip(rows, times.values(), strict=True):
             row[f"seconds_{step}"] = time
@@ -190,4 +190,4 @@ def make_path(problem: Problem, solver: MaxHeap) -> None:
     solver.path(replace(problem))
 
 
-TABLE = Table("max_heap_speed", "Max-heap pruning: the projection, and paths as rows are added", run)
+TABLE = Table("max_heap_speed", "Speed of max-heap pruning: the projection, and paths for growing numbers of rows", run)

@@ -109,4 +109,4 @@ def draw_panel(panel: Any, curve: Curve, dots: bool) -> None:
     panel.grid(alpha=0.3)
 
 
-TABLE = Table("max_heap_stability", "The loss along max-heap paths, with and without stability selection", run)
+TABLE = Table("max_heap_stability", "Loss along max-heap paths with and without stability selection", run)

@@ -108,4 +108,4 @@ def probe(steps: str, file: Path, repeats: int) -> tuple[float, float]:
     return median(loads), median(ratios)
 
 
-TABLE = Table("round_trip", "A forest of two million nodes read, cut and written", run)
+TABLE = Table("round_trip", "Time and memory to read, prune and write a forest of two million nodes", run)

@@ -93,4 +93,4 @@ def _nodes(model: Any) -> int:
     return count_nodes(model)
 
 
-TABLE = Table("routing_speed", "Rows to leaves, and leaves to sums, in one thread", run)
+TABLE = Table("routing_speed", "Speed of routing rows and summing leaf values in one thread", run)

@@ -16,12 +16,12 @@ from benchmarks.results import Result, Row, Target
 _COPIES = {"local[2]": (1, 3, 9, 18), "local-cluster[2,1,1024]": (1, 9)}
 _TRAINING, _REPEATS = 30_000, 3
 _NOTES = [
-    "Spark's RandomForestClassifier, trained on 30 000 rows of covertype, pruned on all 581 012 rows, and on 3, 9 "
-    "and 18 copies of them in a Parquet file. local[2] is one Spark process with two Python workers; local-cluster "
+    "Spark's RandomForestClassifier, trained on 30 000 rows of covertype, pruned on all 581 012 rows of a Parquet file "
+    "and on the union of 3, 9 and 18 copies. local[2] is one Spark process with two Python workers; local-cluster "
     "is a driver and two executors with one core and one gigabyte each. seconds: spark.prune_path with weakest_link "
     "from the file to the path; the median of three runs.",
     "driver_MB: the increase of the peak memory of the driver's Python process over its memory before the first "
-    "run. answer_MB: the size of the sums that a partition sends; partitions: the number of partitions.",
+    "run. result_MB: the size of the sums that a partition sends; partitions: the number of partitions.",
     "growth: seconds per row / seconds per row of the previous line. The first lines are dominated by the start of "
     "jobs, which does not depend on the number of rows.",
     "evaluate_seconds: evaluation of at most 16 points of the path in one pass over the same rows, where these are "
@@ -70,12 +70,12 @@ def targets(rows: list[Row], quick: bool) -> list[Target]:
     known = bool(growths) and not quick
     return [
         Target(
-            "seconds per row at 10⁷ rows over those at 1.7 million, largest",
+            "seconds per row at 10⁷ rows / seconds per row at 1.7 million, largest",
             max(growths) if known else None,
             at_most=1.2,
         ),
         Target(
-            "the driver's peak at 10⁷ rows less that at 581 012, MB, largest",
+            "increase of the driver's peak memory from 581 012 to 10⁷ rows, MB, largest",
             max(memory) if known else None,
             at_most=50,
         ),
@@ -98,4 +98,4 @@ def write(data: Data, folder: Path) -> None:
         pq.write_table(pa.table({"features": lists, "label": data.y[rows].astype(float)}), folder / f"{part}.parquet")
 
 
-TABLE = Table("spark_scale", "Pruning by rows in Spark: 10⁵ to 10⁷ rows", run)
+TABLE = Table("spark_scale", "Time and memory of pruning on 10⁵ to 10⁷ rows in Spark", run)

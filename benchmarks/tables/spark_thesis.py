@@ -13,7 +13,7 @@ from benchmarks.results import Result, Row, Target
 from benchmarks.spark_session import frame_of
 
 _DATA = ("iris", "glass", "vehicle")
-_SAID = {"iris": 0.97, "glass": 0.766, "vehicle": 0.712}
+_THESIS = {"iris": 0.97, "glass": 0.766, "vehicle": 0.712}
 """The accuracy of the unpruned forests in the thesis, its figure 5."""
 _TREES, _DEPTH, _BINS, _SEEDS = 20, 5, 32, 5
 _SHARES = np.linspace(0.0, 1.0, 21)
@@ -25,7 +25,8 @@ _AT = tuple(f"at_λ_{penalty:g}" for penalty in _PENALTIES)
 _MEANS = ("unpruned", "kept_cost", "kept_accuracy", *_AT, "smallest", "in_trees")
 _NOTES = [
     f"Spark's RandomForestClassifier, {_TREES} trees of depth {_DEPTH}, {_BINS} bins; features scaled to [-1, 1] by "
-    f"the training rows; every feature costs 1; 70 % of the rows train and prune, 30 % test; mean of {_SEEDS} splits.",
+    f"the training rows; every feature costs 1; 70 % of the rows for training and pruning, 30 % for testing; mean "
+    f"of {_SEEDS} splits.",
     "by_ensemble: MinCut; a feature is bought once per row, whichever trees use it: the exact path. by_tree: each "
     "tree pays for its own features, which is the objective of the thesis (PrimalDual with caching='tree'; this "
     "problem decomposes into trees and is solved exactly). Both count errors of training rows as in the thesis, and "
@@ -36,7 +37,7 @@ _NOTES = [
     "the cost.",
     "kept_cost: the lowest cost at which the accuracy on the training rows is at most one percentage point below "
     "that of the unpruned forest; kept_accuracy: the test accuracy of the same point. at λ: the cost at that "
-    "penalty in formula (6) of the thesis. smallest: the lowest cost on the path above 0. said: the accuracy of the "
+    "penalty in formula (6) of the thesis. smallest: the lowest cost on the path above 0. thesis: the accuracy of the "
     "unpruned forest reported in the thesis, where the cost fell by about 1 % on the largest data set and by less "
     "on the others.",
 ]
@@ -138,7 +139,7 @@ def summarise(data: str, rule: str, measured: list[Row]) -> Row:
     accuracy = np.mean([row["accuracy"] for row in same], axis=0)
     shown = {f"{100 * share:g}_%": float(accuracy[round(20 * share)]) for share in _SHOWN}
     means = {name: float(np.mean([row[name] for row in same])) for name in _MEANS}
-    return {"data": data, "rule": rule, "said": _SAID[data], "unpruned": means.pop("unpruned"), **shown, **means}
+    return {"data": data, "rule": rule, "thesis": _THESIS[data], "unpruned": means.pop("unpruned"), **shown, **means}
 
 
 def targets(rows: list[Row], whole: bool) -> list[Target]:
@@ -158,7 +159,7 @@ def draw(measured: list[Row], names: list[str]) -> bytes:
         for rule, colour in zip(_RULES, ("tab:green", "tab:orange"), strict=True):
             curves = [row["accuracy"] for row in measured if (row["data"], row["rule"]) == (name, rule)]
             axis.plot(100 * _SHARES, np.mean(curves, axis=0), label=rule.replace("_", " "), color=colour)
-        axis.axhline(_SAID[name], color="grey", linestyle=":", label="unpruned, in the thesis")
+        axis.axhline(_THESIS[name], color="grey", linestyle=":", label="unpruned, in the thesis")
         axis.set_title(name, fontsize=10)
         axis.set_xlabel("cost of features, % of the unpruned forest's")
     axes[0].set_ylabel("test accuracy")

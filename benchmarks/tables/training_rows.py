@@ -54,7 +54,7 @@ _NOTES = [
     "depth) and a booster.",
     "loss: the model's default: squared error; Brier score for classification forests, log loss for boosted "
     "classifiers. rise_%: increase of the test loss over that of the unpruned model, mean over splits; ±: its "
-    "standard deviation; worst: the largest; below 0 the pruned model is better. foreseen_%: the increase measured "
+    "standard deviation; worst: the largest; below 0 the pruned model is better. estimated_%: the increase measured "
     "by the clones at the selected point. above_10_%: the number of single splits in which the increase was more "
     "than 10 %. warnings: the number of warnings in all splits.",
     "The target is a mean increase of at most 10 %, twice the limit, on 8 of 10 data sets for either kind of model.",
@@ -95,7 +95,7 @@ def measure(data: Data, n_rows: int, kind: str, n_trees: int, seed: int) -> Row:
     count = {"max_iter": n_trees} if kind == "hist" else {"n_estimators": n_trees}
     model = _MODELS[kind, data.task](**count, random_state=seed).fit(X, y)
     start = perf_counter()
-    with warnings.catch_warnings(record=True) as said:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         pruned = prune_point(model, X, y, max_loss_increase=_PROMISE, random_state=seed)
     seconds = perf_counter() - start
@@ -106,12 +106,12 @@ def measure(data: Data, n_rows: int, kind: str, n_trees: int, seed: int) -> Row:
         "loss": pruned.info.loss,
         "nodes": pruned.source.forest.n_nodes,
         "kept": 100 * pruned.row["n_nodes"] / pruned.source.forest.n_nodes,
-        "foreseen": 100 * (pruned.row["loss"] / pruned.info.unpruned_loss - 1),
+        "estimated": 100 * (pruned.row["loss"] / pruned.info.unpruned_loss - 1),
         "before": before,
         "after": after,
         "rise": 100 * (after / before - 1),
         "seconds": seconds,
-        "warnings": len(said),
+        "warnings": len(caught),
     }
 
 
@@ -132,7 +132,7 @@ def summarise(outcomes: list[Row]) -> Row:
         "nodes_kept_%": column["kept"].mean(),
         "unpruned": column["before"].mean(),
         "pruned": column["after"].mean(),
-        "foreseen_%": column["foreseen"].mean(),
+        "estimated_%": column["estimated"].mean(),
         "rise_%": column["rise"].mean(),
         "±": column["rise"].std(ddof=min(len(outcomes) - 1, 1)),
         "worst": column["rise"].max(),
@@ -151,8 +151,8 @@ def kept(rows: list[Row], quick: bool) -> float | None:
 
 def total(kind: str, rows: list[Row]) -> Row:
     """Return the summary over data sets of one kind of model."""
-    mean = {name: float(np.mean([row[name] for row in rows])) for name in ("nodes_kept_%", "foreseen_%", "rise_%")}
+    mean = {name: float(np.mean([row[name] for row in rows])) for name in ("nodes_kept_%", "estimated_%", "rise_%")}
     return {"models": kind, **mean, "above_10_%": sum(row["above_10_%"] for row in rows)}
 
 
-TABLE = Table("training_rows", "The promise max_loss_increase=0.05, given nothing but the training rows", run)
+TABLE = Table("training_rows", "Test loss of prune(max_loss_increase=0.05) with training rows only", run)

@@ -34,11 +34,11 @@ _MAX_ROWS = 4_000
 Candidate = tuple[int, float, Any]
 """Number of nodes, validation loss and model."""
 _NOTES = [
-    "RandomForestClassifier(50). Half of the rows train, a quarter validates, a quarter tests; at most 4000 rows. One "
-    "split per seed, means over seeds on the test rows. Losing rows stay in.",
+    "RandomForestClassifier(50). Half of the rows for training, a quarter for validation, a quarter for testing; at "
+    "most 4000 rows. One split per seed, means over seeds on the test rows. Unfavourable results are included.",
     "valid: the default, a mean of trees whose leaves are probabilities. free: values='free', a sum of trees with an "
     "intercept. kept: values='keep', a mean of trees with their original leaves. Paths on the training rows, with "
-    "ridges 5, 25, 100 and 400; the validation rows choose among the points within the nodes by Brier score. "
+    "ridges 5, 25, 100 and 400; the validation rows choose among the points within the node budget by Brier score. "
     "small_forest: forests of 1 to 50 trees and 2 to 5000 leaves trained directly, chosen in the same way.",
     "excess_%: test Brier score above that of the unpruned forest, in % of it. log_loss: of the same model on the test "
     "rows; free sums are clipped to [1e-15, 1] and normalised for it. invalid_%: test rows with a probability below 0 "

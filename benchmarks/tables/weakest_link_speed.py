@@ -21,11 +21,11 @@ _LARGE = 100_000
 _NOTES = [
     "sklearn: cost_complexity_pruning_path(X, y) minus a plain fit, both medians.",
     "secateur: prune_path(tree, X, y, cost='leaves') from the fitted tree to the whole path, end to end. "
-    "secateur_solver: the same once rows are routed. secateur_kernel: the kernel once risks are known.",
+    "secateur_solver: the same after routing. secateur_kernel: only the kernel, given the risks of the nodes.",
     "ratio_x: the time of sklearn divided by the time of x in the same rounds.",
     "difference: the largest relative difference between the distinct penalties of secateur and of scikit-learn "
-    "(within 1e-7 they count as one); empty if there are not equally many.",
-    "growth: b of seconds = c * nodes^b, by least squares on logarithms.",
+    "(within 1e-7 they count as one); empty if their numbers differ.",
+    "growth: the exponent b of seconds = c * nodes^b, by least squares on logarithms.",
     "covertype has labels drawn at random from its 7 classes, so that full trees are large.",
 ]
 
@@ -87,4 +87,4 @@ def growth_row(name: str, series: list[Row]) -> Row:
     return {"data": name, **{column.replace("seconds", "growth"): b for column, b in exponents.items()}}
 
 
-TABLE = Table("weakest_link_speed", "The whole cost-complexity path of one tree", run)
+TABLE = Table("weakest_link_speed", "Speed of the cost-complexity path of one tree", run)

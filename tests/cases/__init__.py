@@ -1,4 +1,4 @@
-"""Fitted models of every kind and option we promise, one file per library."""
+"""Fitted models of every supported kind and option, one file per library."""
 
 from functools import cache
 from importlib import import_module
@@ -9,7 +9,7 @@ from secateur.libraries import adapt
 from secateur.libraries.adapter import Adapter
 
 LIBRARIES = ("sklearn", "lightgbm", "xgboost", "spark", "catboost")
-"""Files here: RECIPES names functions that return a Case, FOR_SOLVERS are those of them every solver is tried on."""
+"""Files of this folder: RECIPES maps names to functions that return a Case; FOR_SOLVERS are tried with every solver."""
 
 FILES = [import_module(f"tests.cases.{library}") for library in LIBRARIES]
 RECIPES = FILES[0].RECIPES
@@ -26,5 +26,5 @@ def case(name: str) -> Case:
 
 @cache
 def adapter_of(name: str) -> Adapter:
-    """Return one fitted model as we read it, for tests of what comes after reading."""
+    """Return the adapter of one fitted model."""
     return adapt(case(name).model)

@@ -1,4 +1,4 @@
-"""What a recipe gives: a fitted model, rows, and how to ask the library itself."""
+"""Define what a recipe returns: a fitted model, rows, and the predictions of the library itself."""
 
 import pickle
 from collections.abc import Callable
@@ -9,7 +9,7 @@ import numpy as np
 
 
 def by_its_methods(model: Any, X: Any) -> dict[str, Any]:
-    """Return what a model with scikit-learn's methods says."""
+    """Return the predictions of a model that has scikit-learn's methods, by the names of the methods."""
     names = [name for name in ("predict", "predict_proba", "score_samples") if hasattr(model, name)]
     return {name: getattr(model, name)(X) for name in names}
 
@@ -20,13 +20,13 @@ class Case:
 
     Attributes
     ----------
-    ask : callable
-        `ask(model, X)` returns what the library says, by the names of the methods of `Pruned`: predict, predict_proba,
-        score_samples, raw.
+    predictions : callable
+        `predictions(model, X)` returns the library's predictions by the names of the methods of `Pruned`: predict,
+        predict_proba, score_samples, raw.
     serialise : callable
-        `serialise(model)` returns bytes that are the same as long as the model is.
+        `serialise(model)` returns bytes that change if and only if the model changes.
     ulp : int
-        By how many units in the last place, of the largest number in sight, predictions may differ: 0 means not at all.
+        By how many units in the last place of the largest prediction two predictions may differ; 0 means equal bits.
     """
 
     model: Any
@@ -34,7 +34,7 @@ class Case:
     y: Any
     X_new: Any
     sample_weight: Any = None
-    ask: Callable[[Any, Any], dict[str, Any]] = by_its_methods
+    predictions: Callable[[Any, Any], dict[str, Any]] = by_its_methods
     serialise: Callable[[Any], bytes] = pickle.dumps
     ulp: int = 0
 

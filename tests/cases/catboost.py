@@ -1,4 +1,4 @@
-"""Fitted CatBoost models of every kind and option we promise, and rows to try them on."""
+"""Fitted CatBoost models of every supported kind and option, and rows to predict."""
 
 from functools import partial
 from typing import Any
@@ -64,8 +64,8 @@ def _target(kind: str, y: Any) -> Any:
     return np.exp(y).round() if kind == "counts" else y
 
 
-def ask(model: Any, X: Any) -> dict[str, Any]:
-    """Return what CatBoost says, its sums included."""
+def predictions(model: Any, X: Any) -> dict[str, Any]:
+    """Return the predictions of CatBoost, including its sums."""
     raw = CatBoost.predict(model, X, prediction_type="RawFormulaVal")  # a ranker's own predict has no such option
     found = {"predict": model.predict(X), "raw": raw.reshape(len(raw), -1)}
     if isinstance(model, CatBoostClassifier) and model.get_param("loss_function") != "MultiLogloss":
@@ -100,7 +100,7 @@ def _fit(kind: Any, target: str, ulp: int, **options: Any) -> Case:
     if scale is not None:
         model.set_scale_and_bias(*scale)
     X_new = _new_numbers(X) if data == "numbers" else _new_frame(X)
-    return Case(model, X, y, X_new, weight, ask, _serialise, ulp)
+    return Case(model, X, y, X_new, weight, predictions, _serialise, ulp)
 
 
 _C, _R = CatBoostClassifier, CatBoostRegressor

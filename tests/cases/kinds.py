@@ -1,4 +1,4 @@
-"""Kinds of models to a solver: it sees only a Forest and rows, so models with equal traits run the same code."""
+"""Group models by the traits a solver can see: it gets only a Forest and rows."""
 
 from collections.abc import Hashable, Sequence
 
@@ -9,7 +9,7 @@ from secateur.losses import default_loss
 
 
 def traits(name: str) -> tuple[Hashable, ...]:
-    """Return what a solver can tell a model and its rows by."""
+    """Return the traits of a model and its rows that a solver can see."""
     adapter, rows = adapter_of(name), case(name)
     forest = adapter.forest
     return (

@@ -1,4 +1,4 @@
-"""Fitted LightGBM models of every kind and option we promise, and rows to try them on."""
+"""Fitted LightGBM models of every supported kind and option, and rows to predict."""
 
 import warnings
 from functools import partial
@@ -16,14 +16,14 @@ ODD_CATEGORIES = [np.nan, -1.0, -0.5, 2.7, 31.0, 32.0, 69.9, 70.0, 1e6, 3e9, 1e3
 
 
 def _rows():
-    """Return numbers with gaps; column 3 has zeros, column 4 categories from 0 to 69, column 5 few of them."""
+    """Return numbers with missing values; column 3 has zeros, column 4 categories from 0 to 69, column 5 few."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(N_ROWS, 6)).round(2)
     X[rng.random(N_ROWS) < 0.4, 3] = 0.0
     X[:, 4] = rng.integers(0, 70, N_ROWS)
     X[:, 5] = rng.integers(0, 4, N_ROWS)
     X[rng.random(X.shape) < 0.08] = np.nan
-    X[:, 1] = np.nan_to_num(X[:, 1])  # one column without gaps: NaN counts as 0 there
+    X[:, 1] = np.nan_to_num(X[:, 1])  # one column without missing values: NaN is read as 0 there
     return X
 
 
@@ -69,20 +69,20 @@ def _new_rows(X, model):
     return np.vstack([X, moved, on])
 
 
-def ask_booster(model, X):
-    """Return what a Booster says; the sums of a random forest divided as it divides them."""
+def booster_predictions(model, X):
+    """Return the predictions of a Booster; sums of a random forest are divided as LightGBM divides them."""
     raw = model.predict(X, raw_score=True)
     if "\naverage_output\n" in model.model_to_string():
         raw = raw / (model.best_iteration if model.best_iteration > 0 else model.current_iteration())
     return {"predict": model.predict(X), "raw": raw.reshape(len(raw), -1)}
 
 
-def ask_wrapper(model, X):
-    """Return what a wrapper says, and the sums of its Booster."""
+def wrapper_predictions(model, X):
+    """Return the predictions of a wrapper, and the sums of its Booster."""
     found = {"predict": model.predict(X)}
     if hasattr(model, "predict_proba") and not callable(model.objective):
         found["predict_proba"] = model.predict_proba(X)
-    return {**found, "raw": ask_booster(model.booster_, X)["raw"]}
+    return {**found, "raw": booster_predictions(model.booster_, X)["raw"]}
 
 
 def _as_bytes(model):
@@ -99,7 +99,7 @@ def _train(kind: str, rounds: int = 5, weight: bool = False, data: Any = None, u
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model = lightgbm.train(params, lightgbm.Dataset(X, y, weight=w, **(data or {})), rounds)
-    return Case(model, X, y, _new_rows(X, model), w, ask_booster, _as_bytes, ulp)
+    return Case(model, X, y, _new_rows(X, model), w, booster_predictions, _as_bytes, ulp)
 
 
 def _fit(estimator: Any, kind: str, weight: bool = False, **fit: Any) -> Case:
@@ -109,19 +109,19 @@ def _fit(estimator: Any, kind: str, weight: bool = False, **fit: Any) -> Case:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model = estimator.fit(X, y, sample_weight=w, **fit)
-    return Case(model, X, y, _new_rows(X, model), w, ask_wrapper, _as_bytes)
+    return Case(model, X, y, _new_rows(X, model), w, wrapper_predictions, _as_bytes)
 
 
 def _stopped_early() -> Case:
-    """Return a wrapper that knows its best iteration; the trees behind it are gone after training."""
+    """Return a wrapper with a best iteration; later trees are dropped after training."""
     X = _rows()
     y = _target(X, "two labels")
     model = lightgbm.LGBMClassifier(n_estimators=12, learning_rate=0.15, early_stopping_round=12, **SMALL)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # newer versions spell eval_set otherwise
+        warnings.simplefilter("ignore")  # newer versions name eval_set differently
         model.fit(X[:75], y[:75], eval_set=[(X[75:], y[75:])])
     assert model.best_iteration_ > 1
-    return Case(model, X, y, _new_rows(X, model), None, ask_wrapper, _as_bytes)
+    return Case(model, X, y, _new_rows(X, model), None, wrapper_predictions, _as_bytes)
 
 
 def _best_iteration() -> Case:
@@ -134,7 +134,7 @@ def _best_iteration() -> Case:
     stop = [lightgbm.early_stopping(3, verbose=False)]
     model = lightgbm.train(params, train, 30, valid_sets=valid, callbacks=stop, keep_training_booster=True)
     assert 1 < model.best_iteration < model.num_trees()
-    return Case(model, X, y, _new_rows(X, model), None, ask_booster, _as_bytes)
+    return Case(model, X, y, _new_rows(X, model), None, booster_predictions, _as_bytes)
 
 
 def _table(estimator: Any) -> Case:
@@ -155,24 +155,24 @@ def _table(estimator: Any) -> Case:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model = estimator.fit(frame, y)
-    return Case(model, frame, y, new, None, ask_wrapper, _as_bytes)
+    return Case(model, frame, y, new, None, wrapper_predictions, _as_bytes)
 
 
 def _rank() -> Case:
     X = _rows()
     y = _target(X, "classes")
     model = lightgbm.LGBMRanker(**FEW).fit(X, y, group=[50, 50, 50])
-    return Case(model, X, y, _new_rows(X, model), None, ask_wrapper, _as_bytes)
+    return Case(model, X, y, _new_rows(X, model), None, wrapper_predictions, _as_bytes)
 
 
 def _further() -> Case:
-    """Return a model trained further on rows without gaps, so that a feature's splits differ in what NaN means."""
+    """Return a model trained further on rows without missing values, so that its splits treat NaN differently."""
     X = _rows()
     y = _target(X, "number")
     params = {"num_leaves": 6, "min_data_in_leaf": 4, "num_threads": 1, "verbose": -1}
     first = lightgbm.train(params, lightgbm.Dataset(X, y), 3)
     model = lightgbm.train(params, lightgbm.Dataset(np.nan_to_num(X), y), 3, init_model=first)
-    return Case(model, X, y, _new_rows(X, model), None, ask_booster, _as_bytes)
+    return Case(model, X, y, _new_rows(X, model), None, booster_predictions, _as_bytes)
 
 
 def _reloaded() -> Case:
@@ -180,7 +180,7 @@ def _reloaded() -> Case:
     case = _train("two", objective="binary")
     text = "\n".join(line for line in case.model.model_to_string().split("\n") if not line.startswith("tree_sizes="))
     model = lightgbm.Booster(model_str=text)
-    return Case(model, case.X, case.y, case.X_new, None, ask_booster, _as_bytes)
+    return Case(model, case.X, case.y, case.X_new, None, booster_predictions, _as_bytes)
 
 
 def _own_squares(y, raw):

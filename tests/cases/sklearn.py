@@ -1,4 +1,4 @@
-"""Fitted scikit-learn models of every kind and option we promise, and rows to try them on."""
+"""Fitted scikit-learn models of every supported kind and option, and rows to predict."""
 
 import warnings
 from functools import partial
@@ -220,7 +220,7 @@ def _fit(estimator: Any, kind: str, options: set[str]) -> Case:
     elif kind == "strings2":
         X, y = _data("two")
         y = np.array(["no", "yes"])[y]
-    elif kind == "easy":  # the 22nd tree makes no error, which ends AdaBoost before its time
+    elif kind == "easy":  # the 22nd tree makes no error, which stops AdaBoost early
         X, y = make_classification(N_ROWS, 6, n_informative=4, n_redundant=0, flip_y=0.05, random_state=16)
     else:
         X, y = _data(kind)

@@ -1,4 +1,4 @@
-"""Saved Spark models of every kind, asked in one Spark session."""
+"""Saved Spark models of every kind, with the predictions of one Spark session."""
 
 import hashlib
 import os
@@ -42,13 +42,13 @@ TARGETS = {
 
 
 def last_places(kind, version=VERSION):
-    """Return by how many units in the last place answers may differ: the BLAS of Spark 3 adds in another order."""
+    """Return by how many units in the last place predictions may differ: the BLAS of Spark 3 adds in another order."""
     return 2 if kind.startswith("boosted") and version == "3.5.8" else 0
 
 
 @cache
 def session():
-    """Return the one small Spark session of a test run; without Spark or Java the test that asks is skipped."""
+    """Return the one small Spark session of a test run; without Spark or Java the test is skipped."""
     pytest.importorskip("pyspark", reason="Spark is not installed: pip install 'secateur[spark]'")
     if not (shutil.which("java") or os.environ.get("JAVA_HOME")):
         pytest.skip("Spark needs Java 17, which is neither on the PATH nor at JAVA_HOME")
@@ -62,10 +62,10 @@ def session():
         "spark.driver.memory": "1g",
         "spark.default.parallelism": "1",
         "spark.sql.adaptive.enabled": "false",
-        "spark.sql.execution.arrow.maxRecordsPerBatch": "40",  # so that a partition comes in several batches
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "40",  # so that a partition has several batches
         "spark.sql.codegen.wholeStage": "false",  # compiling a plan takes longer than a hundred rows do
         "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",  # least work for a short life
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",  # fast start for a short session
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.warehouse.dir": tempfile.gettempdir(),
     }.items():
@@ -95,24 +95,24 @@ def live(saved):
         return (PipelineModel if saved.place else kind).load(folder.as_uri())
 
 
-def ask_live(model, X, column="features"):
-    """Return what a live model says by the names of the methods of `Pruned`."""
+def live_predictions(model, X, column="features"):
+    """Return the predictions of a live model by the names of the methods of `Pruned`."""
     X = np.ascontiguousarray(X, dtype=np.float64)
     found = answers(model, frame(column, X.shape, X.tobytes()))
     names = {"predict": "prediction", "predict_proba": "probability"}
     return {method: found[name] for method, name in names.items() if name in found}
 
 
-_asked = {}
+_cached = {}
 
 
-def ask(saved, X):
-    """Return what Spark says of a saved model; the same question is asked once."""
+def predictions(saved, X):
+    """Return the predictions of Spark for a saved model; repeated calls are cached."""
     files = b"".join(name.encode() + content for name, content in sorted(saved.files().items()))
     key = hashlib.sha256(files + np.asarray(X).tobytes()).digest()
-    if key not in _asked:
-        _asked[key] = ask_live(live(saved), X, "vector" if saved.place else "features")
-    return dict(_asked[key])
+    if key not in _cached:
+        _cached[key] = live_predictions(live(saved), X, "vector" if saved.place else "features")
+    return dict(_cached[key])
 
 
 def _saved(kind, **params):
@@ -125,7 +125,7 @@ def _saved(kind, **params):
     if kind == "pipeline":  # its first stage refuses unknown categories
         X_new = np.vstack([X, np.hstack([X_new[:, :3], X[: len(X_new), 3:]])])
     y, ulp = targets[TARGETS[kind]], last_places(kind)
-    return Case(model, X, y, np.vstack([X, X_new]), ask=ask, serialise=_bytes, ulp=ulp)
+    return Case(model, X, y, np.vstack([X, X_new]), predictions=predictions, serialise=_bytes, ulp=ulp)
 
 
 def _bytes(saved):

@@ -1,4 +1,4 @@
-"""Fitted XGBoost models of every kind and option we promise, and rows to try them on."""
+"""Fitted XGBoost models of every supported kind and option, and rows to predict."""
 
 from functools import partial
 from typing import Any
@@ -76,7 +76,7 @@ def _new_rows(X, booster, missing=np.nan):
     return new
 
 
-def ask_booster(model, X):
+def booster_predictions(model, X):
     matrix = xgb.DMatrix(
         X, feature_names=model.feature_names, feature_types=model.feature_types, enable_categorical=True
     )
@@ -84,12 +84,12 @@ def ask_booster(model, X):
     return {"raw": raw.reshape(len(X), -1), "predict": model.predict(matrix)}
 
 
-def ask_wrapper(model, X):
+def wrapper_predictions(model, X):
     raw = model.predict(X, output_margin=True)
-    told = {"raw": raw.reshape(X.shape[0], -1), "predict": model.predict(X)}
+    found = {"raw": raw.reshape(X.shape[0], -1), "predict": model.predict(X)}
     if hasattr(model, "predict_proba"):
-        told["predict_proba"] = model.predict_proba(X)
-    return told
+        found["predict_proba"] = model.predict_proba(X)
+    return found
 
 
 def _bytes(model):
@@ -165,7 +165,7 @@ def _fit(model, kind, options) -> Case:
         model.set_params(early_stopping_rounds=2).fit(X[:100], y[:100], eval_set=[(X[100:], y[100:])], verbose=False)
     else:
         model.fit(X, y, sample_weight=weight)
-    return Case(model, X, y, _new_rows(X, model.get_booster(), missing), weight, ask_wrapper, _bytes)
+    return Case(model, X, y, _new_rows(X, model.get_booster(), missing), weight, wrapper_predictions, _bytes)
 
 
 def _train(params, kind) -> Case:
@@ -179,13 +179,13 @@ def _train(params, kind) -> Case:
         matrix.set_group([50, 50, 50])
     rounds = params.pop("rounds", 6)
     model = xgb.train(params, matrix, rounds)
-    return Case(model, X, y, _new_rows(X, model), None, ask_booster, _bytes)
+    return Case(model, X, y, _new_rows(X, model), None, booster_predictions, _bytes)
 
 
 def _ranker() -> Case:
     X, y = _data("ranks")
     model = xgb.XGBRanker(**SMALL).fit(X, y, qid=np.repeat([0, 1, 2], 50))
-    return Case(model, X, y, _new_rows(X, model.get_booster()), None, ask_wrapper, _bytes)
+    return Case(model, X, y, _new_rows(X, model.get_booster()), None, wrapper_predictions, _bytes)
 
 
 def fair_loss(y, prediction):
@@ -197,7 +197,7 @@ def fair_loss(y, prediction):
 def _own_objective() -> Case:
     X, y = _data("values")
     model = xgb.XGBRegressor(**SMALL, objective=fair_loss).fit(X, y)
-    return Case(model, X, y, _new_rows(X, model.get_booster()), None, ask_wrapper, _bytes)
+    return Case(model, X, y, _new_rows(X, model.get_booster()), None, wrapper_predictions, _bytes)
 
 
 def frame():
@@ -221,7 +221,7 @@ def _categories(onehot) -> Case:
     new = X.iloc[rng.permutation(N_ROWS)].reset_index(drop=True)
     new.loc[::5, "size"] = None
     new["colour"] = new["colour"].cat.reorder_categories(["red", "grey", "green", "blue"])
-    return Case(model, X, y, new, None, ask_wrapper, _bytes)
+    return Case(model, X, y, new, None, wrapper_predictions, _bytes)
 
 
 def _codes(onehot, booster) -> Case:
@@ -236,7 +236,7 @@ def _codes(onehot, booster) -> Case:
     new = rng.permuted(X, axis=0)
     odd = np.array([-0.5, -1, -7, 0.5, 1.7, 11.9, 12, 100, 2**24 - 1, 2**24, 3e9, np.nan], np.float32)
     new[:, 1:] = np.where(rng.random((N_ROWS, 2)) < 0.4, rng.choice(odd, (N_ROWS, 2)), new[:, 1:])
-    return Case(model, X, y, new, None, ask_booster, _bytes)
+    return Case(model, X, y, new, None, booster_predictions, _bytes)
 
 
 RECIPES = (

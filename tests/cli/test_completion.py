@@ -13,17 +13,19 @@ from secateur.solvers import SOLVERS
 
 
 def offered(shell, line, **more):
-    """Return what the program says to a shell in which TAB is pressed at the end of the line."""
+    """Return the completions that a shell gets when TAB is pressed at the end of the line."""
     words = line.split(" ")
-    asks = {
-        "_SECATEUR_COMPLETE": f"complete_{shell}",
-        "COMP_WORDS": line,
-        "COMP_CWORD": str(len(words) - 1),
-        "_TYPER_COMPLETE_ARGS": line,
-        "_TYPER_COMPLETE_FISH_ACTION": "get-args",
-        **more,
-    }
-    return subprocess.run(PROGRAM, capture_output=True, text=True, env=environment(**asks), timeout=60).stdout.strip()
+    variables = environment(
+        **{
+            "_SECATEUR_COMPLETE": f"complete_{shell}",
+            "COMP_WORDS": line,
+            "COMP_CWORD": str(len(words) - 1),
+            "_TYPER_COMPLETE_ARGS": line,
+            "_TYPER_COMPLETE_FISH_ACTION": "get-args",
+            **more,
+        }
+    )
+    return subprocess.run(PROGRAM, capture_output=True, text=True, env=variables, timeout=60).stdout.strip()
 
 
 @pytest.mark.parametrize(("folder", "table"), [("solvers", SOLVERS), ("losses", LOSSES), ("costs", COSTS)])
@@ -66,15 +68,14 @@ def test_a_real_bash_completes(tmp_path):
     program = tmp_path / "secateur"
     program.write_text(f"#!{sys.executable}\nfrom secateur.cli import main\nmain()\n")
     program.chmod(0o755)
-    script = subprocess.run(
-        [program], capture_output=True, text=True, env=environment(_SECATEUR_COMPLETE="source_bash")
-    )
-    (tmp_path / "completion.sh").write_text(script.stdout)
-    ask = """source completion.sh
+    variables = environment(_SECATEUR_COMPLETE="source_bash")
+    completion = subprocess.run([program], capture_output=True, text=True, env=variables)
+    (tmp_path / "completion.sh").write_text(completion.stdout)
+    script = """source completion.sh
     COMP_WORDS=(secateur prune m.skops rows.csv --solver max); COMP_CWORD=5
     _secateur_completion ./secateur; echo "${COMPREPLY[@]}"; complete -p secateur"""
     done = subprocess.run(
-        ["bash", "--norc", "-c", ask], capture_output=True, text=True, cwd=tmp_path, env=environment()
+        ["bash", "--norc", "-c", script], capture_output=True, text=True, cwd=tmp_path, env=environment()
     )
     assert done.stdout.splitlines() == ["max_heap", "complete -o default -F _secateur_completion secateur"]
 

@@ -77,8 +77,8 @@ def test_prices_that_cannot_be_used_are_refused(priced, monkeypatch, args, reaso
 def test_clones_may_be_trained_on_fewer_features(priced):
     model, rows, prices = priced / "forest.skops", priced / "rows.csv", priced / "prices.csv"
     args = ("--target", "y", "--costs", prices, "--max-cost", "5", "--regrow", "--json", "--validation", "none")
-    told = json.loads(call("prune", model, rows, *args, "--out", priced / "regrown.skops").stdout)
-    assert told["cost"]["after"] <= 5
+    summary = json.loads(call("prune", model, rows, *args, "--out", priced / "regrown.skops").stdout)
+    assert summary["cost"]["after"] <= 5
     assert FeatureCost(prices).mean_price(load_model(priced / "regrown.skops"), pd.read_csv(rows)[NAMES]) <= 5
     refused = call("prune", model, rows, "--target", "y", "--regrow", "--out", priced / "no.skops", code=1).stderr
     assert "but the cost is nodes" in " ".join(refused.split())

@@ -150,11 +150,11 @@ def test_errors_say_what_was_found_what_is_needed_and_what_to_do(line, everythin
     before = sorted(os.listdir())
     done = call(*line.split(), code=1)
     assert done.stdout == ""
-    told = done.stderr.splitlines()[-1]
-    assert told.startswith("Error: ")
-    assert told.endswith((".", "?"))
+    message = done.stderr.splitlines()[-1]
+    assert message.startswith("Error: ")
+    assert message.endswith((".", "?"))
     for part in CASES[line]:
-        assert part in told
+        assert part in message
     assert "Traceback" not in done.stderr
     assert sorted(os.listdir()) == before
 
@@ -164,9 +164,9 @@ def test_a_file_without_read_permission_is_reported(everything, monkeypatch):
         raise PermissionError(13, "Permission denied", str(everything / "m.skops"))
 
     monkeypatch.setattr("secateur.files.models.load_model", refused)
-    told = call("inspect", everything / "m.skops", code=1).stderr
+    message = call("inspect", everything / "m.skops", code=1).stderr
     assert (
-        told
+        message
         == f"Error: Cannot access {everything / 'm.skops'}: permission denied. Check the name and the permissions.\n"
     )
 
@@ -176,8 +176,8 @@ def test_too_little_memory_is_reported(everything, monkeypatch):
         raise MemoryError("Unable to allocate 3 TiB")
 
     monkeypatch.setattr("secateur.files.models.load_model", full)
-    told = call("inspect", everything / "m.skops", code=1).stderr
-    assert "Not enough memory (Unable to allocate 3 TiB)" in told
+    message = call("inspect", everything / "m.skops", code=1).stderr
+    assert "Not enough memory (Unable to allocate 3 TiB)" in message
 
 
 @pytest.fixture
@@ -228,6 +228,6 @@ def test_an_error_that_is_its_own_cause_is_reported(capsys):
 def test_errors_of_model_files_are_not_their_own_cause(tmp_path):
     pytest.importorskip("xgboost")
     (tmp_path / "m.ubj").write_bytes(b"nothing")
-    with pytest.raises(ValueError, match=r"m\.ubj") as told:
+    with pytest.raises(ValueError, match=r"m\.ubj") as caught:
         load_model(tmp_path / "m.ubj")
-    assert told.value.__cause__ is not told.value
+    assert caught.value.__cause__ is not caught.value

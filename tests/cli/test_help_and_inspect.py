@@ -91,9 +91,9 @@ def test_inspect_shows_monotonic_constraints(tmp_path):
     model = DecisionTreeRegressor(max_depth=2, monotonic_cst=[1, 0, -1])
     save_model(model.fit(X, X["age"]), tmp_path / "names.skops")
     save_model(model.fit(X.to_numpy(), X["age"]), tmp_path / "numbers.skops")
-    told = [json.loads(call("inspect", tmp_path / f"{n}.skops", "--json").stdout) for n in ("names", "numbers")]
-    assert told[0]["monotone"] == [{"feature": "age", "sign": 1}, {"feature": "[red]debt", "sign": -1}]
-    assert told[1]["monotone"] == [{"feature": 0, "sign": 1}, {"feature": 2, "sign": -1}]
+    described = [json.loads(call("inspect", tmp_path / f"{n}.skops", "--json").stdout) for n in ("names", "numbers")]
+    assert described[0]["monotone"] == [{"feature": "age", "sign": 1}, {"feature": "[red]debt", "sign": -1}]
+    assert described[1]["monotone"] == [{"feature": 0, "sign": 1}, {"feature": 2, "sign": -1}]
     shown = [line.split() for line in call("inspect", tmp_path / "names.skops").stdout.splitlines()]
     assert ["non-decreasing", "in", "age"] in shown
     assert ["non-increasing", "in", "[red]debt"] in shown

@@ -11,7 +11,7 @@ from secateur.files.models import load_model
 
 @pytest.fixture
 def prune(here):
-    """Return a function that prunes and returns the summary and what was said."""
+    """Return a function that prunes and returns the summary and stderr."""
 
     def run(*args, code):
         files = (here / "forest.skops", here / "train.csv", "--target", "y", "--out", here / "s.skops", "--json")
@@ -26,17 +26,17 @@ def prune(here):
 @pytest.mark.parametrize("limits", [(), ("--max-nodes", 100)], ids=str)
 def test_rounds_done_until_the_interruption_judge(prune, watched, limits):
     watched(("validating", 2))
-    summary, said = prune("--validation", "cv", *limits, code=130)
+    summary, message = prune("--validation", "cv", *limits, code=130)
     assert summary["interrupted"]
     assert summary["rows"]["chosen_on"].endswith("with refitted clones, 2 of 5 rounds")
     assert summary["rows"]["chosen_on_rows"] == 100
-    assert "evaluated on 2 of 5 folds" in said
+    assert "evaluated on 2 of 5 folds" in message
 
 
 def test_the_pruning_of_some_rows_is_chosen_from_if_it_is_interrupted(prune, watched):
-    told = watched(("pruning", 100))
-    summary, said = prune("--validation", "0.3", "--max-nodes", 100, code=130)
-    assert len([what for _, _, what in told if what == "pruning"]) == 100  # nothing was started on all rows
+    steps = watched(("pruning", 100))
+    summary, message = prune("--validation", "0.3", "--max-nodes", 100, code=130)
+    assert len([what for _, _, what in steps if what == "pruning"]) == 100  # nothing was started on all rows
     assert summary["rows"]["made_on"] == 175
     assert summary["after"]["nodes"] <= 100
-    assert "points found so far" in said
+    assert "points found so far" in message

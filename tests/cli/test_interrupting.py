@@ -52,13 +52,13 @@ def test_a_path_has_the_points_found_until_the_interruption(here, args, watched)
 
 def test_a_model_is_chosen_from_the_points_evaluated_until_the_interruption(here, args, watched):
     others = ("--solver", "weakest_link", "--validation", here / "others.csv")
-    told = watched(("evaluating", 5))
+    steps = watched(("evaluating", 5))
     done = call(*args("prune", *others, "--json"), code=130)
     summary = json.loads(done.stdout)
     assert summary["interrupted"]
     assert 0 < summary["point"] < 5
     assert sc.as_forest(load_model(here / "s.skops")).n_nodes == summary["after"]["nodes"]
-    assert len(told) == 5
+    assert len(steps) == 5
     assert "the 5 of " in done.stderr
 
 
@@ -86,11 +86,11 @@ def test_a_second_interrupted_pruning_stops_the_command(here, args, watched):
     (here / "prices.csv").write_text(
         "\n".join(["feature,cost", *(f"{name},{k + 1}" for k, name in enumerate(names_of))])
     )
-    told = watched(("pruning", 30), ("pruning", 60))
+    steps = watched(("pruning", 30), ("pruning", 60))
     before = names(here)
     others = ("--solver", "cost_descent", "--costs", here / "prices.csv", "--regrow", "--validation", "none")
     done = call(*args("prune", *others), code=130)
-    assert len(told) == 60
+    assert len(steps) == 60
     assert done.stderr.splitlines()[-1] == "Interrupted; nothing was written."
     assert names(here) == before
 

@@ -108,8 +108,8 @@ def test_text_in_a_column_is_named_with_its_row(library, suffix, tmp_path):
     X = pd.DataFrame(np.random.default_rng(0).normal(size=(100, 2)), columns=["a", "b"])
     save_model(fitted(library, X, (X.a > 0).astype(int)), tmp_path / f"m{suffix}")
     X.astype(object).assign(b=["1.5", "much", *["2"] * 98]).to_csv(tmp_path / "rows.csv", index=False)
-    told = call("inspect", tmp_path / f"m{suffix}", tmp_path / "rows.csv", code=1).stderr
-    assert "contains text, 'much' in row 2. A Booster needs numbers." in " ".join(told.split())
+    message = call("inspect", tmp_path / f"m{suffix}", tmp_path / "rows.csv", code=1).stderr
+    assert "contains text, 'much' in row 2. A Booster needs numbers." in " ".join(message.split())
 
 
 def test_numbers_stored_as_text_are_numbers(here):

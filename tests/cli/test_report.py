@@ -22,44 +22,44 @@ def dict_in(page):
     return json.loads(text)
 
 
-def alike(told):
-    return {name: value for name, value in told.items() if name not in UNLIKE}
+def alike(report):
+    return {name: value for name, value in report.items() if name not in UNLIKE}
 
 
 def test_page_json_and_table_show_the_same_dict_as_the_api(paths, tmp_path):
     args = ("report", paths / "judged.npz", "--max-nodes", 100, "--out", tmp_path / "r.html", "--force")
-    told = json.loads(call(*args, "--json").stdout)
+    report = json.loads(call(*args, "--json").stdout)
     shown = numbers_of(call(*args).stdout)
     path = sc.Path.load(paths / "judged.npz", load_model(paths / "forest.skops"))
     api = json.loads(json.dumps(describe(path, max_nodes=100)))
-    assert alike(told) == alike(dict_in(tmp_path / "r.html")) == alike(api)
-    assert told["file"] == str(tmp_path / "r.html")
+    assert alike(report) == alike(dict_in(tmp_path / "r.html")) == alike(api)
+    assert report["file"] == str(tmp_path / "r.html")
     for name in SIZES:
-        assert shown[name][:2] == [str(told["summary"]["before"][name]), str(told["summary"]["after"][name])]
+        assert shown[name][:2] == [str(report["summary"][when][name]) for when in ("before", "after")]
 
 
 def test_select_gets_the_point_of_the_report_again(paths, tmp_path):
     call("report", paths / "judged.npz", "--point", 7, "--out", tmp_path / "r.html")
-    told = dict_in(tmp_path / "r.html")
-    line = told["code"]["shell"].replace("{point}", "7").replace("FILE", str(tmp_path / "s.joblib"))
+    report = dict_in(tmp_path / "r.html")
+    line = report["code"]["shell"].replace("{point}", "7").replace("FILE", str(tmp_path / "s.joblib"))
     summary = json.loads(call(*shlex.split(line)[1:], "--json").stdout)
-    assert told["point"] == summary["point"] == 7
+    assert report["point"] == summary["point"] == 7
     for name in SIZES:
-        assert summary["after"][name] == told["summary"]["after"][name]
-    assert summary["loss"] == told["summary"]["loss"]
+        assert summary["after"][name] == report["summary"]["after"][name]
+    assert summary["loss"] == report["summary"]["loss"]
 
 
 def test_rows_and_prices_are_measured(paths, tmp_path):
     rows = pd.read_csv(paths / "others.csv")
     pd.DataFrame({"feature": rows.columns[:-1], "cost": range(1, 9)}).to_csv(tmp_path / "prices.csv", index=False)
     args = ("report", paths / "plain.npz", "--data", paths / "others.csv", "--target", "y", "--json")
-    told = json.loads(call(*args, "--costs", tmp_path / "prices.csv", "--out", tmp_path / "r.html").stdout)
-    assert told["measured"]["rows"] == len(rows)
-    assert len(told["measured"]["calibration"]) == len(told["measured"]["points"])
+    report = json.loads(call(*args, "--costs", tmp_path / "prices.csv", "--out", tmp_path / "r.html").stdout)
+    assert report["measured"]["rows"] == len(rows)
+    assert len(report["measured"]["calibration"]) == len(report["measured"]["points"])
     path = sc.Path.load(paths / "plain.npz", load_model(paths / "forest.skops"))
     evaluated = path.evaluate(rows.iloc[:, :-1], rows.y)  # which the path itself was not
-    assert told["table"]["loss"] == pytest.approx(evaluated.table["loss"].tolist())
-    bills = told["measured"]["bills"]
+    assert report["table"]["loss"] == pytest.approx(evaluated.table["loss"].tolist())
+    bills = report["measured"]["bills"]
     cost = sc.costs.FeatureCost(dict(zip(rows.columns[:-1], range(1, 9), strict=True)))
     assert bills["mean"][0] == pytest.approx(cost.mean_price(path.source.model, rows.iloc[:, :-1]))
 
@@ -82,10 +82,10 @@ def test_prune_writes_report_and_path_of_the_choice(here):
     args = ("prune", here / "forest.skops", here / "rows.csv", "--target", "y", "--max-nodes", 120)
     files = ("--out", here / "s.skops", "--report", here / "r.html", "--save-path", here / "p.npz")
     summary = json.loads(call(*args, *files, "--json").stdout)
-    told, saved = dict_in(here / "r.html"), sc.Path.load(here / "p.npz")
-    assert told["point"] == summary["point"]
-    assert told["summary"]["after"]["nodes"] == summary["after"]["nodes"] == saved.table["n_nodes"][told["point"]]
-    again = shlex.split(told["code"]["chosen"])
+    report, saved = dict_in(here / "r.html"), sc.Path.load(here / "p.npz")
+    assert report["point"] == summary["point"]
+    assert report["summary"]["after"]["nodes"] == summary["after"]["nodes"] == saved.table["n_nodes"][report["point"]]
+    again = shlex.split(report["code"]["chosen"])
     assert again == ["secateur", *map(str, args[:1]), *map(str, args[1:3]), "--out", str(here / "s.skops"), *again[6:]]
     assert "--report" not in again
     assert "--save-path" not in again

@@ -213,12 +213,12 @@ def test_the_computation_continues_when_the_terminal_is_closed(terminal):
     ids=str,
 )
 def test_long_steps_report_progress(args, steps, here, watched):
-    told = watched()
+    reported = watched()
     out = here / ("p.npz" if args[0] == "path" else "s.skops")
     call(args[0], here / "forest.skops", here / "rows.csv", "--target", "y", *args[1:], "--out", out)
-    assert {what for _, _, what in told} == set(steps)
-    assert all(0 <= done <= total for done, total, _ in told)
-    assert {"reading forest.skops", "reading rows.csv", "pruning"} <= set(told.blocks)
+    assert {what for _, _, what in reported} == set(steps)
+    assert all(0 <= done <= total for done, total, _ in reported)
+    assert {"reading forest.skops", "reading rows.csv", "pruning"} <= set(reported.blocks)
 
 
 def test_a_warning_is_printed_once_per_command(capsys):
@@ -238,8 +238,8 @@ def test_a_full_stdout_is_reported_with_the_file_written(here):
     words = [*PROGRAM, *map(str, args), "--solver", "weakest_link"]
     with open("/dev/full", "w") as full:
         done = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, text=True, env=environment())
-        told = f"Error: Cannot print the results: no space left on device; {here / 's.skops'} was written. Redirect"
-        assert (done.returncode, done.stderr.startswith(told)) == (1, True), done.stderr
+        message = f"Error: Cannot print the results: no space left on device; {here / 's.skops'} was written. Redirect"
+        assert (done.returncode, done.stderr.startswith(message)) == (1, True), done.stderr
         done = subprocess.run([*PROGRAM, "--help"], stdout=full, stderr=subprocess.PIPE, text=True, env=environment())
         assert done.returncode == 1
         assert done.stderr == "Error: Cannot print to stdout: No space left on device. Redirect the output.\n"

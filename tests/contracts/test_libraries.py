@@ -46,7 +46,7 @@ def test_every_library_has_cases():
 def check_answers(name, ours, native):
     """Assert that the native model predicts what we do, by every method it has."""
     X = case(name).X_new
-    for method, expected in case(name).ask(native, X).items():
+    for method, expected in case(name).predictions(native, X).items():
         assert case(name).same(getattr(ours, method)(X), expected), method
 
 
@@ -165,7 +165,7 @@ def check_missing(adapter, c):
     if adapter.inner is None:
         X[:, adapter.input_columns().numeric] = np.nan
         with nullcontext() if adapter.routes_missing else pytest.raises(ValueError, match="NaN"):
-            c.ask(adapter.model, X)
+            c.predictions(adapter.model, X)
     X[:, :] = adapter.missing_value
     assert np.isnan(adapter.rows(X)).all()
 
@@ -236,14 +236,14 @@ def check_shape(adapter):
 def check_independence(name, small):
     """Assert that changing the pruned model does not change the original."""
     model, X = case(name).model, case(name).X_new
-    before = case(name).ask(model, X)
+    before = case(name).predictions(model, X)
     for attribute in ("classes_", "estimators_", "estimator_weights_"):
         value = getattr(small, attribute, None)
         if isinstance(value, np.ndarray) and value.dtype != object:
             value[:] = value[::-1].copy()
         elif isinstance(value, list):
             value.clear()
-    for method, found in case(name).ask(model, X).items():
+    for method, found in case(name).predictions(model, X).items():
         assert case(name).same(found, before[method]), method
 
 

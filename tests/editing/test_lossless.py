@@ -46,8 +46,8 @@ def test_exact_changes_no_bit_of_models_of_other_libraries(name):
     small = simplify(c.model)
     assert type(small) is type(c.model)
     assert adapt(small).forest.n_nodes <= adapt(c.model).forest.n_nodes
-    found = c.ask(small, c.X_new)
-    for method, expected in c.ask(c.model, c.X_new).items():
+    found = c.predictions(small, c.X_new)
+    for method, expected in c.predictions(c.model, c.X_new).items():
         np.testing.assert_array_equal(np.asarray(found[method]), np.asarray(expected), err_msg=method)
 
 

@@ -28,7 +28,7 @@ onnx = pytest.importorskip("onnx")
 runtime = pytest.importorskip("onnxruntime")
 
 
-def ask(model, X):
+def run(model, X):
     """Return the outputs of onnxruntime by name; a single thread adds in the order of the trees."""
     data = to_onnx(adapt(model))
     onnx.checker.check_model(data, full_check=True)
@@ -59,7 +59,7 @@ def test_raw_predictions_equal_ours_bit_for_bit(forest, seed):
     forest = replace(forest, link="identity", n_classes=(), zero_is_missing=zero_is_missing)
     X = edges(forest, random_rows(rng, 20, forest.n_features))
     X[rng.random(X.shape) < 0.2] = rng.choice([1e300, -1e300, 2.0**40, -0.5, 0.5, 1.5, -1.5, -0.0, 1e-36])
-    assert np.array_equal(ask(forest, X)["variable"], our_raw(forest, X))
+    assert np.array_equal(run(forest, X)["variable"], our_raw(forest, X))
 
 
 @pytest.mark.contracts
@@ -80,14 +80,14 @@ def check_onnx(fitted, adapter):
         return
     forest = adapter.forest
     X = edges(forest, adapter.rows(fitted.X_new).astype(np.float64))
-    found, raw = ask(adapter, X), our_raw(forest, adapter.rows(X))
+    found, raw = run(adapter, X), our_raw(forest, adapter.rows(X))
     means = forest.response.mean(raw, forest.n_classes)
     tolerance = {"rtol": 1e-12} if forest.sum_dtype == "float64" else {"rtol": 1e-5, "atol": 1e-6}
     if not forest.n_classes:
         np.testing.assert_allclose(found["variable"], means[0], **tolerance)
         return
     labels = adapter.decode(forest.response.label(raw, forest.n_classes)).reshape(len(X), -1)
-    answer = fitted.ask(adapter.model, fitted.X_new).get("predict")
+    answer = fitted.predictions(adapter.model, fitted.X_new).get("predict")
     if answer is not None and answer.dtype == labels.dtype and answer.dtype.kind != "f":
         assert np.array_equal(answer.reshape(len(answer), -1), labels[: len(answer)])
     for target, mean in enumerate(means):
@@ -109,7 +109,7 @@ def test_every_link(link):
     forest = random_forest(rng, n_trees=6, link="softmax" if outputs > 1 else "identity", n_outputs=outputs)
     forest = replace(forest, link=link, n_classes=n_classes)
     X = random_rows(rng, 40, forest.n_features)
-    found, raw = ask(forest, X), our_raw(forest, X)
+    found, raw = run(forest, X), our_raw(forest, X)
     mean = forest.response.mean(raw, n_classes)[0]
     np.testing.assert_allclose(found["probabilities" if n_classes else "variable"], mean, rtol=1e-13)
     if n_classes:
@@ -119,7 +119,7 @@ def test_every_link(link):
 @pytest.mark.parametrize(("link", "expected"), [("logit", 0), ("logit_tie_up", 1), ("half_logit", 1)])
 def test_a_raw_prediction_of_zero_gives_the_label_of_the_library(link, expected):
     forest = replace(leaf_forest([0.0], base=[0.0]), link=link, n_classes=(2,))
-    assert ask(forest, np.zeros((2, 1)))["label"].tolist() == [expected, expected]
+    assert run(forest, np.zeros((2, 1)))["label"].tolist() == [expected, expected]
 
 
 def leaf_forest(values, base, n_features=1):
@@ -147,7 +147,7 @@ def leaf_forest(values, base, n_features=1):
 def test_forests_without_a_split_or_a_tree_or_a_feature(n_features, values, base):
     forest = leaf_forest(values, base, n_features)
     X = np.full((3, n_features), np.nan)
-    assert np.array_equal(ask(forest, X)["variable"], our_raw(forest, X))
+    assert np.array_equal(run(forest, X)["variable"], our_raw(forest, X))
 
 
 def two_splits(lone_first):
@@ -172,12 +172,12 @@ def two_splits(lone_first):
 def test_a_leaf_and_a_node_with_the_same_index_below_a_root_are_distinguished(lone_first):
     forest = two_splits(lone_first)
     X = np.array([[a, b] for a in (-1.0, 1.0) for b in (-1.0, 1.0)])
-    assert np.array_equal(ask(forest, X)["variable"], our_raw(forest, X))
+    assert np.array_equal(run(forest, X)["variable"], our_raw(forest, X))
 
 
 def test_outputs_without_trees_equal_their_base():
     forest = replace(two_splits(0), base=np.array([1.0, 2.0, 3.0]), tree_output=np.ones(6, np.int32))
-    found = ask(forest, np.zeros((2, 2)))["variable"]
+    found = run(forest, np.zeros((2, 2)))["variable"]
     assert np.array_equal(found, our_raw(forest, np.zeros((2, 2))))
     assert np.array_equal(found[:, [0, 2]], [[1.0, 3.0]] * 2)
 
@@ -186,13 +186,13 @@ def test_many_outputs_and_trees_are_added_in_blocks_in_order():
     rng = np.random.default_rng(3)
     forest = random_forest(rng, n_trees=150, max_splits=3, n_outputs=30)
     X = random_rows(rng, 5, forest.n_features)
-    assert np.array_equal(ask(forest, X)["variable"], our_raw(forest, X))
+    assert np.array_equal(run(forest, X)["variable"], our_raw(forest, X))
 
 
 def test_a_mean_over_trees_without_rows_is_one():
     forest = replace(leaf_forest([1.0, 2.0], [0.0]), aggregation="mean", unit=0.0, divisor=0.0, link="anomaly")
     X = np.zeros((2, 1))
-    assert np.array_equal(ask(forest, X)["variable"], -0.5 * np.ones((2, 1)))
+    assert np.array_equal(run(forest, X)["variable"], -0.5 * np.ones((2, 1)))
 
 
 def test_categories_of_any_size_and_sign():
@@ -210,7 +210,7 @@ def test_categories_of_any_size_and_sign():
     forest = replace(forest, categories=categories)
     odd = [-5, 0, 2, 2.9, -0.9, -5.9, 2**31 - 1, -(2**31), 2.0**31, 2.0**63, 1e300, np.inf, -np.inf, np.nan, 7]
     X = np.array([[a, b] for a in odd for b in odd], float)
-    assert np.array_equal(ask(forest, X)["variable"], our_raw(forest, X))
+    assert np.array_equal(run(forest, X)["variable"], our_raw(forest, X))
 
 
 def test_narrow_input_is_rounded_as_the_library_rounds_it():
@@ -218,7 +218,7 @@ def test_narrow_input_is_rounded_as_the_library_rounds_it():
     model = DecisionTreeRegressor(random_state=0).fit(X, X[:, 0])
     Z = np.vstack([X, edges(adapt(model).forest, X), [[1e300, -1e300]]])
     Z = np.clip(Z, -3e38, 3e38)
-    assert np.array_equal(ask(model, Z)["variable"][:, 0], model.predict(Z))
+    assert np.array_equal(run(model, Z)["variable"][:, 0], model.predict(Z))
 
 
 @pytest.mark.parametrize("labels", [["no", "yes", "perhaps"], [3, 5, 9], [1.0, 2.0, 4.0]])
@@ -227,7 +227,7 @@ def test_labels_equal_those_of_the_model(labels):
     X = rng.normal(size=(90, 3))
     y = np.array(labels)[rng.integers(0, 3, 90)]
     model = RandomForestClassifier(4, max_depth=3, random_state=0).fit(X, y)
-    found = ask(model, X)
+    found = run(model, X)
     assert found["label"].tolist() == model.predict(X).tolist()
     assert np.array_equal(found["probabilities"], model.predict_proba(X))
 
@@ -235,8 +235,8 @@ def test_labels_equal_those_of_the_model(labels):
 def test_bool_labels_stay_bool():
     X = np.random.default_rng(0).normal(size=(90, 3))
     model = GradientBoostingClassifier(n_estimators=3).fit(X, X[:, 0] > 0)
-    assert ask(model, X)["label"].dtype == bool
-    assert np.array_equal(ask(model, X)["label"], model.predict(X))
+    assert run(model, X)["label"].dtype == bool
+    assert np.array_equal(run(model, X)["label"], model.predict(X))
 
 
 def test_feature_names_are_in_the_file():
@@ -248,8 +248,8 @@ def test_feature_names_are_in_the_file():
 def test_single_rows_are_predicted_like_many():
     fitted = case("random forest classifier")
     X = np.asarray(fitted.X_new)
-    many = ask(fitted.model, X)["probabilities"]
-    assert np.array_equal(np.vstack([ask(fitted.model, X[i : i + 1])["probabilities"] for i in range(3)]), many[:3])
+    many = run(fitted.model, X)["probabilities"]
+    assert np.array_equal(np.vstack([run(fitted.model, X[i : i + 1])["probabilities"] for i in range(3)]), many[:3])
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The long mode: python -m tests.hardening [NAME ...] runs checks at full scale and writes figures and page."""
+"""Run checks at full scale and write figures and page: python -m tests.hardening [NAME ...]."""
 
 import json
 import logging
@@ -12,19 +12,19 @@ from tests.hardening.page import PAGE, RESULTS, read_results, write_page
 
 
 def main(names: list[str]) -> int:
-    """Run the checks named, or all, and return how many of them found something."""
+    """Run the given checks, or all, and return the number of checks with failures."""
     RESULTS.mkdir(exist_ok=True)
     known, failed = checks(), 0
     for name in names or known:
         began = time.perf_counter()
         found = known[name].run(known[name].LONG)
         machine = facts()
-        told = {
+        result = {
             "claim": " ".join(known[name].__doc__.split("\n\n")[0].split()),
             **asdict(found),
             "measured": f"{machine['date'][:10]}, {machine['cores']} cores, {machine['commit']}",
         }
-        (RESULTS / f"{name}.json").write_text(json.dumps(told, indent=2) + "\n")
+        (RESULTS / f"{name}.json").write_text(json.dumps(result, indent=2) + "\n")
         failed += bool(found.bad)
         logging.info("%s: %d bad, %.0f s", name, len(found.bad), time.perf_counter() - began)
     PAGE.write_text(write_page(read_results(), known))

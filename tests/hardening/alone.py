@@ -1,4 +1,4 @@
-"""Running a part of a check in a process of its own, which may then fork, be killed, or see other disks.
+"""Run a part of a check in a separate process, which may fork, be killed, or have its own mounts.
 
 `python -m tests.hardening.alone MODULE FUNCTION ARGUMENTS` calls a function and prints what it returns, both as JSON.
 """
@@ -19,7 +19,7 @@ _MARK = "returned: "
 
 
 def alone(module: str, function: str, *args: Any, limit: float, before: tuple[str, ...] = (), **variables: str) -> Any:
-    """Return what a function returns in a new process; `before` are words that start it, `variables` its environment.
+    """Return the result of a function in a new process; `before` is a command prefix, `variables` its environment.
 
     Raises
     ------
@@ -34,18 +34,18 @@ def alone(module: str, function: str, *args: Any, limit: float, before: tuple[st
     pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with subprocess.Popen(words, cwd=ROOT, env=variables, text=True, start_new_session=True, **pipes) as process:
         try:
-            told, errors = process.communicate(timeout=limit)
+            output, errors = process.communicate(timeout=limit)
         except subprocess.TimeoutExpired as error:
             os.killpg(process.pid, signal.SIGKILL)
             raise TimeoutError(f"{module}.{function} has not ended after {limit:g} s") from error
-    if process.returncode or _MARK not in told:
+    if process.returncode or _MARK not in output:
         raise RuntimeError(f"{module}.{function} ended with {process.returncode}: {errors[-3000:]}")
-    return json.loads(told.rpartition(_MARK)[2])
+    return json.loads(output.rpartition(_MARK)[2])
 
 
 @cache
 def own_mounts() -> tuple[str, ...]:
-    """Return the words that start a process which may mount what only it sees; none where that is not allowed."""
+    """Return the command prefix for a process with private mounts; empty where that is not permitted."""
     words = ("unshare", "--map-root-user", "--mount")
     if shutil.which("unshare") is None:
         return ()
@@ -54,7 +54,7 @@ def own_mounts() -> tuple[str, ...]:
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell that runs us behind its back has it ignored
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job of a shell ignores it
     _, named_module, named_function, given = sys.argv
     result = getattr(import_module(named_module), named_function)(*json.loads(given))
     sys.stdout.write(f"\n{_MARK}{json.dumps(result)}\n")

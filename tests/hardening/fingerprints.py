@@ -1,4 +1,4 @@
-"""A process of its own: python -m tests.hardening.fingerprints FILE makes paths and prints what tells them apart."""
+"""Compute paths in a separate process and print their fingerprints: python -m tests.hardening.fingerprints FILE."""
 
 import json
 import pickle
@@ -10,15 +10,15 @@ from tests.hardening.solving import fingerprint, found_path
 
 
 def fingerprints(models: dict[str, tuple[Any, Any, Any]], solvers: list[Any]) -> dict[str, str]:
-    """Return by model and solver the fingerprint of the path, and of some points with losses; a refusal is its own."""
-    told = {}
+    """Return the fingerprint of the path of each model and solver, evaluated at some points; or the error."""
+    found = {}
     for name, (model, X, y) in models.items():
         for solver in solvers:
             path = found_path(solver, model, X, y)
             if not isinstance(path, str):
                 path = fingerprint(path) + fingerprint(path.thin(8).evaluate(X, y))
-            told[f"{name}: {solver!r}"] = path
-    return told
+            found[f"{name}: {solver!r}"] = path
+    return found
 
 
 if __name__ == "__main__":

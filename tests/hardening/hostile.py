@@ -1,4 +1,4 @@
-"""Names that try to be something else: markup, code, commands to a terminal, formulas, very long, written backwards."""
+"""Hostile names: markup, code, terminal commands, formulas, very long names, right-to-left text."""
 
 NAMES = {
     "script": "<script>window.hacked=1</script><img src=x onerror=window.hacked=1>",
@@ -18,7 +18,7 @@ NAMES = {
 
 
 def file_name(name: str) -> str:
-    """Return a name as a file can have it."""
+    """Return a name without characters that file names cannot contain."""
     return (
         name.replace("/", "\u2215")
         .replace("\x00", "\udcff")

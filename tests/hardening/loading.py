@@ -1,4 +1,4 @@
-"""Many rows and many nodes, each in a process of its own, with the time and the memory they took; Linux only."""
+"""Measure time and memory for many rows and many nodes, each in a separate process; Linux only."""
 
 import tempfile
 import time
@@ -20,17 +20,17 @@ Row = dict[str, Any]
 TREES, N_FEATURES = 100, 10
 _SOLVERS = {"weakest_link": sc.solvers.WeakestLink(), "block_descent": sc.solvers.BlockDescent(penalties=5)}
 _GROUP = 100_000
-"""Rows of a group of a parquet file."""
+"""Number of rows in a row group of a Parquet file."""
 
 
 def measure(questions: list[list[Any]]) -> list[Row]:
-    """Return what each of some calls takes, one after the other; a call is the name of a function and its arguments."""
+    """Return the measurements of calls, run in sequence; a call is the name of a function and its arguments."""
     known = {"prune_rows": prune_rows, "prune_nodes": prune_nodes}
     return [known[name](*arguments) for name, *arguments in questions]
 
 
 def prune_rows(solver: str, n_rows: int) -> Row:
-    """Return what a path by the rows of a parquet file takes: seconds, and bytes beyond the model's."""
+    """Return seconds and bytes (beyond the model's) of a path on the rows of a Parquet file."""
     with tempfile.TemporaryDirectory() as folder:
         many, few = Path(folder) / "many.parquet", Path(folder) / "few.parquet"
         write_rows(many, n_rows)
@@ -49,13 +49,13 @@ def prune_rows(solver: str, n_rows: int) -> Row:
 
 
 def _differences(path: sc.Path, other: sc.Path) -> list[str]:
-    """Return a sentence if a path from a file is not the one of the same rows in memory."""
+    """Return a message if the path on rows of a file differs from that on the same rows in memory."""
     same = len(path) == len(other) and np.array_equal(path.table["n_nodes"], other.table["n_nodes"])
     return [] if same else ["another path than by the same rows in memory"]
 
 
 def write_rows(file: Path, n_rows: int) -> None:
-    """Write rows and target, a group at a time, as no more need fit into memory."""
+    """Write rows and target one row group at a time, to limit memory."""
     names = [*(f"x{k}" for k in range(N_FEATURES)), "y"]
     schema = pyarrow.schema([(name, pyarrow.float64()) for name in names])
     with pyarrow.parquet.ParquetWriter(file, schema) as writer:
@@ -65,17 +65,17 @@ def write_rows(file: Path, n_rows: int) -> None:
 
 
 def draw_rows(n_rows: int, seed: int) -> tuple[Any, Any]:
-    """Return rows and numbers to predict."""
+    """Return rows and regression targets."""
     rng = np.random.default_rng(seed + 1)
     X = rng.random((n_rows, N_FEATURES))
     return X, 10 * np.sin(np.pi * X[:, 0] * X[:, 1]) + 10 * X[:, 2] + rng.normal(size=n_rows)
 
 
 def prune_nodes(kind: str, n_nodes: int) -> Row:
-    """Return what it takes to read a model of about so many nodes, prune it to a tenth, and write it."""
+    """Return seconds and bytes to read a model of about `n_nodes` nodes, prune it to a tenth, and write it."""
     fit, suffix = MODELS[kind]
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # rows to prune by are few for such a model
+        warnings.simplefilter("ignore")  # few rows to prune on for such a model
         files = {name: Path(folder) / f"{name}{suffix}" for name in ("tiny", "large", "small")}
         for name, size in (("tiny", 10_000), ("large", n_nodes)):
             save_model(fit(size), files[name])
@@ -95,7 +95,7 @@ def prune_nodes(kind: str, n_nodes: int) -> Row:
 
 
 def _questions(forest: sc.Forest) -> list[bytes]:
-    """Return what the trees ask and answer; what stands at a leaf that was a split is of no matter."""
+    """Return splits and leaf values; the split fields of leaves are ignored."""
     split = forest.is_split
     arrays = [forest.tree_start, forest.right, forest.value[~split]]
     arrays += [getattr(forest, name)[split] for name in ("feature", "threshold", "default_left")]
@@ -103,7 +103,7 @@ def _questions(forest: sc.Forest) -> list[bytes]:
 
 
 def _sklearn(n_nodes: int) -> Any:
-    """Return a forest of full trees: in a bootstrap sample some five of eight rows are there, each a leaf."""
+    """Return a forest of full trees; a bootstrap sample contains about 63 % of the rows, each in its own leaf."""
     rows = draw_rows(int(n_nodes / TREES / 1.264), seed=1)
     return RandomForestRegressor(TREES, max_features=1, random_state=0, n_jobs=2).fit(*rows)
 
@@ -120,7 +120,7 @@ def _xgboost(n_nodes: int) -> Any:
 def _lightgbm(n_nodes: int) -> Any:
     import lightgbm
 
-    n_leaves = min(n_nodes // TREES // 2, 2000)  # LightGBM looks at all leaves to split the next
+    n_leaves = min(n_nodes // TREES // 2, 2000)  # LightGBM scans all leaves for the next split
     shape = {"num_leaves": n_leaves, "min_child_samples": 1, "min_child_weight": 0.0, "learning_rate": 0.01}
     model = lightgbm.LGBMRegressor(n_estimators=n_nodes // 2 // n_leaves, n_jobs=2, verbose=-1, **shape)
     return model.fit(*draw_rows(2 * n_leaves, seed=1))
@@ -136,13 +136,13 @@ MODELS: dict[str, tuple[Callable[[int], Any], str]] = {
     "LightGBM .txt": (_lightgbm, ".txt"),
     ".secateur": (_secateur, ".secateur"),
 }
-"""How to train a model of about so many nodes, and the suffix of its file."""
+"""How to train a model of about a given number of nodes, and the suffix of its file."""
 
 
 def measured(work: Callable[[], Any]) -> tuple[Row, Any]:
-    """Return seconds and bytes at the peak beyond those resident before, and what was made."""
+    """Return seconds, peak bytes beyond those resident before, and the result of a call."""
     before = resident()
-    Path("/proc/self/clear_refs").write_text("5")  # the peak counts from here
+    Path("/proc/self/clear_refs").write_text("5")  # resets the peak
     began = time.perf_counter()
     made = work()
     return {"seconds": time.perf_counter() - began, "bytes": status("VmHWM") - before}, made

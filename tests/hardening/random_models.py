@@ -1,4 +1,4 @@
-"""A random model of each library, with random rows: what checks over many seeds are made of."""
+"""Make random models of each library with random rows, for checks over many seeds."""
 
 import warnings
 from collections.abc import Callable
@@ -20,7 +20,7 @@ def random_case(library: str, task: str, rng: Rng) -> Case:
 
 
 def _rows(task: str, rng: Rng, missing: bool) -> tuple[Any, Any, Any, Any]:
-    """Return rows to train on and others, some values missing and many alike, and targets."""
+    """Return training rows and other rows with targets; some values are missing and many are equal."""
     n_rows, n_features = int(rng.integers(40, 100)), int(rng.integers(1, 7))
     X = rng.normal(size=(2 * n_rows, n_features)).round(int(rng.integers(0, 4)))
     X = X.astype(np.float32).astype(np.float64)
@@ -35,15 +35,17 @@ def _rows(task: str, rng: Rng, missing: bool) -> tuple[Any, Any, Any, Any]:
     return X[:n_rows], y[:n_rows], X[n_rows:], y[n_rows:]
 
 
-def _fitted(model: Any, rows: Any, rng: Rng, ask: Callable[..., Any] = by_its_methods, words: bool = False) -> Case:
-    """Return a fitted model with the rows it has not seen, in place of those it was grown on."""
+def _fitted(
+    model: Any, rows: Any, rng: Rng, predictions: Callable[..., Any] = by_its_methods, words: bool = False
+) -> Case:
+    """Return a fitted model with new rows instead of its training rows."""
     X, y, X_new, y_new = rows
     if words and y.dtype.kind == "i" and rng.random() < 0.5:
         y, y_new = LABELS[y], LABELS[y_new]
     weight = rng.integers(0, 4, len(X_new)).astype(float) if rng.random() < 0.5 else None
     if weight is not None:
         weight[0] = 1.0
-    return Case(model.fit(X, y), X_new, y_new, np.vstack([X, X_new]), weight, ask)
+    return Case(model.fit(X, y), X_new, y_new, np.vstack([X, X_new]), weight, predictions)
 
 
 def _sklearn(task: str, rng: Rng) -> Case:
@@ -68,46 +70,46 @@ def _sklearn(task: str, rng: Rng) -> Case:
 
 def _xgboost(task: str, rng: Rng) -> Case:
     import xgboost
-    from tests.cases.xgboost import ask_wrapper
+    from tests.cases.xgboost import wrapper_predictions
 
     kind = xgboost.XGBClassifier if task == "classes" else xgboost.XGBRegressor
     settings = {"n_estimators": int(rng.integers(2, 6)), "max_depth": int(rng.integers(1, 5)), "n_jobs": 1}
     settings |= {"learning_rate": float(rng.choice([0.1, 0.3, 1.0])), "num_parallel_tree": int(rng.integers(1, 3))}
-    return _fitted(kind(**settings), _rows(task, rng, missing=True), rng, ask_wrapper)
+    return _fitted(kind(**settings), _rows(task, rng, missing=True), rng, wrapper_predictions)
 
 
 def _lightgbm(task: str, rng: Rng) -> Case:
     import lightgbm
-    from tests.cases.lightgbm import ask_wrapper
+    from tests.cases.lightgbm import wrapper_predictions
 
     kind = lightgbm.LGBMClassifier if task == "classes" else lightgbm.LGBMRegressor
     settings = {"n_estimators": int(rng.integers(2, 6)), "num_leaves": int(rng.integers(2, 9)), "n_jobs": 1}
     settings |= {"min_child_samples": int(rng.integers(2, 9)), "verbose": -1}
     if rng.random() < 0.3:
         settings |= {"boosting_type": "rf", "subsample": 0.6, "subsample_freq": 1}
-    return _fitted(kind(**settings), _rows(task, rng, missing=True), rng, ask_wrapper, words=True)
+    return _fitted(kind(**settings), _rows(task, rng, missing=True), rng, wrapper_predictions, words=True)
 
 
 def _catboost(task: str, rng: Rng) -> Case:
     import catboost
-    from tests.cases.catboost import ask
+    from tests.cases.catboost import predictions
 
     kind = catboost.CatBoostClassifier if task == "classes" else catboost.CatBoostRegressor
     settings = {"iterations": int(rng.integers(2, 6)), "depth": int(rng.integers(1, 4)), "silent": True}
     settings |= {"grow_policy": str(rng.choice(["SymmetricTree", "Depthwise", "Lossguide"]))}
     settings |= {"allow_writing_files": False, "thread_count": 1}
-    return _fitted(kind(**settings), _rows(task, rng, missing=True), rng, ask, words=True)
+    return _fitted(kind(**settings), _rows(task, rng, missing=True), rng, predictions, words=True)
 
 
 def _spark(task: str, rng: Rng) -> Case:
-    """Return one of the models that Spark saved; rows and targets are drawn anew, Spark is asked only if it runs."""
+    """Return one of the models that Spark saved; rows and targets are drawn again."""
     from tests.cases.spark import RECIPES
 
     names = {"classes": ("forest_classes", "boosted_classes", "tree_classes")}
     names["numbers"] = ("forest_regression", "boosted_regression", "tree_regression")
     found = RECIPES[f"spark_{rng.choice(names[task])}"]()
     rows = rng.choice(len(found.X), int(rng.integers(40, 80)))
-    return Case(found.model, found.X[rows], np.asarray(found.y)[rows], found.X, None, found.ask, ulp=1)
+    return Case(found.model, found.X[rows], np.asarray(found.y)[rows], found.X, None, found.predictions, ulp=1)
 
 
 def _forest(task: str, rng: Rng) -> Case:

@@ -1,4 +1,4 @@
-"""Every number of a path's table, computed again the slow way: from the pruned forest, row by row."""
+"""Recompute every number of a path's table from the pruned forest, row by row."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ Floats = np.ndarray[Any, np.dtype[np.float64]]
 
 
 def sizes(forest: Forest) -> dict[str, int]:
-    """Return how large a forest is, counted in its arrays."""
+    """Return the sizes of a forest, counted in its arrays."""
     depth = [0] * forest.n_nodes
     for v in range(forest.n_nodes):
         if forest.right[v] != -1:
@@ -29,7 +29,7 @@ def sizes(forest: Forest) -> dict[str, int]:
 
 
 def cost(name: str, forest: Forest, rows: Any, weight: Floats) -> float:
-    """Return what a forest costs: its nodes, or the distinct features that a row meets in its trees, on average."""
+    """Return the cost of a forest: its nodes, or the mean price of the distinct features on the paths of a row."""
     if name == "nodes":
         return float(len(forest.right))
     assert name == "features"
@@ -37,7 +37,7 @@ def cost(name: str, forest: Forest, rows: Any, weight: Floats) -> float:
 
 
 def _met(forest: Forest, x: Any) -> set[int]:
-    """Return the features that splits look at for a row."""
+    """Return the features on the paths of a row."""
     met = set()
     for tree in range(forest.n_trees):
         v = int(forest.tree_start[tree])
@@ -48,10 +48,10 @@ def _met(forest: Forest, x: Any) -> set[int]:
 
 
 def risk(path: Path, point: int, rows: Any, y: Any, weight: Floats) -> float | None:
-    """Return the mean loss the solver traded against cost; None where a point has lost trees that stand alone."""
+    """Return the mean loss that the solver minimised; None if it depends on the sum of trees, or trees were removed."""
     whole, pruned = path.forest, path[point].forest
     if path.info.judges == "ensemble":
-        return None  # asked of the native model instead
+        return None  # computed from the native model instead
     if pruned.n_trees != whole.n_trees:
         return None
     total = 0.0
@@ -66,13 +66,13 @@ def risk(path: Path, point: int, rows: Any, y: Any, weight: Floats) -> float | N
     return total / whole.n_trees
 
 
-def loss(name: str, forest: Forest, said: Floats, y: Any) -> Floats:
-    """Return the loss of each row, of what is said of it: a number for each target, or shares of the classes."""
+def loss(name: str, forest: Forest, predicted: Floats, y: Any) -> Floats:
+    """Return the loss of each row from its predictions: a number per target, or probabilities of the classes."""
     if name == "squared_error":
-        return ((said - y) ** 2).mean(axis=1)
+        return ((predicted - y) ** 2).mean(axis=1)
     if name == "absolute_error":
-        return np.abs(said - y).mean(axis=1)
-    parts = np.split(said, np.cumsum(forest.n_classes)[:-1], axis=1)
+        return np.abs(predicted - y).mean(axis=1)
+    parts = np.split(predicted, np.cumsum(forest.n_classes)[:-1], axis=1)
     each = []
     for share, label in zip(parts, y.T, strict=True):
         own = share[np.arange(len(y)), label]
@@ -86,17 +86,17 @@ def loss(name: str, forest: Forest, said: Floats, y: Any) -> Floats:
     return np.mean(each, axis=0)
 
 
-def said_by(told: dict[str, Any], forest: Forest) -> Floats | None:
-    """Return numbers or shares of classes from what a native model tells; None if it tells neither."""
+def as_array(predictions: dict[str, Any], forest: Forest) -> Floats | None:
+    """Return a native model's numbers or class probabilities as one array; None if it predicts neither."""
     if not forest.n_classes:
-        said = np.asarray(told["predict"], np.float64) if "predict" in told else None
-        return said if said is None else said.reshape(len(said), -1)
-    if "predict_proba" not in told:
+        predicted = np.asarray(predictions["predict"], np.float64) if "predict" in predictions else None
+        return predicted if predicted is None else predicted.reshape(len(predicted), -1)
+    if "predict_proba" not in predictions:
         return None
-    shares = told["predict_proba"]
-    return np.hstack(shares) if isinstance(shares, list) else np.asarray(shares, np.float64)
+    probabilities = predictions["predict_proba"]
+    return np.hstack(probabilities) if isinstance(probabilities, list) else np.asarray(probabilities, np.float64)
 
 
 def is_pruning(path: Path, point: int) -> None:
-    """Raise ValueError unless what a point keeps is a pruning."""
+    """Raise ValueError unless the keep mask of a point is a pruning."""
     check_keep(path.forest, path.masks.keep(point))

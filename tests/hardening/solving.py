@@ -1,4 +1,4 @@
-"""What checks of solvers share: who they are, their paths or refusals, and what makes two paths the same."""
+"""List the solvers to check, compute their paths or errors, and compare paths."""
 
 import hashlib
 import warnings
@@ -14,7 +14,7 @@ COMPARED = {"penalty", "n_nodes", "n_leaves", "n_trees", "n_features", "depth", 
 
 
 def all_solvers(scale: int) -> list[Solver]:
-    """Return every solver of the table, beyond scale 1 with the settings its contracts try, too."""
+    """Return every solver of the table; beyond scale 1 also with the settings of its contract tests."""
     usual = [solver() for solver in SOLVERS.values()]
     if scale == 1:
         return usual
@@ -24,7 +24,7 @@ def all_solvers(scale: int) -> list[Solver]:
 
 
 def found_path(solver: Solver, model: Any, X: Any, y: Any = None, **options: Any) -> Path | str:
-    """Return the path, or the words in which it was refused; whatever else happens is raised."""
+    """Return the path, or the message of the error that refuses it; other exceptions are raised."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # about what rows were passed; numbers that overflow are heard
         try:
@@ -34,7 +34,7 @@ def found_path(solver: Solver, model: Any, X: Any, y: Any = None, **options: Any
 
 
 def is_clear(refusal: str) -> bool:
-    """Return whether a refusal is a sentence or more, and not the words of a library or an array."""
+    """Return whether a message is one or more sentences, not the message of a library or the text of an array."""
     strange = ("broadcast", "operands", "Traceback", "dtype(", "not supported between")
     return refusal.endswith(".") and len(refusal.split()) > 5 and not any(word in refusal for word in strange)
 
@@ -59,9 +59,9 @@ def same_prunings(a: Path, b: Path) -> bool:
 
 
 def difference(a: Path, b: Path) -> float:
-    """Return how far the numbers of two paths of the same length are apart, as a share of the largest in a column.
+    """Return the largest difference of two paths of the same length, as a fraction of the largest number in a column.
 
-    Columns that tell how a pruning was found, and not what it is, are left out.
+    Columns that describe how a pruning was found are ignored.
     """
     apart = 0.0
     for name in COMPARED & set(a.table) & set(b.table):
@@ -71,7 +71,7 @@ def difference(a: Path, b: Path) -> float:
 
 
 def worse_by(a: Path, b: Path) -> float:
-    """Return how far two paths are apart in what they minimise at the same penalties, as a share of the largest."""
+    """Return the largest difference of the objectives of two paths at equal penalties, as a fraction of the largest."""
     column = "objective" if "objective" in a.table else "risk"
     one, other = (path.table[column][np.argsort(path.table["penalty"], kind="stable")] for path in (a, b))
     return float(np.abs(one - other).max() / max(np.abs(one).max(), 1e-300)) if len(a) == len(b) else np.inf

@@ -15,7 +15,7 @@ DAILY = ("killed_writers", "mutated_inputs")
 @pytest.mark.parametrize(
     "name", [name if name in DAILY else pytest.param(name, marks=pytest.mark.nightly) for name in CHECKS]
 )
-def test_nothing_ends_badly(name):
+def test_a_check_finds_no_failures(name):
     found = CHECKS[name].run(1)
     assert found.bad == []
     assert found.rows

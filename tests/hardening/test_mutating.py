@@ -1,4 +1,4 @@
-"""The machinery of damaged files: what ends a process is told, and what was done to files is what we think."""
+"""Check the tools that damage files: crashes are reported, and files are changed as intended."""
 
 import json
 import zipfile

@@ -1,4 +1,4 @@
-"""Nothing in the source runs what it reads: no eval, and pickles are opened in one place, which asks for trust."""
+"""Files cannot run code: the source has no eval, and loads pickles in one place, which requires trust."""
 
 import ast
 from pathlib import Path
@@ -17,7 +17,7 @@ TRUSTED = {
 
 
 def uses(file):
-    """Yield what a file calls, or hands on, that could run what it is given."""
+    """Yield the functions that a file calls, or passes on, that could run code."""
     for node in ast.walk(ast.parse(file.read_text())):
         if isinstance(node, ast.Name) and node.id in RUNS_CODE:
             yield node.id

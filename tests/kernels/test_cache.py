@@ -28,7 +28,7 @@ from secateur.kernels._jit import kernel
 def add(a, b):
     return a + {times} * b
 """
-ASK = """
+PROGRAM = """
 import sys
 import numpy as np
 import secateur.kernels.caller as caller
@@ -76,12 +76,12 @@ def change(copy, times):
     (copy / "secateur" / "kernels" / "callee.py").write_text(CALLEE.format(times=times))
 
 
-def ask(copy, *kinds, before="", **environment):
+def run(copy, *kinds, before="", **environment):
     """Return the answers of a new process, and how many kernels it found and did not find on disk."""
-    asked = [sys.executable, "-c", ASK.format(before=before), *kinds]
+    command = [sys.executable, "-c", PROGRAM.format(before=before), *kinds]
     usual = {name: text for name, text in os.environ.items() if name != "NUMBA_CACHE_DIR"}  # it would be there instead
     variables = {**usual, "PYTHONPATH": str(copy), "XDG_CACHE_HOME": str(copy / "cache"), **environment}
-    done = subprocess.run(asked, capture_output=True, text=True, env=variables, timeout=120)
+    done = subprocess.run(command, capture_output=True, text=True, env=variables, timeout=120)
     assert done.returncode == 0, done.stderr
     return done.stdout.split("\n")[:-1], done.stderr
 
@@ -91,35 +91,35 @@ def files(copy, suffix):
 
 
 def test_a_kernel_is_compiled_again_when_one_it_calls_has_changed(copy):
-    assert ask(copy, "i8")[0] == ["6", "0 1"]
-    assert ask(copy, "i8")[0] == ["6", "1 0"]
+    assert run(copy, "i8")[0] == ["6", "0 1"]
+    assert run(copy, "i8")[0] == ["6", "1 0"]
     change(copy, 10)
-    assert ask(copy, "i8", before=NO_CODE_WRITTEN)[0] == []  # killed when only the index was written
-    assert ask(copy, "i8")[0] == ["60", "0 1"]
-    assert ask(copy, "i8")[0] == ["60", "1 0"]
+    assert run(copy, "i8", before=NO_CODE_WRITTEN)[0] == []  # killed when only the index was written
+    assert run(copy, "i8")[0] == ["60", "0 1"]
+    assert run(copy, "i8")[0] == ["60", "1 0"]
 
 
 def test_damaged_files_and_code_for_other_types_are_not_used(copy):
-    ask(copy, "i8", "f8")
+    run(copy, "i8", "f8")
     code, other = files(copy, ".nbc")
     shutil.copy(code, other)
-    assert ask(copy, "i8", "f8")[0] == ["6", "6.0", "1 1"]
+    assert run(copy, "i8", "f8")[0] == ["6", "6.0", "1 1"]
     code.write_bytes(code.read_bytes()[:100])
-    assert ask(copy, "i8", "f8")[0] == ["6", "6.0", "0 2"]
+    assert run(copy, "i8", "f8")[0] == ["6", "6.0", "0 2"]
     (index,) = files(copy, ".nbi")
     index.write_bytes(index.read_bytes()[:50])
-    assert ask(copy, "i8", "f8")[0] == ["6", "6.0", "0 2"]
-    assert ask(copy, "i8", "f8")[0] == ["6", "6.0", "2 0"]
+    assert run(copy, "i8", "f8")[0] == ["6", "6.0", "0 2"]
+    assert run(copy, "i8", "f8")[0] == ["6", "6.0", "2 0"]
 
 
 def test_ctrl_c_while_a_kernel_is_loaded_is_ctrl_c(copy):
-    ask(copy, "i8")
-    assert ask(copy, "i8", before=INTERRUPTED)[0] == ["interrupted", "6", "1 0"]
+    run(copy, "i8")
+    assert run(copy, "i8", before=INTERRUPTED)[0] == ["interrupted", "6", "1 0"]
 
 
 @pytest.mark.skipif(os.name != "posix", reason="the limit on the size of files is POSIX")
 def test_a_full_disk_does_not_stop_a_kernel(copy):
-    assert ask(copy, "i8", before=SMALL_FILES)[0] == ["6", "0 1"]
+    assert run(copy, "i8", before=SMALL_FILES)[0] == ["6", "0 1"]
     assert files(copy, ".nb*") == files(copy, ".nbi")  # no half-written code
 
 
@@ -127,30 +127,30 @@ def test_without_any_folder_to_write_to_kernels_run_and_the_log_says_what_to_set
     beside = copy / "secateur" / "kernels" / "__pycache__"
     beside.write_text("not a folder, so that root cannot write to it, either")
     nowhere = {"HOME": str(copy / "file"), "XDG_CACHE_HOME": str(copy / "secateur" / "__init__.py")}
-    told, log = ask(copy, "i8", **nowhere)
-    assert told == ["6", "0 1"]
+    output, log = run(copy, "i8", **nowhere)
+    assert output == ["6", "0 1"]
     assert log.count("Set NUMBA_CACHE_DIR") == 1
     beside.unlink()
-    assert ask(copy, "i8", **nowhere) == (["6", "0 1"], "")  # numba's own place is the second choice
-    assert ask(copy, "i8", **nowhere) == (["6", "1 0"], "")
+    assert run(copy, "i8", **nowhere) == (["6", "0 1"], "")  # numba's own place is the second choice
+    assert run(copy, "i8", **nowhere) == (["6", "1 0"], "")
 
 
 def test_of_processes_that_need_a_kernel_at_once_one_compiles_it(copy):
-    asked = [sys.executable, "-c", ASK.format(before=""), "i8"]
+    command = [sys.executable, "-c", PROGRAM.format(before=""), "i8"]
     variables = {**os.environ, "PYTHONPATH": str(copy), "XDG_CACHE_HOME": str(copy / "cache")}
     variables.pop("NUMBA_CACHE_DIR", None)
-    processes = [subprocess.Popen(asked, stdout=subprocess.PIPE, text=True, env=variables) for _ in range(4)]
-    told = [process.communicate(timeout=120)[0].split("\n")[:-1] for process in processes]
-    assert [answer for answer, _ in told] == ["6"] * 4
-    assert sorted(counts for _, counts in told) == ["0 1", "1 0", "1 0", "1 0"]
+    processes = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=variables) for _ in range(4)]
+    outputs = [process.communicate(timeout=120)[0].split("\n")[:-1] for process in processes]
+    assert [total for total, _ in outputs] == ["6"] * 4
+    assert sorted(counts for _, counts in outputs) == ["0 1", "1 0", "1 0", "1 0"]
 
 
 def test_another_checkout_finds_the_kernels_compiled_in_the_first(copy, tmp_path_factory):
-    ask(copy, "i8")
+    run(copy, "i8")
     other = tmp_path_factory.mktemp("other")
     shutil.copytree(copy / "secateur", other / "secateur")
     shared = {"XDG_CACHE_HOME": str(copy / "cache")}
-    assert ask(other, "i8", **shared)[0] == ["6", "1 0"]
+    assert run(other, "i8", **shared)[0] == ["6", "1 0"]
     change(other, 10)
-    assert ask(other, "i8", **shared)[0] == ["60", "0 1"]
-    assert ask(copy, "i8")[0] == ["6", "1 0"]  # both versions are kept
+    assert run(other, "i8", **shared)[0] == ["60", "0 1"]
+    assert run(copy, "i8")[0] == ["6", "1 0"]  # both versions are kept

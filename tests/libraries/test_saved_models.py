@@ -18,10 +18,10 @@ OURS = {file.stem: json.loads(file.read_text()) for file in MODELS.glob("secateu
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.InconsistentVersionWarning")
 @pytest.mark.parametrize(("version", "kind"), [(version, kind) for version in SKLEARN for kind in SKLEARN[version]])
 def test_scikit_learn_models_of_all_versions_load_without_trust_and_predict_the_same(version, kind):
-    told = SKLEARN[version][kind]
+    expected = SKLEARN[version][kind]
     model = load_model(MODELS / f"{version}-{kind}.skops")
-    rows = np.array(told["rows"], dtype=float)
-    np.testing.assert_allclose(getattr(model, told["method"])(rows), told["answer"], rtol=1e-14)
+    rows = np.array(expected["rows"], dtype=float)
+    np.testing.assert_allclose(getattr(model, expected["method"])(rows), expected["answer"], rtol=1e-14)
     path = sc.prune_path(model, rows, model.predict(rows), solver="weakest_link")
     np.testing.assert_array_equal(path[0].predict(rows), model.predict(rows))
 
@@ -39,9 +39,9 @@ def test_forests_of_old_versions_load_with_the_same_scores(version, kind):
     ("version", "solver"), [(version, solver) for version in OURS for solver in OURS[version]["paths"]]
 )
 def test_paths_of_old_versions_load_with_the_same_scores(version, solver):
-    path, told = sc.Path.load(MODELS / f"{version}-{solver}.npz"), OURS[version]["paths"][solver]
-    assert len(path) == len(told)
-    for point, answer in enumerate(told):
+    path, expected = sc.Path.load(MODELS / f"{version}-{solver}.npz"), OURS[version]["paths"][solver]
+    assert len(path) == len(expected)
+    for point, answer in enumerate(expected):
         np.testing.assert_array_equal(path[point].raw(some_rows(path.forest.n_features)), answer)
 
 

@@ -11,7 +11,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from tests.cases import case
-from tests.cases.spark import MODELS, TARGETS, VERSION, VERSIONS, ask, ask_live, last_places, live, session
+from tests.cases.spark import (
+    MODELS,
+    TARGETS,
+    VERSION,
+    VERSIONS,
+    last_places,
+    live,
+    live_predictions,
+    predictions,
+    session,
+)
 from tests.models.make_spark import new_rows
 from tests.strategies import everything, random_keep
 
@@ -85,15 +95,15 @@ def test_the_other_stages_of_a_pipeline_stay_as_they_are(version, tmp_path):
 def test_a_live_model_is_pruned_to_a_live_model_of_its_class(spark, kind):
     name = f"spark_{kind}"
     model, X, column = live(saved(kind)), case(name).X_new, "vector" if kind == "pipeline" else "features"
-    before = ask_live(model, X, column)
+    before = live_predictions(model, X, column)
     adapter = adapt(model)
     decision = Decision(random_keep(np.random.default_rng(4), adapter.forest))
     small = adapter.write(decision)
     assert type(small) is type(model)
     expected = pruned_by(adapter, decision)
-    for method, found in ask_live(small, X, column).items():
+    for method, found in live_predictions(small, X, column).items():
         assert same_bits(kind, VERSION, found, getattr(expected, method)(X))
-    for method, found in ask_live(model, X, column).items():
+    for method, found in live_predictions(model, X, column).items():
         assert np.array_equal(found, before[method])
     assert adapter.n_bytes(small) < adapter.n_bytes(model)
     assert adapter.n_bytes_after(decision) == pytest.approx(adapter.n_bytes(small), rel=0.01)  # but for a time stamp
@@ -126,7 +136,7 @@ def test_many_boosted_trees_are_added_in_the_order_of_java(spark, times):
     model = repeated(saved("boosted_regression"), times)
     adapter = adapt(model)
     ours = pruned_by(adapter, everything(adapter.forest)).predict(new_rows())
-    theirs = ask(model, new_rows())["predict"]
+    theirs = predictions(model, new_rows())["predict"]
     if find_library("blas") or lanes(spark) != 4:  # a native one, which Spark prefers, adds in another order
         assert (np.abs(ours - theirs) <= 8 * np.spacing(np.abs(theirs).max())).all()
     else:
@@ -139,7 +149,7 @@ def test_new_class_fractions_are_stored_as_class_weights(spark):
     value = np.eye(3)[forest.value.argmax(axis=1)]
     decision = Decision(random_keep(np.random.default_rng(5), forest), value=value)
     model = adapter.write(decision)
-    for method, found in ask(model, new_rows()).items():
+    for method, found in predictions(model, new_rows()).items():
         assert np.array_equal(found, getattr(pruned_by(adapter, decision), method)(new_rows()))
     leaf = ~adapt(model).forest.is_split
     assert np.allclose(adapt(model).forest.weight[leaf], forest.weight[decision.keep][leaf])
@@ -161,7 +171,7 @@ def test_new_weights_and_values_of_boosted_trees_are_stored(spark):
         random_keep(rng, forest), value=rng.normal(size=forest.value.shape), tree_weight=rng.random(forest.n_trees)
     )
     expected = pruned_by(adapter, decision)
-    for method, found in ask(expected.to_model(), new_rows()).items():
+    for method, found in predictions(expected.to_model(), new_rows()).items():
         assert same_bits("boosted_classes", VERSION, found, getattr(expected, method)(new_rows()))
 
 
@@ -169,7 +179,7 @@ def test_without_boosted_trees_one_leaf_predicts_0(spark):
     adapter = adapt(saved("boosted_regression"))
     model = adapter.write(Decision(np.zeros(adapter.forest.n_nodes, bool)))
     assert model.nodes.num_rows == model.trees.num_rows == 1
-    assert np.array_equal(ask(model, new_rows())["predict"], np.zeros(len(new_rows())))
+    assert np.array_equal(predictions(model, new_rows())["predict"], np.zeros(len(new_rows())))
 
 
 def test_quantities_that_a_model_cannot_store_are_refused():
@@ -226,7 +236,9 @@ def test_ids_need_not_be_in_preorder(spark):
     cut = Decision(random_keep(np.random.default_rng(7), forest))
     for adapted in (mixed.saved, mixed.write(cut)):
         decision = cut if adapted is not mixed.saved else everything(forest)
-        assert np.array_equal(ask(adapted, new_rows())["predict"], pruned_by(adapter, decision).predict(new_rows()))
+        assert np.array_equal(
+            predictions(adapted, new_rows())["predict"], pruned_by(adapter, decision).predict(new_rows())
+        )
 
 
 def test_a_folder_is_overwritten_only_with_force(tmp_path):

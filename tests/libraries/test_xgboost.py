@@ -81,7 +81,7 @@ def test_dropped_trees_of_a_single_output_are_removed():
 def test_without_trees_the_base_is_predicted(name):
     adapter, X = adapt(case(name).model), case(name).X_new
     decision = Decision(np.zeros(adapter.forest.n_nodes, bool))
-    found = case(name).ask(adapter.write(decision), X)["raw"]
+    found = case(name).predictions(adapter.write(decision), X)["raw"]
     assert np.array_equal(found, np.tile(adapter.forest.base.astype(np.float32), (len(X), 1)))
 
 

@@ -21,32 +21,32 @@ MODELS = Path(__file__).parent.parent / "models"
 
 
 FILES = [file for file in MODELS.glob("xgboost-?.?.?.json") if file.stem[8:] <= xgb.__version__]  # not newer ones
-TOLD = {name: told for file in FILES for name, told in json.loads(file.read_text()).items()}
+EXPECTED = {name: expected for file in FILES for name, expected in json.loads(file.read_text()).items()}
 
 
-stored = pytest.mark.parametrize("name", sorted(TOLD))
+stored = pytest.mark.parametrize("name", sorted(EXPECTED))
 
 
 @stored
 def test_stored_models_of_all_versions_predict_the_same(name):
-    told = TOLD[name]
+    expected = EXPECTED[name]
     adapter = adapt(load(MODELS / name))
-    X = np.array(told["rows"], float).astype(np.float32)
+    X = np.array(expected["rows"], float).astype(np.float32)
     raw = raw_of(adapter, X)
-    assert np.array_equal(raw, np.array(told["raw"], np.float32).reshape(raw.shape))
-    assert np.array_equal(adapter.predict(raw), np.array(told["predict"], np.float32))
+    assert np.array_equal(raw, np.array(expected["raw"], np.float32).reshape(raw.shape))
+    assert np.array_equal(adapter.predict(raw), np.array(expected["predict"], np.float32))
 
 
 @stored
 def test_stored_models_can_be_pruned_and_written(name, tmp_path):
-    told = TOLD[name]
+    expected = EXPECTED[name]
     adapter = adapt(load(MODELS / name))
-    X = np.array(told["rows"], float).astype(np.float32)
+    X = np.array(expected["rows"], float).astype(np.float32)
     decision = Decision(random_keep(np.random.default_rng(0), adapter.forest))
     for suffix in (".json", ".ubj"):
         file = tmp_path / f"pruned{suffix}"
         file.write_bytes(dump(adapter.write(decision), suffix))
-        matrix = xgb.DMatrix(X, feature_types=told["feature_types"], enable_categorical=True)
+        matrix = xgb.DMatrix(X, feature_types=expected["feature_types"], enable_categorical=True)
         found = load(file).predict(matrix, output_margin=True, validate_features=False)
         assert np.array_equal(found.reshape(len(X), -1), raw_of(adapter, X, decision))
 

@@ -42,19 +42,19 @@ def some_rows(n_features):
 
 def main():
     """Save every forest and every path, and what they answer to some rows."""
-    told = {"forests": {}, "paths": {}}
+    expected = {"forests": {}, "paths": {}}
     for kind, name in FORESTS.items():
         forest = sc.as_forest(load_model(HERE / name))
         save_model(forest, HERE / f"secateur-{sc.__version__}-{kind}.secateur", force=True)
-        told["forests"][kind] = sums(forest, some_rows(forest.n_features)).tolist()
+        expected["forests"][kind] = sums(forest, some_rows(forest.n_features)).tolist()
     X = some_rows(4)
     y = np.nan_to_num(X[:, 0]) + np.nan_to_num(X[:, 1]) > 0
     model = RandomForestClassifier(4, random_state=0).fit(X, y)
     for solver in SOLVERS:
         path = sc.prune_path(model, X, y, solver=solver)
         path.save(HERE / f"secateur-{sc.__version__}-{solver}.npz", force=True)
-        told["paths"][solver] = [path[point].raw(X).tolist() for point in range(len(path))]
-    (HERE / f"secateur-{sc.__version__}.json").write_text(json.dumps(told))
+        expected["paths"][solver] = [path[point].raw(X).tolist() for point in range(len(path))]
+    (HERE / f"secateur-{sc.__version__}.json").write_text(json.dumps(expected))
 
 
 if __name__ == "__main__":

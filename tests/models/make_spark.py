@@ -85,12 +85,12 @@ def main() -> None:
     rows = [(Vectors.dense(x), *map(float, y)) for x, *y in zip(X.tolist(), *targets.values(), strict=True)]
     frame = session.createDataFrame(rows, ["vector", *targets])
     indexer = VectorIndexer(inputCol="vector", outputCol="features", maxCategories=6).fit(frame)
-    asked = session.createDataFrame([(Vectors.dense(x),) for x in new_rows().tolist()], ["features"])
+    new = session.createDataFrame([(Vectors.dense(x),) for x in new_rows().tolist()], ["features"])
     expected = {}
     for kind, estimator in estimators().items():
         model = estimator.fit(indexer.transform(frame))
         save(model, f"spark-{pyspark.__version__}-{kind}")
-        expected[kind] = {name: values.tolist() for name, values in answers(model, asked).items()}
+        expected[kind] = {name: values.tolist() for name, values in answers(model, new).items()}
     pipeline = Pipeline(stages=[indexer, estimators()["forest_classes"]]).fit(frame)
     save(pipeline, f"spark-{pyspark.__version__}-pipeline")
     found = {"rows": [[repr(x) for x in row] for row in new_rows().tolist()], "answers": expected}

@@ -33,20 +33,20 @@ def kinds():
 
 def main():
     """Write all models of the installed version."""
-    told = {}
+    expected = {}
     for kind, suffix, params, X, y, types in kinds():
         matrix = xgb.DMatrix(X, y, feature_types=types, enable_categorical=types is not None)
         booster = xgb.train(QUICK | params, matrix, 4)
         file = HERE / f"xgboost-{xgb.__version__}-{kind}.{suffix}"
         booster.save_model(file)
         rows = xgb.DMatrix(X[:30], feature_types=types, enable_categorical=types is not None)
-        told[file.name] = {
+        expected[file.name] = {
             "feature_types": types,
             "rows": [[None if np.isnan(x) else float(x) for x in row] for row in X[:30]],
             "raw": booster.predict(rows, output_margin=True).astype(float).tolist(),
             "predict": booster.predict(rows).astype(float).tolist(),
         }
-    (HERE / f"xgboost-{xgb.__version__}.json").write_text(json.dumps(told))
+    (HERE / f"xgboost-{xgb.__version__}.json").write_text(json.dumps(expected))
 
 
 if __name__ == "__main__":

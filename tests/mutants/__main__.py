@@ -1,4 +1,4 @@
-"""python -m tests.mutants [NAME ...]: try mutants, all or some, and write the table of what was caught."""
+"""Try mutants, all or some, and write the table of results: python -m tests.mutants [NAME ...]."""
 
 import argparse
 import json
@@ -13,7 +13,7 @@ from tests.mutants.page import PAGE, RESULTS, read_results, write_page
 
 
 def main() -> int:
-    """Try the mutants named, or all, keep for each the test that caught it, and return how many survive."""
+    """Try the given mutants, or all, record the test that caught each, and return the number of survivors."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*")
     parser.add_argument("--suite", type=Path, default=ROOT, help="the checkout whose sources and tests are used")

@@ -17,7 +17,7 @@ FOLDERS = {
     "_util": ["tests/util", "tests/cli", "tests/reporting"],
     "secateur": ["tests/solvers/test_extreme_numbers.py", "tests/selection", "tests/data"],
 }
-"""Where the tests of a folder of the sources are, beside the folder of the same name."""
+"""Additional test folders of a source folder, besides the folder of the same name."""
 ALWAYS = ["tests/contracts", "tests/test_*.py"]
 NOT_OF_A_FOLDER = {"test_benchmarks.py", "test_examples.py", "test_readme.py", "test_docs.py", "test_layout.py"}
 
@@ -34,7 +34,7 @@ class Mutant:
 
     @property
     def folder(self) -> str:
-        """The folder of the sources it is in; the package itself for its modules."""
+        """The source folder that contains the file; the package itself for its modules."""
         return "/".join(Path(self.file).parts[2:-1]) or "secateur"
 
     def mutate(self, root: Path) -> None:
@@ -52,7 +52,7 @@ def read_table() -> list[Mutant]:
 
 
 def places_for(mutant: Mutant, suite: Path) -> list[str]:
-    """Return the files and folders of tests that are run on a mutant, those of its folder first."""
+    """Return the test files and folders that are run on a mutant, those of its folder first."""
     folder = mutant.folder.removeprefix("kernels/")
     own = [f"tests/{folder}", f"tests/solvers/{folder}", f"tests/{mutant.folder}", f"tests/{folder.partition('/')[0]}"]
     own += FOLDERS.get(mutant.folder, FOLDERS.get(folder, []))

@@ -51,7 +51,7 @@ def test_the_unpruned_model_alone_is_nothing_to_keep(made):
         path.evaluate(X, y, progress=interrupt_at(1))
 
 
-def test_the_interruption_after_the_last_point_is_told_and_loses_nothing(made):
+def test_an_interruption_after_the_last_point_is_reported_and_loses_nothing(made):
     path, X, y = made
     with pytest.warns(InterruptedWarning):
         whole = path.evaluate(X, y, progress=interrupt_at(len(path)))

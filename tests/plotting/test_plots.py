@@ -241,14 +241,14 @@ def test_kept_leaves_have_labels_and_cut_nodes_are_ghosts(of_tree):
 def test_conditions_and_leaf_labels_are_those_of_scikit_learn(of_tree):
     small = of_tree.select(max_leaves=4)
     model, ax = small.to_model(), of_tree.plot("tree", point=small)
-    asked = [text.get_text().replace("\n", " ").replace("\xa0", " ") for text in named(ax, "kept split")]
+    labels = [text.get_text().replace("\n", " ").replace("\xa0", " ") for text in named(ax, "kept split")]
     inner = model.tree_.children_left != -1
     splits = zip(model.tree_.feature[inner], model.tree_.threshold[inner], strict=True)
-    assert sorted(asked) == sorted(f"{X.columns[k]} ≤ {threshold:.4g}" for k, threshold in splits)
+    assert sorted(labels) == sorted(f"{X.columns[k]} ≤ {threshold:.4g}" for k, threshold in splits)
     leaves = model.tree_.value[~inner, 0]
     share = model.tree_.weighted_n_node_samples[~inner] / model.tree_.weighted_n_node_samples[0]
-    said = [text.get_text().replace("\n", " ") for text in named(ax, "kept leaf")]
-    assert sorted(said) == sorted(
+    labels = [text.get_text().replace("\n", " ") for text in named(ax, "kept leaf")]
+    assert sorted(labels) == sorted(
         f"class {value.argmax()} ({value.max():.2f}) {f'{part:.0%}' if part >= 0.005 else '< 1%'} of rows"
         for value, part in zip(leaves, share, strict=True)
     )
@@ -309,9 +309,9 @@ def test_leaves_of_a_boosted_tree_show_their_contribution():
     data = load_diabetes()
     booster = GradientBoostingRegressor(n_estimators=3, max_depth=1, random_state=0).fit(data.data, data.target)
     path = sc.prune_path(booster, data.data, data.target, solver="weakest_link")
-    said = [text.get_text().split("\n")[0] for text in named(path.plot("tree", point=0, tree=1), "kept leaf")]
+    labels = [text.get_text().split("\n")[0] for text in named(path.plot("tree", point=0, tree=1), "kept leaf")]
     values = booster.learning_rate * booster.estimators_[1, 0].tree_.value[1:, 0, 0]
-    assert said == [f"{value:+.4g}" for value in values]
+    assert labels == [f"{value:+.4g}" for value in values]
 
 
 def test_raised_subtrees_are_drawn_in_their_old_places():

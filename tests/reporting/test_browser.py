@@ -98,7 +98,7 @@ def test_monotonic_constraints_are_listed_with_the_method(open_page):
 @pytest.mark.parametrize("which", ["single", "ensemble", "priced"])
 def test_the_slider_moves_table_curve_and_trees_to_the_numbers_of_the_point(which, request, open_page):
     path = request.getfixturevalue(which).path
-    page, told = open_page(path), describe(path)
+    page, description = open_page(path), describe(path)
     columns = {"nodes": "n_nodes", "leaves": "n_leaves", "trees": "n_trees", "depth": "depth", "features": "n_features"}
     marks = []
     for point in range(0, len(path), max(len(path) // 8, 1)):
@@ -116,16 +116,16 @@ def test_the_slider_moves_table_curve_and_trees_to_the_numbers_of_the_point(whic
             (float(marker.get_attribute("cx")), path.table["cost"][point], float(marker.get_attribute("cy")), loss)
         )
         assert f"{path.table['n_nodes'][point]:,} nodes" in page.locator("#readout").inner_text()
-        assert_tree_is_that_of(page, told, path, point)
+        assert_tree_is_that_of(page, description, path, point)
         assert f"path[{point}].to_model()" in page.locator("#code-list").inner_text()
     for (x, cost, y, loss), (x2, cost2, y2, loss2) in pairwise(marks):
         assert (x2 > x) == (cost2 > cost)  # costs grow to the right
         assert (y2 < y) == (loss2 > loss) or loss2 == pytest.approx(loss, rel=2e-3)  # losses grow upwards
 
 
-def assert_tree_is_that_of(page, told, path, point):
+def assert_tree_is_that_of(page, description, path, point):
     """Compare the nodes drawn, kept and ghosted, with the mask of the point; the tree is small enough to be whole."""
-    shown = told["trees"][int(page.locator("#tree-select").input_value())]
+    shown = description["trees"][int(page.locator("#tree-select").input_value())]
     start = path.forest.tree_start[shown["tree"]]
     keep = path.masks.keep(point)
     drawn = page.locator("#tree [data-node]")

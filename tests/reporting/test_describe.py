@@ -13,23 +13,23 @@ from secateur.reporting import describe
 
 
 def test_the_table_is_that_of_the_path(single):
-    told = describe(single.path)
+    description = describe(single.path)
     for name, column in single.path.table.items():
-        assert told["table"][name] == [None if x != x else x for x in column.tolist()]
-    assert told["summary"] == single.path[told["point"]].summary()
+        assert description["table"][name] == [None if x != x else x for x in column.tolist()]
+    assert description["summary"] == single.path[description["point"]].summary()
 
 
 def test_it_is_plain_json(single, ensemble, priced):
     for made in (single, ensemble, priced):
-        told = describe(made.path, *made.choose, cost=getattr(made, "cost", None))
-        assert json.loads(json.dumps(told, allow_nan=False)) == told
+        description = describe(made.path, *made.choose, cost=getattr(made, "cost", None))
+        assert json.loads(json.dumps(description, allow_nan=False)) == description
 
 
 def test_monotonic_constraints_are_described_with_the_model(single):
     X = np.random.default_rng(0).normal(size=(80, 3))
     model = RandomForestRegressor(3, monotonic_cst=[0, -1, 1], random_state=0).fit(X[:40], X[:40, 2])
-    told = describe(sc.prune_path(model, X[40:], X[40:, 2]))
-    assert told["model"]["monotone"] == [{"feature": 1, "sign": -1}, {"feature": 2, "sign": 1}]
+    description = describe(sc.prune_path(model, X[40:], X[40:, 2]))
+    assert description["model"]["monotone"] == [{"feature": 1, "sign": -1}, {"feature": 2, "sign": 1}]
     assert "monotone" not in describe(single.path)["model"]
 
 
@@ -44,15 +44,15 @@ def test_limits_choose_as_select_does(ensemble):
 def test_a_path_that_was_not_evaluated_is_evaluated_on_the_rows_passed(single):
     path = sc.prune_path(single.model, *single.prune)
     assert "loss" not in describe(path)["table"]
-    told = describe(path, *single.choose)
-    assert told["table"]["loss"] == path.evaluate(*single.choose).table["loss"].tolist()
+    description = describe(path, *single.choose)
+    assert description["table"]["loss"] == path.evaluate(*single.choose).table["loss"].tolist()
 
 
 def test_bytes_of_the_chosen_and_of_the_unpruned_model_are_measured(ensemble):
-    told = describe(ensemble.path, max_nodes=100)
-    chosen = ensemble.path.source.n_bytes(ensemble.path[told["point"]].to_model())
-    assert told["table"]["bytes"][0] == ensemble.path.source.n_bytes(ensemble.model)
-    assert told["table"]["bytes"][told["point"]] == chosen
+    description = describe(ensemble.path, max_nodes=100)
+    chosen = ensemble.path.source.n_bytes(ensemble.path[description["point"]].to_model())
+    assert description["table"]["bytes"][0] == ensemble.path.source.n_bytes(ensemble.model)
+    assert description["table"]["bytes"][description["point"]] == chosen
 
 
 def test_points_within_one_standard_error_are_counted(ensemble):
@@ -73,11 +73,11 @@ def test_the_gap_of_every_point_is_the_certified_one(priced):
 def test_calibration_is_the_difference_of_accuracy_and_probability(ensemble):
     X, y = ensemble.choose
     weight = np.random.default_rng(0).uniform(0.5, 2, len(y))
-    told = describe(ensemble.path, X, y, sample_weight=weight)["measured"]
-    for point, found in zip(told["points"], told["calibration"], strict=True):
-        told_for = ensemble.path[point].predict_proba(X)
+    measured = describe(ensemble.path, X, y, sample_weight=weight)["measured"]
+    for point, found in zip(measured["points"], measured["calibration"], strict=True):
+        probabilities = ensemble.path[point].predict_proba(X)
         gaps = np.zeros(10)
-        for row, label, w in zip(told_for, y, weight, strict=True):
+        for row, label, w in zip(probabilities, y, weight, strict=True):
             gaps[max(min(math.floor(row.max() * 10), 9), 0)] += w * ((row.argmax() == label) - row.max())
         assert found == pytest.approx(np.abs(gaps).sum() / weight.sum(), abs=1e-12)
 
@@ -85,33 +85,33 @@ def test_calibration_is_the_difference_of_accuracy_and_probability(ensemble):
 def test_models_without_probabilities_have_no_calibration():
     X = np.random.default_rng(0).normal(size=(80, 3))
     model = RandomForestRegressor(3, random_state=0).fit(X[:40], X[:40, 0])
-    told = describe(sc.prune_path(model, X[40:], X[40:, 0]), X[40:], X[40:, 0])
-    assert set(told["measured"]["calibration"]) == {None}
-    assert all(time > 0 for time in told["measured"]["microseconds"])
+    description = describe(sc.prune_path(model, X[40:], X[40:, 0]), X[40:], X[40:, 0])
+    assert set(description["measured"]["calibration"]) == {None}
+    assert all(time > 0 for time in description["measured"]["microseconds"])
 
 
 def test_the_chosen_the_first_and_the_last_point_are_always_measured(ensemble, monkeypatch):
     monkeypatch.setattr("secateur.reporting.description.MOST_MEASURED", 4)
     monkeypatch.setattr("secateur.reporting.description.MOST_TIMED", 4)
-    told = describe(ensemble.path, *ensemble.choose, point=5)["measured"]
+    measured = describe(ensemble.path, *ensemble.choose, point=5)["measured"]
     last = len(ensemble.path) - 1
-    for points in (told["points"], told["timed"]):
+    for points in (measured["points"], measured["timed"]):
         assert {0, 5, last} <= set(points)
         assert len(points) <= 4
 
 
 def test_a_model_that_does_not_accept_the_rows_is_timed_by_secateur(single):
     path = sc.prune_path(sc.as_forest(single.model), single.prune[0].to_numpy(), _codes(single.prune[1]))
-    told = describe(path, single.choose[0].to_numpy(), _codes(single.choose[1]))
-    assert told["measured"]["engine"] == ["secateur"]
+    description = describe(path, single.choose[0].to_numpy(), _codes(single.choose[1]))
+    assert description["measured"]["engine"] == ["secateur"]
 
 
 def test_rows_without_targets_give_times_and_prices_but_no_calibration(priced):
     X, y = priced.choose
-    told = describe(priced.path, X, cost=priced.cost)["measured"]
+    measured = describe(priced.path, X, cost=priced.cost)["measured"]
     whole = describe(priced.path, X, y, cost=priced.cost)["measured"]
-    assert "calibration" not in told
-    assert told["bills"] == whole["bills"]
+    assert "calibration" not in measured
+    assert measured["bills"] == whole["bills"]
     assert "loss" not in describe(sc.prune_path(priced.model, *priced.prune), X)["table"]
 
 
@@ -128,8 +128,8 @@ def test_baselines_must_be_evaluated(ensemble):
     with pytest.raises(ValueError, match="Baseline 'fewer' has not been evaluated"):
         describe(ensemble.path, baselines={"fewer": other})
     other = other.evaluate(*ensemble.choose)
-    told = describe(ensemble.path, baselines={"fewer": other})["baselines"]["fewer"]
-    assert told["loss"] == other.table["loss"].tolist()
+    baseline = describe(ensemble.path, baselines={"fewer": other})["baselines"]["fewer"]
+    assert baseline["loss"] == other.table["loss"].tolist()
 
 
 def test_prunings_of_clones_are_described_without_trees():
@@ -139,11 +139,11 @@ def test_prunings_of_clones_are_described_without_trees():
     X, y = load_iris(return_X_y=True)
     model = RandomForestClassifier(4, random_state=0).fit(X[::2], y[::2])
     path = sc.prune_path(model, X[1::2], y[1::2], cost=sc.costs.FeatureCost([1, 2, 3, 4]), regrow=True)
-    told = describe(path, X[1::2], y[1::2])
-    assert told["trees"] == []
+    description = describe(path, X[1::2], y[1::2])
+    assert description["trees"] == []
     for point in range(0, len(path), 5):
         feature = path[point].forest.feature
-        for number, steps in zip(told["features"]["number"], told["features"]["steps"], strict=True):
+        for number, steps in zip(description["features"]["number"], description["features"]["steps"], strict=True):
             assert [count for start, count in steps if start <= point][-1] == (feature == number).sum()
 
 

@@ -10,26 +10,27 @@ from secateur.reporting import describe
 @pytest.mark.parametrize("which", ["single", "ensemble", "priced"])
 def test_splits_are_those_of_the_pruned_forest(which, request):
     path = request.getfixturevalue(which).path
-    told = describe(path)["features"]
+    features = describe(path)["features"]
     for point in range(len(path)):
         feature = path[point].forest.feature
-        for number, steps in zip(told["number"], told["steps"], strict=True):
+        for number, steps in zip(features["number"], features["steps"], strict=True):
             assert [count for start, count in steps if start <= point][-1] == (feature == number).sum()
 
 
 def test_features_beyond_the_list_are_counted(ensemble, monkeypatch):
     monkeypatch.setattr("secateur.reporting.feature_table.MOST_FEATURES", 7)
-    told = describe(ensemble.path)["features"]
-    assert len(told["names"]) == 7
-    assert told["not_shown"] == len(ensemble.path.forest.features_used) - 7
+    features = describe(ensemble.path)["features"]
+    assert len(features["names"]) == 7
+    assert features["not_shown"] == len(ensemble.path.forest.features_used) - 7
 
 
 def test_rows_pay_for_the_features_on_their_paths(priced):
     X, y = priced.prune
-    told = describe(priced.path, X, y, cost=priced.cost)
-    bills, numbers = told["measured"]["bills"], told["features"]["number"]
+    description = describe(priced.path, X, y, cost=priced.cost)
+    points, bills = description["measured"]["points"], description["measured"]["bills"]
+    numbers = description["features"]["number"]
     own = np.linspace(0, 3, X.shape[1])
-    for place, point in list(enumerate(told["measured"]["points"]))[:: max(len(told["measured"]["points"]) // 4, 1)]:
+    for place, point in list(enumerate(points))[:: max(len(points) // 4, 1)]:
         needed = needed_features(priced.path[point].forest, X)
         price = needed @ own + 2.0 * needed[:, 3:6].any(axis=1)
         assert bills["mean"][place] == pytest.approx(price.mean(), rel=1e-12, abs=1e-12)
@@ -37,7 +38,7 @@ def test_rows_pay_for_the_features_on_their_paths(priced):
         assert bills["groups"][place] == pytest.approx([2.0 * needed[:, 3:6].any(axis=1).mean()], rel=1e-5)
         assert sum(bills["rows"][place]) == len(X)
         assert bills["quantiles"][place] == pytest.approx(np.quantile(price, [0.1, 0.5, 0.9]).tolist(), rel=1e-5)
-        assert bills["mean"][place] == pytest.approx(told["table"]["cost"][point], rel=1e-9, abs=1e-9)
+        assert bills["mean"][place] == pytest.approx(description["table"]["cost"][point], rel=1e-9, abs=1e-9)
 
 
 def needed_features(forest, X):

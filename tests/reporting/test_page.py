@@ -79,9 +79,9 @@ def test_names_cannot_become_markup(single, name):
     parser = seen(write_page(describe(path)))
     plain = seen(write_page(describe(single.path)))
     assert [tag for tag, _ in parser.elements] == [tag for tag, _ in plain.elements]
-    told = json.loads(parser.scripts[0])
-    assert printable(name) in told["classes"]
-    assert all(feature.startswith(printable(name)) for feature in told["features"]["names"])
+    description = json.loads(parser.scripts[0])
+    assert printable(name) in description["classes"]
+    assert all(feature.startswith(printable(name)) for feature in description["features"]["names"])
 
 
 def test_the_file_is_not_overwritten_without_force(single, tmp_path):

@@ -15,19 +15,19 @@ def present(changes, point):
     return sum(change <= point for change in changes) % 2 == 0
 
 
-def nodes_of(told, path):
+def nodes_of(tree, path):
     """Return the forest's number of each node told, found by walking both from the root."""
     forest = path.forest
-    number = {0: int(forest.tree_start[told["tree"]])}
-    for node in range(len(told["left"])):
-        if told["left"][node] != -1:
-            number[told["left"][node]] = number[node] + 1
-            number[told["right"][node]] = int(forest.right[number[node]])
-    return [number[node] for node in range(len(told["left"]))]
+    number = {0: int(forest.tree_start[tree["tree"]])}
+    for node in range(len(tree["left"])):
+        if tree["left"][node] != -1:
+            number[tree["left"][node]] = number[node] + 1
+            number[tree["right"][node]] = int(forest.right[number[node]])
+    return [number[node] for node in range(len(tree["left"]))]
 
 
 @pytest.fixture(params=["nested", "packed", "folded", "raised"])
-def told_and_path(request, single, ensemble, monkeypatch):
+def trees_and_path(request, single, ensemble, monkeypatch):
     if request.param == "nested":
         path = single.path
     elif request.param == "raised":
@@ -43,9 +43,9 @@ def told_and_path(request, single, ensemble, monkeypatch):
     return describe(path)["trees"], path
 
 
-def test_nodes_come_and_go_as_the_path_says(told_and_path):
-    told, path = told_and_path
-    for tree in told:
+def test_nodes_come_and_go_as_the_path_says(trees_and_path):
+    trees, path = trees_and_path
+    for tree in trees:
         nodes = nodes_of(tree, path)
         for point in range(len(path)):
             keep = path.masks.keep(point)
@@ -57,15 +57,15 @@ def test_nodes_come_and_go_as_the_path_says(told_and_path):
             assert tree["sizes"][point] == keep[start:stop].sum()
 
 
-def test_every_node_of_a_tree_is_described_or_counted(told_and_path):
-    told, _ = told_and_path
-    for tree in told:
+def test_every_node_of_a_tree_is_described_or_counted(trees_and_path):
+    trees, _ = trees_and_path
+    for tree in trees:
         assert len(tree["left"]) + sum(tree["hidden"]) == tree["sizes"][0]
 
 
-def test_conditions_are_those_of_the_splits(told_and_path):
-    told, path = told_and_path
-    for tree in told:
+def test_conditions_are_those_of_the_splits(trees_and_path):
+    trees, path = trees_and_path
+    for tree in trees:
         for node, question in zip(nodes_of(tree, path), tree["question"], strict=True):
             assert (question == "") == (not path.forest.is_split[node])
             if question:
@@ -74,9 +74,9 @@ def test_conditions_are_those_of_the_splits(told_and_path):
 
 def test_leaf_values_are_those_of_the_pruned_forest(ensemble):
     path = ensemble.path
-    told = describe(path)["trees"]
-    assert len(told) == 24 < path.forest.n_trees
-    for tree in told:
+    trees = describe(path)["trees"]
+    assert len(trees) == 24 < path.forest.n_trees
+    for tree in trees:
         nodes = np.array(nodes_of(tree, path))
         for point in range(1, len(path)):
             keep = path.masks.keep(point)
@@ -108,6 +108,6 @@ def test_a_tree_of_a_booster_names_the_class_it_feeds():
 
     X, y = load_iris(return_X_y=True)
     model = GradientBoostingClassifier(n_estimators=2, max_depth=2, random_state=0).fit(X, y)
-    told = describe(sc.prune_path(model, X, y, solver="weakest_link"))["trees"]
-    assert [tree["feeds"] for tree in told] == ["0", "1", "2"] * 2
-    assert "class" not in told[0]
+    trees = describe(sc.prune_path(model, X, y, solver="weakest_link"))["trees"]
+    assert [tree["feeds"] for tree in trees] == ["0", "1", "2"] * 2
+    assert "class" not in trees[0]

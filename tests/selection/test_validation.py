@@ -57,8 +57,8 @@ def test_out_of_bag_losses_of_pruned_points_come_from_trees_that_have_not_seen_t
     path = evaluated_path(forest, X, y, validation="oob", max_nodes=500)
     small = path[5].to_model()
     drawn = np.array([np.bincount(rows, minlength=len(y)) for rows in forest.estimators_samples_])
-    said = np.array([tree.predict(X) for tree in small.estimators_])
-    mean = np.where(drawn == 0, said, 0).sum(axis=0) / (drawn == 0).sum(axis=0)
+    predicted = np.array([tree.predict(X) for tree in small.estimators_])
+    mean = np.where(drawn == 0, predicted, 0).sum(axis=0) / (drawn == 0).sum(axis=0)
     seen_by_all = (drawn == 0).sum(axis=0) == 0
     assert path.table["loss"][5] == pytest.approx(((mean - y)[~seen_by_all] ** 2).mean())
 
@@ -123,11 +123,11 @@ def test_clones_for_cross_validation_are_trained_with_the_sample_weights(diabete
     weight = np.random.default_rng(0).uniform(0.1, 5, len(y))
     tree = DecisionTreeRegressor(max_depth=3, random_state=0).fit(X, y, weight)
     path = evaluated_path(tree, X, y, validation="cv", sample_weight=weight, random_state=1)
-    fold_of, said = np.random.default_rng(1).permutation(len(y)) % 5, np.zeros(len(y))
+    fold_of, predicted = np.random.default_rng(1).permutation(len(y)) % 5, np.zeros(len(y))
     for fold in range(5):
         inside = fold_of != fold
-        said[~inside] = clone(tree).fit(X[inside], y[inside], weight[inside]).predict(X[~inside])
-    assert path.table["loss"][0] == pytest.approx(mean_squared_error(y, said, sample_weight=weight))
+        predicted[~inside] = clone(tree).fit(X[inside], y[inside], weight[inside]).predict(X[~inside])
+    assert path.table["loss"][0] == pytest.approx(mean_squared_error(y, predicted, sample_weight=weight))
 
 
 def test_a_limit_does_not_change_what_cross_validation_measures(cancer):

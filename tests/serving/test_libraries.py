@@ -52,7 +52,7 @@ def as_trained(name):
 @served
 def test_values_and_early_labels_equal_those_of_the_library(name):
     c, predictor = case(name), predictor_of(name)
-    expected = c.ask(c.model, as_trained(name))
+    expected = c.predictions(c.model, as_trained(name))
     for same in ("leaves", "value"):
         answers = predictor.predict(c.X_new, same=same)
         assert not answers.reasons

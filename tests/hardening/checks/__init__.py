@@ -1,4 +1,4 @@
-"""Checks of reliability: every module is one, found by being here.
+"""Checks of reliability: every module of this folder is one.
 
 A module has a first line that is its claim, `run(scale) -> Figures`, and `LONG`, the scale of `make harden`;
 `make test-all` runs scale 1.
@@ -13,16 +13,16 @@ from typing import Any
 
 @dataclass
 class Figures:
-    """What a check found.
+    """Define the result of a check.
 
     Attributes
     ----------
     rows : list of dict
-        One row for each kind of thing tried, with the same keys: what was tried, how often, how it ended.
+        One row per kind of attempt, with the same keys: what was tried, how often, how it ended.
     bad : list of str
-        What ended as it must not, in words that let it be done again; empty if all is well.
+        Failures, described so that they can be reproduced; empty if there are none.
     notes : list of str
-        What a reader must know to understand the rows.
+        Explanations of the rows.
     """
 
     rows: list[dict[str, Any]]

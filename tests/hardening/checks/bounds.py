@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 from tests.hardening.checks import Figures
 
 LONG = 2
-"""Above 1 all tests are run, those of these checks left out."""
+"""Above 1 all tests are run, except those of these checks."""
 _ROOT = Path(__file__).resolve().parents[3]
 _QUICK = {"routing": ["tests/forest/test_routing.py"]}
 _CHECKED = {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(_ROOT / ".numba-bounds")}
@@ -23,7 +23,7 @@ try:
 except IndexError:
     print("noticed")
 """
-"""A kernel that does look beyond, to see that this is noticed; it is of no file, so that it is not kept on disk."""
+"""A kernel that reads out of bounds, to check that this is detected; it is in no file, so it is not cached."""
 _NOTES = [
     "First, a kernel that reads beyond the end on purpose is run; it raises an IndexError. The kernels with index "
     "checks have their own cache; commands, forks and Spark workers that tests start use them, too.",
@@ -32,7 +32,7 @@ _NOTES = [
 
 
 def run(scale: int) -> Figures:
-    """Run some tests, or all, with kernels that look at every index."""
+    """Run some tests, or all, with kernels that check every index."""
     tried = subprocess.run([sys.executable, "-c", _BEYOND], env=_environment(), capture_output=True, text=True)
     bad = [] if tried.stdout == "noticed\n" else [f"an index beyond the end is not noticed: {tried.stderr[-300:]}"]
     rows = []
@@ -48,7 +48,7 @@ def _environment() -> dict[str, str]:
 
 
 def _all_tests() -> dict[str, list[str]]:
-    """Return where the tests are, by folder; files beside the folders are one, and examples in docstrings."""
+    """Return the test paths by folder; top-level files are one group, doctests another."""
     folders = [folder for folder in sorted((_ROOT / "tests").iterdir()) if any(folder.glob("test_*.py"))]
     found = {folder.name: [f"tests/{folder.name}"] for folder in folders if folder.name != "hardening"}
     found["of the whole library"] = [f"tests/{file.name}" for file in sorted((_ROOT / "tests").glob("test_*.py"))]
@@ -56,14 +56,14 @@ def _all_tests() -> dict[str, list[str]]:
 
 
 def _run_tests(places: list[str]) -> tuple[dict[str, Any], list[str]]:
-    """Return how the tests of some files and folders ended, and the names of those that failed."""
+    """Return the outcomes of the tests in some files and folders, and the names of those that failed."""
     with tempfile.TemporaryDirectory() as folder:
-        told = Path(folder) / "told.xml"
-        command = [sys.executable, "-m", "pytest", "-n", "2", "--dist", "loadgroup", f"--junitxml={told}", *places]
+        report = Path(folder) / "report.xml"
+        command = [sys.executable, "-m", "pytest", "-n", "2", "--dist", "loadgroup", f"--junitxml={report}", *places]
         ended = subprocess.run(command, cwd=_ROOT, env=_environment(), capture_output=True, text=True)
-        if not told.exists():
+        if not report.exists():
             return {}, [f"{places}: {ended.stdout[-500:]}{ended.stderr[-500:]}"]
-        cases = list(ElementTree.parse(told).iter("testcase"))
+        cases = list(ElementTree.parse(report).iter("testcase"))
     failed = [case for case in cases if case.find("failure") is not None or case.find("error") is not None]
     beyond = [case for case in failed if "IndexError" in "".join(case.itertext())]
     skipped = sum(case.find("skipped") is not None for case in cases)

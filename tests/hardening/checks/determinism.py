@@ -33,29 +33,29 @@ from secateur.data.row_provider import RowProvider
 from secateur.data.rows import in_parts, read_sample
 
 LONG = 5
-"""How many other processes, and orders of rows."""
+"""Number of other processes and of row orders."""
 N_ROWS = 120
 EXACT_SUMS = {"min_cut", *(solver.name for solver in solvers_of_node_sums() if not solver.changes)}
-"""Solvers that look at nothing but sums over rows, which are whole numbers where rows of classes are counted."""
+"""Solvers that use only sums over rows; these sums are integers when rows of classes are counted."""
 SEVERAL_OPTIMA = {"rule_lasso", "linear_program"}
-"""Solvers of problems with several best answers: of those the order of rows may choose."""
+"""Solvers of problems with several optima, among which the order of rows may decide."""
 ROUNDING = 1e-5
-"""How far numbers may be apart that were added up in another order, as a share of the largest."""
+"""Largest difference between numbers summed in another order, as a fraction of the largest number."""
 
 Models = dict[str, tuple[Any, Any, Any]]
 
 
 def run(scale: int) -> Figures:
-    """Make every path again in all these ways and compare; `scale` is how many other processes and orders there are."""
+    """Recompute every path in all these ways and compare; `scale` is the number of other processes and orders."""
     models, figures = _models(scale), Figures([])
     usual = fingerprints(models, all_solvers(scale))
-    for name, told in _again(models, scale):
-        _tell(figures, name, usual, told)
-    _tell_threads(figures, scale)
-    _tell(figures, "a forest trained by 2 and 4 threads instead of 1", *_trained_by_threads())
-    _tell(figures, "prune with the same random_state", *_same_seed(models))
+    for name, found in _again(models, scale):
+        _add_row(figures, name, usual, found)
+    _add_threads(figures, scale)
+    _add_row(figures, "a forest trained by 2 and 4 threads instead of 1", *_trained_by_threads())
+    _add_row(figures, "prune with the same random_state", *_same_seed(models))
     for solver in all_solvers(scale):
-        _tell_order(figures, models, solver, scale)
+        _add_order(figures, models, solver, scale)
     figures.notes += _NOTES
     return figures
 
@@ -76,7 +76,7 @@ _NOTES = [
 
 
 def _models(scale: int) -> Models:
-    """Return fitted models with rows they have not seen, all numbers such that float32 holds them."""
+    """Return fitted models with new rows; float32 holds all numbers exactly."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(2 * N_ROWS, 5)).astype(np.float32).astype(np.float64)
     y = 3 * X[:, 0] + X[:, 1] + rng.normal(size=len(X))
@@ -103,8 +103,8 @@ def _models(scale: int) -> Models:
     }
 
 
-def _tell(figures: Figures, way: str, expected: dict[str, str], found: dict[str, str]) -> None:
-    """Add a row about paths that must be the same bit for bit; a refusal is no path, but must be the same, too."""
+def _add_row(figures: Figures, way: str, expected: dict[str, str], found: dict[str, str]) -> None:
+    """Add a row about paths that must be the same bit for bit; errors must be the same, too."""
     other = [name for name in found if found[name] != expected[name]]
     paths = [name for name in found if not found[name].endswith(".")]
     row = {"the same path": way, "tried": len(paths), "bit for bit": len(set(paths) - set(other))}
@@ -113,7 +113,7 @@ def _tell(figures: Figures, way: str, expected: dict[str, str], found: dict[str,
 
 
 def _again(models: Models, scale: int) -> Iterator[tuple[str, dict[str, str]]]:
-    """Yield ways to make the same paths, and the fingerprints found."""
+    """Yield ways to compute the same paths, and the fingerprints found."""
     yield "again in the same process", fingerprints(models, all_solvers(scale))
     yield from _other_processes(models, scale)
     side_by_side = [solver for solver in all_solvers(scale) if solver.name in ("primal_dual", "partition_cut")]
@@ -131,11 +131,11 @@ def _again(models: Models, scale: int) -> Iterator[tuple[str, dict[str, str]]]:
 
 
 _SOME = {"weakest_link", "block_descent", "cost_descent"}
-"""Solvers for which rows are held in all ways at the smallest scale: of sums at nodes, of rows, and of prices."""
+"""Solvers tried with all containers of rows at scale 1: they use sums at nodes, rows, and prices."""
 
 
 def _other_processes(models: Models, scale: int) -> Iterator[tuple[str, dict[str, str]]]:
-    """Yield the fingerprints that fresh processes find, with other seeds of hashes and numbers of threads."""
+    """Yield the fingerprints found in new processes with other hash seeds and numbers of threads."""
     for number in range(scale):
         seed, threads = number + 1, (2, 4, 1)[number % 3]
         found = _in_a_process(models, all_solvers(scale), threads, PYTHONHASHSEED=str(seed))
@@ -143,7 +143,7 @@ def _other_processes(models: Models, scale: int) -> Iterator[tuple[str, dict[str
 
 
 def _in_a_process(models: Models, solvers: list[Any], threads: int, **variables: str) -> dict[str, str]:
-    """Return the fingerprints that a fresh process finds in which all libraries have so many threads."""
+    """Return the fingerprints found in a new process in which all libraries use the given number of threads."""
     names = ("OMP_NUM_THREADS", "NUMBA_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "models.pickle"
@@ -155,8 +155,8 @@ def _in_a_process(models: Models, solvers: list[Any], threads: int, **variables:
     return found
 
 
-def _tell_threads(figures: Figures, scale: int) -> None:
-    """Add rows about models large enough that libraries for matrices would share the work between threads."""
+def _add_threads(figures: Figures, scale: int) -> None:
+    """Add rows about models large enough for BLAS to use several threads."""
     rng = np.random.default_rng(0)
     n_rows, n_trees = (12_000, 50) if scale == 1 else (30_000, 100)
     X = rng.normal(size=(n_rows, 6))
@@ -166,7 +166,7 @@ def _tell_threads(figures: Figures, scale: int) -> None:
     usual = _in_a_process({name: (forest, X, y)}, solvers, 1)
     for threads in (2, 4)[:scale]:
         found = _in_a_process({name: (forest, X, y)}, solvers, threads)
-        _tell(figures, f"{name}, {threads} threads instead of 1", usual, found)
+        _add_row(figures, f"{name}, {threads} threads instead of 1", usual, found)
 
 
 _BY_MATRICES = [
@@ -176,15 +176,15 @@ _BY_MATRICES = [
     sc.solvers.BlockDescent(granularity="layer", values="keep", penalties=3, engine="gram"),
     sc.solvers.FewerTrees(),
 ]
-"""Solvers that add up over rows by products of matrices, and one that does so only where its path is judged."""
+"""Solvers that sum over rows by matrix products, and one that does so only when its path is evaluated."""
 
 
 def _trained_by_threads() -> tuple[dict[str, str], dict[str, str]]:
-    """Return what forests trained by several threads predict, and what that of one does."""
+    """Return the predictions of forests trained by one thread, and of those trained by several."""
     rng = np.random.default_rng(1)
     X = rng.normal(size=(N_ROWS, 4))
     y = (X[:, 0] + rng.normal(size=N_ROWS) > 0).astype(int)
-    told = [
+    predicted = [
         sc.training.BudgetForestClassifier(n_estimators=6, n_jobs=n, random_state=0)
         .fit(X, y)
         .predict_proba(X)
@@ -192,24 +192,24 @@ def _trained_by_threads() -> tuple[dict[str, str], dict[str, str]]:
         .hex()
         for n in (1, 2, 4)
     ]
-    return {str(n): told[0] for n in (2, 4)}, {str(n): text for n, text in zip((2, 4), told[1:], strict=True)}
+    return {str(n): predicted[0] for n in (2, 4)}, {str(n): text for n, text in zip((2, 4), predicted[1:], strict=True)}
 
 
 def _same_seed(models: Models) -> tuple[dict[str, str], dict[str, str]]:
-    """Return what `prune` gives for the same seed, twice."""
+    """Return the results of calling `prune` twice with the same seed."""
 
     def pruned() -> dict[str, str]:
         return {
             name: sc.as_forest(sc.prune(model, X, y, random_state=3, max_nodes=20)).value.tobytes().hex()
             for name, (model, X, y) in models.items()
-            if name != "catboost"  # whole levels have seldom a size below 20
+            if name != "catboost"  # symmetric trees rarely have fewer than 20 nodes
         }
 
     return pruned(), pruned()
 
 
 def _containers(folder: Path) -> dict[str, Callable[[Any], Any]]:
-    """Return ways to hold the same numbers."""
+    """Return containers of the same numbers."""
     import pandas as pd
     import pyarrow as pa
 
@@ -239,7 +239,7 @@ def _mapped(folder: Path, X: Any) -> Any:
 
 
 def _chunks(folder: Path) -> dict[str, Callable[[Any], Any]]:
-    """Return ways to read the rows a part at a time."""
+    """Return ways to read the rows in batches."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -269,7 +269,7 @@ class _InParts(RowProvider):
         return _InParts(*given, self.n_parts)
 
 
-def _tell_order(figures: Figures, models: Models, solver: Any, scale: int) -> None:
+def _add_order(figures: Figures, models: Models, solver: Any, scale: int) -> None:
     """Add a row about a solver's paths on rows in other orders, and in parts."""
     count = {"bit for bit": 0, "same prunings": 0, "others as good": 0}
     tried, apart, draws = 0, 0.0, getattr(solver, "subsamples", 0) > 0
@@ -297,12 +297,12 @@ def _tell_order(figures: Figures, models: Models, solver: Any, scale: int) -> No
                 figures.bad.append(
                     f"rows in another order or in parts: {level}, apart by {distance:g}, for {name}: {solver!r}"
                 )
-    told = {"the same path": f"rows in other orders and in parts: {solver!r}", "tried": tried, **count}
-    figures.rows.append({**told, "largest difference": apart})
+    row = {"the same path": f"rows in other orders and in parts: {solver!r}", "tried": tried, **count}
+    figures.rows.append({**row, "largest difference": apart})
 
 
 def _compared(usual: sc.Path, path: sc.Path) -> tuple[str, float]:
-    """Return how much two paths have in common, and how far their numbers are apart."""
+    """Return how closely two paths agree, and the largest difference of their numbers."""
     if fingerprint(usual) == fingerprint(path):
         return "bit for bit", 0.0
     if same_prunings(usual, path):

@@ -9,7 +9,7 @@ _MODULE = "tests.hardening.faults.disks"
 
 
 def run(scale: int) -> Figures:
-    """Write every kind of output with ever more room, in 3 · `scale` steps."""
+    """Write every kind of output with increasing free space, in 3 · `scale` steps."""
     n_steps = 3 * scale
     tried = {"largest file allowed": alone(_MODULE, "limit_files", n_steps, limit=_LIMIT)}
     bad: list[str] = []

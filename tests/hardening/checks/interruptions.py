@@ -10,11 +10,11 @@ _MODULE = "tests.hardening.faults.interrupting"
 
 def run(scale: int) -> Figures:
     """Interrupt every call and command `scale` times."""
-    told = []
+    rows = []
     for function in ("interrupt_calls", "interrupt_first_calls", "interrupt_commands"):
-        told += alone(_MODULE, function, scale, scale, limit=_LIMIT)
-    bad = [text for row in told for text in row.pop("bad")]
-    return Figures(told, bad, _NOTES)
+        rows += alone(_MODULE, function, scale, scale, limit=_LIMIT)
+    bad = [text for row in rows for text in row.pop("bad")]
+    return Figures(rows, bad, _NOTES)
 
 
 _NOTES = [

@@ -9,11 +9,11 @@ _LIMIT = 3600.0
 
 def run(scale: int) -> Figures:
     """Kill writers of every kind of output, `scale` times at random times and as often at random calls."""
-    told = alone("tests.hardening.faults.killing", "kill_writers", scale, scale, limit=_LIMIT)
-    bad = [text for row in told for text in row.pop("bad")]
-    if not any(row.get("while writing") for row in told):
+    rows = alone("tests.hardening.faults.killing", "kill_writers", scale, scale, limit=_LIMIT)
+    bad = [text for row in rows for text in row.pop("bad")]
+    if not any(row.get("while writing") for row in rows):
         bad.append("no writer was killed while it wrote")
-    return Figures(told, bad, _NOTES)
+    return Figures(rows, bad, _NOTES)
 
 
 _NOTES = [

@@ -10,25 +10,26 @@ from tests.hardening.checks import Figures
 from tests.hardening.loading import MODELS, N_FEATURES, TREES
 
 LONG = 1000
-"""Times ten thousand rows or nodes, the largest of three sizes."""
+"""The largest of three sizes, in units of ten thousand rows or nodes."""
 _EACH = 10_000
 _PER_ROW, _BESIDES = 72, 300e6
-"""Bytes that docs/ensembles.md tells: for a row besides one for each tree, and for the part being read."""
+"""Bytes documented in docs/ensembles.md: per row besides one per tree, and for the batch being read."""
 _STEEPEST = 1.5
-"""What may be the exponent of time; a step that looks at all pairs has 2."""
+"""Largest exponent of the growth of time; a step over all pairs has 2."""
 _LIMIT = 3600.0
 _MODULE = "tests.hardening.loading"
 
 
 def run(scale: int) -> Figures:
-    """Prune by up to `scale` times ten thousand rows, and models of up to as many nodes."""
+    """Prune on up to `scale` times ten thousand rows, and models of up to as many nodes."""
     figures = Figures([], notes=_NOTES)
     sizes = [_EACH * scale] if scale == 1 else [_EACH * scale // part for part in (100, 10, 1)]
     tasks = [("prune_rows", solver) for solver in ("weakest_link", "block_descent")]
     tasks += [("prune_nodes", kind) for kind in MODELS]
-    questions = [[*task, size] for task in tasks for size in sizes]
-    together = [questions] if scale == 1 else [[question] for question in questions]  # a process each, as memory stays
-    found = iter([row for some in together for row in alone(_MODULE, "measure", some, limit=_LIMIT)])
+    calls = [[*task, size] for task in tasks for size in sizes]
+    # Separate processes, because memory is not returned.
+    batches = [calls] if scale == 1 else [[call] for call in calls]
+    found = iter([row for batch in batches for row in alone(_MODULE, "measure", batch, limit=_LIMIT)])
     for function, name in tasks:
         rows = [{"size": size, **next(found)} for size in sizes]
         if function == "prune_nodes":
@@ -54,12 +55,12 @@ _NOTES = [
 
 
 def _takes_more(row: dict[str, Any]) -> bool:
-    """Return whether rows took more bytes than the docs tell."""
+    """Return whether rows took more bytes than documented."""
     return bool(row["bytes"] > row["size"] * (TREES + _PER_ROW) + _BESIDES)
 
 
 def _add(figures: Figures, what: str, found: list[dict[str, Any]]) -> None:
-    """Add a row for each size, one for how time and memory grow, and what went wrong."""
+    """Add a row per size, one for the growth of time and memory, and the failures."""
     for row in found:
         measured = {"seconds": row["seconds"], "MB": row["bytes"] / 1e6, "bytes each": row["bytes"] / row["size"]}
         figures.rows.append({"what": what, "how many": row["size"], **measured})

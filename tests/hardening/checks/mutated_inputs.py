@@ -1,9 +1,9 @@
 """Damaged files, thousands of each format secateur reads, are refused with a clear error within a second or read
 correctly.
 
-Blindly (bits turned, cut off, bytes overwritten, doubled, exchanged) and by somebody who knows the format (children
-exchanged or in circles, features out of range, NaN thresholds, absurd counts, wrong types, deep nesting, huge numbers,
-zips that unpack to gigabytes, hold pickles, or name places outside).
+Files are damaged at random (bits flipped, truncated, bytes overwritten, repeated, swapped) and with knowledge of the
+format (children swapped or in cycles, features out of range, NaN thresholds, absurd counts, wrong types, deep nesting,
+huge numbers, zips that unpack to gigabytes, contain pickles, or have paths outside of the archive).
 """
 
 import json
@@ -21,13 +21,13 @@ from tests.hardening.checks import Figures
 from tests.hardening.mutating.kind import GOOD
 
 LONG = 250
-"""Times 40 mutations of each kind."""
+"""In units of 40 mutations of each kind."""
 _EACH = 40
 _ROOT = Path(__file__).resolve().parents[3]
-_ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}  # threads cost more than they give for a few rows
+_ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}  # threads do not pay off for a few rows
 _BATCH = 2_500
 _LOOK, _SILENT = 1.0, 600
-"""Seconds from look to look at a process, and those after which one that tells of no mutation hangs."""
+"""Seconds between two polls of a process, and seconds without output after which it counts as hanging."""
 KINDS = (
     *("XGBoost .json", "XGBoost .ubj", "LightGBM .txt", "CatBoost .json", "CatBoost .cbm", "Spark folder"),
     *(".skops", ".secateur", "path .npz", "prices .csv", "data .csv", "data .csv.gz", "data .parquet"),
@@ -54,41 +54,43 @@ def run(scale: int) -> Figures:
         jobs = [[f"{kind}:{first}:{min(first + _BATCH, n)}"] for kind in KINDS for first in range(0, n, _BATCH)]
     with tempfile.TemporaryDirectory() as folder:
         found = Parallel(2, backend="threading")(delayed(outcomes)(Path(folder), job) for job in jobs)
-    told = [one for some in found for one in some]
-    rows = [_row(kind, [one for one in told if one[0] == kind]) for kind in KINDS]
-    bad = [f"{kind}, mutation {number}: {how}. {said}" for kind, number, how, said, *_ in told if how not in GOOD]
-    bad += [f"{row['file']}: {row['mutations']} of {n} were told of" for row in rows if row["mutations"] != n]
+    results = [one for some in found for one in some]
+    rows = [_row(kind, [one for one in results if one[0] == kind]) for kind in KINDS]
+    bad = [
+        f"{kind}, mutation {number}: {how}. {message}" for kind, number, how, message, *_ in results if how not in GOOD
+    ]
+    bad += [f"{row['file']}: {row['mutations']} of {n} were reported" for row in rows if row["mutations"] != n]
     return Figures(rows, bad, _NOTES)
 
 
-def _row(kind: str, told: list[Any]) -> dict[str, Any]:
-    ends = Counter(how if how in GOOD else "bad" for _, _, how, *_ in told)
-    refused = [seconds for _, _, how, _, seconds, _ in told if how == "refused"]
+def _row(kind: str, results: list[Any]) -> dict[str, Any]:
+    ends = Counter(how if how in GOOD else "bad" for _, _, how, *_ in results)
+    refused = [seconds for _, _, how, _, seconds, _ in results if how == "refused"]
     return {
         "file": kind,
-        "mutations": len(told),
+        "mutations": len(results),
         **{how: ends[how] for how in (*GOOD, "bad")},
         "slowest, s": max(refused, default=0.0),
-        "largest, MB": max((grown for *_, grown in told), default=0.0),
+        "largest, MB": max((grown for *_, grown in results), default=0.0),
     }
 
 
 def outcomes(folder: Path, jobs: list[str]) -> list[Any]:
-    """Return how each mutation of some jobs ended, starting again behind every one that ended the process."""
+    """Return the outcome of each mutation of some jobs, restarting after every mutation that ended the process."""
     found: list[Any] = []
     while jobs:
-        told, how, said = _one_process(folder, jobs)
-        found += told
-        done = Counter(kind for kind, *_ in told)
+        results, how, message = _one_process(folder, jobs)
+        found += results
+        done = Counter(kind for kind, *_ in results)
         jobs = [_rest(job, done) for job in jobs]
         jobs = [job for job in jobs if job is not None]
         if jobs and how:
             kind, first, _ = jobs[0].split(":")
-            found.append([kind, int(first), how, said, 0.0, 0.0])
+            found.append([kind, int(first), how, message, 0.0, 0.0])
             rest = _rest(jobs[0], Counter([kind]))
             jobs = [job for job in (rest, *jobs[1:]) if job is not None]
         elif jobs:
-            raise RuntimeError(f"The process ended well, but told nothing of {jobs}: {said}")
+            raise RuntimeError(f"The process ended without an error, but reported no results for {jobs}: {message}")
     return found
 
 
@@ -99,27 +101,27 @@ def _rest(job: str, done: Counter[str]) -> str | None:
 
 
 def _one_process(folder: Path, jobs: list[str]) -> tuple[list[Any], str | None, str]:
-    """Return what a process told of the mutations it came to, how it ended if not well, and its last words."""
+    """Return the results a process printed, how it failed (None if it did not), and the end of its stderr."""
     command = [sys.executable, "-W", "ignore", "-m", "tests.hardening.mutating", str(folder), *jobs]
-    with tempfile.TemporaryFile("w+") as told, tempfile.TemporaryFile("w+") as errors:
-        process = subprocess.Popen(command, cwd=_ROOT, env=_ENVIRONMENT, stdout=told, stderr=errors)
-        hangs = _waits_in_vain(process, told)
-        for stream in (told, errors):
+    with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
+        process = subprocess.Popen(command, cwd=_ROOT, env=_ENVIRONMENT, stdout=output, stderr=errors)
+        hangs = _hangs(process, output)
+        for stream in (output, errors):
             stream.seek(0)
-        lines = [json.loads(line) for line in told if line.endswith("\n")]
+        lines = [json.loads(line) for line in output if line.endswith("\n")]
         how = "hang" if hangs else "crash" if process.returncode else None
         return lines, how, f"exit code {process.returncode}: {errors.read()[-300:]}"
 
 
-def _waits_in_vain(process: "subprocess.Popen[bytes]", told: Any) -> bool:
-    """Wait for a process to end; end it, and return True, once it has told nothing for long."""
+def _hangs(process: "subprocess.Popen[bytes]", output: Any) -> bool:
+    """Wait for a process to end; kill it and return True if it prints nothing for too long."""
     size, since = -1, time.monotonic()
     while True:
         try:
             process.wait(_LOOK)
             return False
         except subprocess.TimeoutExpired:
-            now = os.fstat(told.fileno()).st_size
+            now = os.fstat(output.fileno()).st_size
             if now != size:
                 size, since = now, time.monotonic()
             elif time.monotonic() - since > _SILENT:

@@ -1,7 +1,7 @@
 """Features, classes and files may have any name: no name becomes markup, code, or a terminal command.
 
-Models with such names are pruned, drawn, reported, saved and explained on the command line, and every output is looked
-at; pickles under other names are never opened without trust.
+Models with such names are pruned, plotted, reported, saved and inspected on the command line, and every output is
+checked; pickles with other suffixes are never loaded without trust.
 """
 
 import io
@@ -48,7 +48,7 @@ _NOTES = [
 
 
 def run(scale: int) -> Figures:
-    """Look at everything that shows a name, for each of the names or for a few."""
+    """Check every output that shows a name, for all names or for a few."""
     rows, bad = [], []
     with tempfile.TemporaryDirectory() as name, warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -65,7 +65,7 @@ def run(scale: int) -> Figures:
 
 @dataclass
 class _Shown:
-    """A model, its rows and its path, in which everything has one name."""
+    """A model, its rows and its path; features and classes contain one name."""
 
     kind: str
     name: str
@@ -86,7 +86,7 @@ class _Shown:
         return self.home / f"{file_name(self.name)}{suffix}"
 
     def pages(self) -> Iterator[tuple[str, str]]:
-        """Yield everything that is HTML."""
+        """Yield every HTML output."""
         yield "report", write_page(describe(self.path, self.X, self.y, baselines={self.name: self.path}))
         yield "notebook, path", self.path._repr_html_()
         yield "notebook, point", self.path[-1]._repr_html_()
@@ -100,7 +100,7 @@ def _looked_at(shown: _Shown, elements: dict[str, Any]) -> Iterator[tuple[str, s
     for look in looks:
         try:
             yield from look(shown)
-        except Exception as error:  # a name that stops something
+        except Exception as error:  # a name that causes an error
             yield look.__name__.strip("_"), f"{type(error).__name__}: {error}"
 
 
@@ -117,7 +117,7 @@ def _elements(text: str) -> list[tuple[str, list[str]]]:
 
 
 def _pictures(shown: _Shown) -> Iterator[tuple[str, str | None]]:
-    """Draw all pictures; a legend must show the name, and nothing may be taken for a formula."""
+    """Draw all plots; the legend must show the name, and no text may be parsed as a formula."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -133,7 +133,7 @@ def _pictures(shown: _Shown) -> Iterator[tuple[str, str | None]]:
         axes = shown.path.plot(kind, **options)
         axes.figure.canvas.draw()
         texts = [text for text in axes.findobj(Text) if text.get_text().strip()]
-        named = [text for text in texts if not text.get_text().startswith("$\\mathdefault")]  # not numbers of axes
+        named = [text for text in texts if not text.get_text().startswith("$\\mathdefault")]  # not tick labels
         wrong = [text for text in named if text.get_parse_math() and "$" in text.get_text()]
         wrong += [text for text in named if set(text.get_text()) & _NOT_SHOWN]
         missing = kind == "tradeoff" and len(axes.get_legend().get_texts()) < 3
@@ -142,7 +142,7 @@ def _pictures(shown: _Shown) -> Iterator[tuple[str, str | None]]:
 
 
 def _files(shown: _Shown) -> Iterator[tuple[str, str | None]]:
-    """Write all that holds names; what comes back must be the names themselves."""
+    """Write all files that contain names; the names read back must be equal."""
     import onnx
 
     for suffix in (".skops", ".secateur", ".onnx"):
@@ -151,9 +151,9 @@ def _files(shown: _Shown) -> Iterator[tuple[str, str | None]]:
     yield ".skops", None if same else "other names"
     yield ".secateur", None if list(load_model(shown.file(".secateur")).feature_names) == shown.features else "others"
     graph = onnx.load(str(shown.file(".onnx")) if shown.kind == "plain" else _copied(shown.file(".onnx")))
-    told = {entry.key: entry.value for entry in graph.metadata_props}
+    metadata = {entry.key: entry.value for entry in graph.metadata_props}
     labels = {text.decode() for part in graph.graph.initializer for text in part.string_data}
-    yield ".onnx, features", None if json.loads(told["feature_names"]) == shown.features else "other names"
+    yield ".onnx, features", None if json.loads(metadata["feature_names"]) == shown.features else "other names"
     yield ".onnx, classes", None if labels == {shown.name, "other"} else "other labels"
     path = sc.Path.load(shown.path.save(shown.file(".npz"), force=True), shown.model)
     yield "path", None if list(path.forest.feature_names) == shown.features else "other names"
@@ -162,7 +162,7 @@ def _files(shown: _Shown) -> Iterator[tuple[str, str | None]]:
 
 
 def _copied(file: Path) -> str:
-    """Return the name of a copy; onnx opens no file whose name is no text."""
+    """Return the name of a copy; onnx cannot open a file whose name is not valid text."""
     copy = file.with_name("copy.onnx")
     copy.write_bytes(file.read_bytes())
     return str(copy)
@@ -174,7 +174,7 @@ def _csv(frame: pd.DataFrame, folder: Path) -> Path:
 
 
 def _commands(shown: _Shown) -> Iterator[tuple[str, str | None]]:
-    """Run every command on files of such names; a terminal must get nothing but text."""
+    """Run every command on files with such names; the output must be printable text."""
     data, model, path = shown.file(".csv"), shown.file(".skops"), shown.file(".path.npz")
     prices = shown.file(".prices.csv")
     shown.X.assign(target=shown.y).to_csv(data, index=False)
@@ -191,11 +191,11 @@ def _commands(shown: _Shown) -> Iterator[tuple[str, str | None]]:
     for verb, words in lines.items():
         for more in ([], ["--json"]):
             force = ["--force"] if "--out" in words else []
-            yield f"{verb} {' '.join(more)}".strip(), _told([*words, *force, *more], json_wanted=bool(more))
+            yield f"{verb} {' '.join(more)}".strip(), _wrong_output([*words, *force, *more], json_wanted=bool(more))
 
 
 def _mistakes(shown: _Shown) -> Iterator[tuple[str, str | None]]:
-    """Make mistakes of which the messages show names."""
+    """Cause errors whose messages contain names."""
     data, model = shown.file(".csv"), shown.file(".skops")
     out = ["--out", shown.home / "out.skops"]
     mistakes: dict[str, list[Any]] = {
@@ -210,7 +210,7 @@ def _mistakes(shown: _Shown) -> Iterator[tuple[str, str | None]]:
         "no such option": ["inspect", "--" + shown.name.replace("\x00", "")],
     }
     for what, words in mistakes.items():
-        yield f"message, {what}", _told(words, fails=True)
+        yield f"message, {what}", _wrong_output(words, fails=True)
     yield "progress", _drawn(f"reading {data.name}")
 
 
@@ -228,7 +228,7 @@ def _drawn(step: str) -> str | None:
     return None if "reading" in text and text.isprintable() else repr(text[:60])
 
 
-def _told(words: list[Any], *, json_wanted: bool = False, fails: bool = False) -> str | None:
+def _wrong_output(words: list[Any], *, json_wanted: bool = False, fails: bool = False) -> str | None:
     """Return what is wrong with what a command prints."""
     result = CliRunner().invoke(app, [str(word) for word in words], prog_name="secateur", env={"COLUMNS": "200"})
     if (result.exit_code not in (1, 2)) if fails else result.exit_code:
@@ -242,7 +242,7 @@ def _told(words: list[Any], *, json_wanted: bool = False, fails: bool = False) -
 
 
 def _pickles(folder: Path) -> Iterator[str | None]:
-    """Yield of pickles under every suffix a model, path or table can have what came of opening them without trust."""
+    """Yield the outcomes of opening pickles without trust, under every suffix of a model, path or table."""
     mark = folder / RAN
     attack = pickle.dumps(Touch(mark))
     packed = zip_of([_entry("header.npy", npy(np.array([Touch(mark)], object)))])

@@ -25,33 +25,33 @@ from secateur.path import Path
 from secateur.solvers import Solver
 
 LONG = 30
-"""How many tens of tiny closures are compared with all prunings; above 1 every solver is given huge models, too."""
+"""Number of tiny closures compared with all prunings, in tens; above 1 every solver also prunes huge models."""
 IN_UNITS = {"pessimistic_error", "minimum_error"}
-"""Solvers that add half an error or a few rows, so that the unit of errors and weights matters to them."""
+"""Solvers that add half an error or a few rows, so their results depend on the unit of errors and weights."""
 BRIEF: dict[str, Solver] = {
     "max_heap": sc.solvers.MaxHeap(penalties=2, max_iterations=20),
     "rule_lasso": sc.solvers.RuleLasso(penalties=2, max_sweeps=3),
     "block_descent": sc.solvers.BlockDescent(penalties=2, max_sweeps=2),
     "linear_program": sc.solvers.LinearProgram(penalties=2),
 }
-"""What is asked of solvers with many penalties where a model is huge."""
+"""Settings for huge models of solvers with many penalties."""
 QUICK = {"reduced_error", "weakest_link", "min_cut"}
-"""Solvers that huge models are given at the smallest scale."""
+"""Solvers that prune huge models at scale 1."""
 
 
 @dataclass(frozen=True)
 class Extreme:
-    """A question with an extreme number in it.
+    """A problem with an extreme number in it.
 
     Attributes
     ----------
     name : str
     like : tuple, optional
-        Another question, (model, X, y, weight, cost), with the same prunings as its answer; the last two may lack.
+        An equivalent problem, (model, X, y, weight, cost), with the same prunings; the last two may be omitted.
     refused : bool
-        Whether every solver must say no.
+        Whether every solver must refuse the problem.
     huge : bool
-        Whether recomputing would take too long, and solvers are asked for little.
+        Whether recomputing would take too long; solvers then use few penalties.
     """
 
     name: str
@@ -66,16 +66,16 @@ class Extreme:
 
 
 def run(scale: int) -> Figures:
-    """Put every extreme question to every solver, and compare closures of `scale` · 10 tiny forests with the truth."""
+    """Solve every extreme problem with every solver, and compare `scale` · 10 tiny closures with brute force."""
     figures = Figures([])
     for extreme in (*_targets(), *_weights(), *_prices(), *_few(), *_huge(scale)):
         count, slowest = Counter(), (0.0, "")
-        for solver in _asked(extreme, scale):
+        for solver in _solvers_for(extreme, scale):
             began = time.perf_counter()
-            figures.bad += [f"{extreme.name}, {solver!r}: {text}" for text in _ask(extreme, solver, count)]
+            figures.bad += [f"{extreme.name}, {solver!r}: {text}" for text in _check(extreme, solver, count)]
             slowest = max(slowest, (time.perf_counter() - began, repr(solver)))
-        told = {"extreme": extreme.name, "paths": count["paths"], "refused": count["refused"]}
-        figures.rows.append({**told, "as the plain question": count["alike"], "seconds of the slowest": slowest[0]})
+        row = {"extreme": extreme.name, "paths": count["paths"], "refused": count["refused"]}
+        figures.rows.append({**row, "as in the usual unit": count["alike"], "seconds of the slowest": slowest[0]})
     n_tried, wrong = _closures(10 * scale)
     figures.rows.append({"extreme": "prices and weights whose products overflow 64 bits", "paths": n_tried})
     figures.bad += wrong
@@ -96,21 +96,21 @@ _NOTES = [
 ]
 
 
-def _asked(extreme: Extreme, scale: int) -> list[Solver]:
-    """Return the solvers to ask."""
+def _solvers_for(extreme: Extreme, scale: int) -> list[Solver]:
+    """Return the solvers to run."""
     if not extreme.huge:
         return all_solvers(1)
     return [BRIEF.get(solver.name, solver) for solver in all_solvers(1) if scale > 1 or solver.name in QUICK]
 
 
-def _ask(extreme: Extreme, solver: Solver, count: Counter[str]) -> Iterator[str]:
-    """Yield what is wrong with a solver's answer."""
+def _check(extreme: Extreme, solver: Solver, count: Counter[str]) -> Iterator[str]:
+    """Yield what is wrong with a solver's path."""
     with warnings.catch_warnings():
         warnings.simplefilter("error", RuntimeWarning)
         try:
             options = {"sample_weight": extreme.weight, "cost": extreme.cost}
             path = found_path(solver, extreme.model, extreme.X, extreme.y, **options)
-        except Exception as error:  # whatever it is, it is not a refusal
+        except Exception as error:  # any other exception is not a refusal
             yield f"{type(error).__name__}: {error}"
             return
     if isinstance(path, str):
@@ -120,7 +120,7 @@ def _ask(extreme: Extreme, solver: Solver, count: Counter[str]) -> Iterator[str]
         return
     count["paths"] += 1
     if extreme.refused:
-        yield "an answer where none can be right"
+        yield "a path although the problem must be refused"
     yield from _sound(path)
     if not extreme.huge and extreme.cost is None:
         yield from _right(extreme, path)
@@ -129,14 +129,14 @@ def _ask(extreme: Extreme, solver: Solver, count: Counter[str]) -> Iterator[str]
 
 
 def _sound(path: Path) -> Iterator[str]:
-    """Yield numbers that are none; a method's own columns say NaN of the unpruned model, which they do not judge."""
+    """Yield numbers that are not finite; a method's own columns are NaN for the unpruned model."""
     for name, column in path.table.items():
         numbers = column[1:] if column.dtype.kind == "f" else np.zeros(0)
         without = name in ("penalty", "bound", "objective", "gap") and np.isnan(numbers).all()
         if not without and not np.isfinite(numbers).all():
-            yield f"{name} has numbers that are none"
+            yield f"{name} has numbers that are not finite"
     if not np.isfinite([path.table[name][0] for name in ("cost", "risk")]).all():
-        yield "cost or risk of the unpruned model is no number"
+        yield "cost or risk of the unpruned model is not finite"
     if (np.diff(path.table["cost"]) > 1e-9 * path.table["cost"][0]).any():
         yield "the cost rises along the path"
 
@@ -157,16 +157,16 @@ def _right(extreme: Extreme, path: Path) -> Iterator[str]:
 
 
 def _alike(extreme: Extreme, solver: Solver, path: Path, count: Counter[str]) -> Iterator[str]:
-    """Yield a sentence if the plain question has other prunings."""
+    """Yield a message if the equivalent problem has other prunings."""
     model, X, y, *options = extreme.like
     plain = found_path(solver, model, X, y, **dict(zip(("sample_weight", "cost"), options, strict=False)))
     count["alike"] += 1
     if isinstance(plain, str) or not same_prunings(plain, path):
-        yield "other prunings than for the same question in the usual unit"
+        yield "other prunings than for the same problem in the usual unit"
 
 
 def _data() -> tuple[Any, Any, Any, Any]:
-    """Return rows to train on and others, with a number for each."""
+    """Return training rows and other rows, with targets."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(120, 4))
     y = 3 * X[:, 0] + X[:, 1] + rng.normal(size=120)
@@ -174,7 +174,7 @@ def _data() -> tuple[Any, Any, Any, Any]:
 
 
 def _fitted() -> dict[str, Any]:
-    """Return a forest of classes, one of numbers and boosted numbers, trained on the rows of `_data`."""
+    """Return a classification forest, a regression forest and a boosted regressor, trained on the rows of `_data`."""
     X, y, _, _ = _data()
     return {
         "classes": RandomForestClassifier(3, max_depth=3, random_state=0).fit(X, np.digitize(y, [-1, 1])),
@@ -225,7 +225,7 @@ def _weights() -> Iterator[Extreme]:
 
 
 def _prices() -> Iterator[Extreme]:
-    """Yield features that cost next to nothing, or more than sums can hold."""
+    """Yield tiny prices of features, and prices whose sums overflow."""
     _, _, X, y = _data()
     model, label = _fitted()["classes"], np.digitize(y, [-1, 1])
     plain = np.arange(1.0, 5.0)
@@ -237,7 +237,7 @@ def _prices() -> Iterator[Extreme]:
 
 
 def _few() -> Iterator[Extreme]:
-    """Yield one row and one feature, to prune by and to train on."""
+    """Yield problems with one row or one feature."""
     X_train, y_train, X, y = _data()
     for kind, model in _fitted().items():
         label = np.digitize(y, [-1, 1])
@@ -287,9 +287,9 @@ def _boosted(X: Any, y: Any) -> Any:
 
 
 def _closures(n_problems: int) -> tuple[int, list[str]]:
-    """Return how many bounds of MinCut were compared with all prunings, and those that were above the truth.
+    """Return the number of bounds of MinCut compared with brute force, and those above the optimum.
 
-    Prices and weights have so many digits that whole numbers of 64 bits hold their products only when rounded.
+    Prices and weights have so many digits that their products must be rounded to fit into 64-bit integers.
     """
     tried, wrong = 0, []
     for seed in range(n_problems):
@@ -304,11 +304,11 @@ def _closures(n_problems: int) -> tuple[int, list[str]]:
         path = sc.solvers.MinCut().path(problem)
         for penalty, bound, objective in zip(*(path.table[k] for k in ("penalty", "bound", "objective")), strict=True):
             truth, tried = min(risk + penalty * cost for risk, cost in values), tried + 1
-            told = f"closure {seed}: bound {bound:.17g}, objective {objective:.17g}, truth {truth:.17g}"
+            text = f"closure {seed}: bound {bound:.17g}, objective {objective:.17g}, truth {truth:.17g}"
             if bound > truth * (1 + 1e-9) + 1e-12 or objective < truth * (1 - 1e-9) - 1e-12:
-                wrong.append(told)
+                wrong.append(text)
             if penalty > 0 and objective > truth * (1 + 1e-9) + 1e-12 and path.info.exact:
-                wrong.append(f"{told}, and it is called exact")
+                wrong.append(f"{text}, and it is called exact")
             if penalty > 0 and objective > truth * (1 + 1e-3) and span <= 3:
-                wrong.append(f"{told}, though prices and weights are within three powers of ten")
+                wrong.append(f"{text}, though prices and weights are within three powers of ten")
     return tried, wrong

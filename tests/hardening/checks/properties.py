@@ -24,9 +24,9 @@ from secateur.path import Path
 from secateur.solvers import Solver
 
 LONG = 8
-"""How many random models of each library and task."""
+"""Number of random models of each library and task."""
 BY_COST = {"cost_descent"}
-"""Solvers whose points are in the order of what features cost, whatever their nodes."""
+"""Solvers that order points by feature cost, not by nodes."""
 
 
 def run(scale: int) -> Figures:
@@ -34,12 +34,12 @@ def run(scale: int) -> Figures:
     solvers, figures = all_solvers(scale), Figures([])
     counts = {repr(solver): Counter() for solver in solvers}
     for library in MAKERS:
+        native_runs = library != "pyspark" or scale > 1  # starting Spark takes longer than all other checks
         for task in ("numbers", "classes"):
             for seed in range(scale):
                 case = random_case(library, task, np.random.default_rng(seed))
                 for solver in solvers:
-                    ask = library != "pyspark" or scale > 1  # Spark takes longer to start than all others to answer
-                    found = _survived(_try(solver, library, case, counts[repr(solver)], ask=ask))
+                    found = _survived(_try(solver, library, case, counts[repr(solver)], native_runs=native_runs))
                     figures.bad += [f"{text}, {library} {task}, seed {seed}, {solver!r}" for text in found]
     for seed in range(10 * scale):
         figures.bad += [f"{text}, seed {seed}" for text in _bounds(seed, counts)]
@@ -65,14 +65,14 @@ _NOTES = [
 
 
 def _survived(found: Iterator[str]) -> Iterator[str]:
-    """Yield what was found, and what was raised on the way."""
+    """Yield what was found, and the error that was raised, if any."""
     try:
         yield from found
-    except Exception as error:  # a failure of one pair must not hide those of others
+    except Exception as error:  # a failure of one solver must not hide those of others
         yield f"{type(error).__name__}: {error}"
 
 
-def _try(solver: Solver, library: str, case: Case, count: Counter[str], *, ask: bool) -> Iterator[str]:
+def _try(solver: Solver, library: str, case: Case, count: Counter[str], *, native_runs: bool) -> Iterator[str]:
     """Yield what is wrong with a solver's path of a model."""
     path = found_path(solver, case.model, case.X, case.y, sample_weight=case.sample_weight)
     if isinstance(path, str):
@@ -84,7 +84,7 @@ def _try(solver: Solver, library: str, case: Case, count: Counter[str], *, ask: 
     yield from _falls(solver, path)
     for point in np.unique(np.linspace(0, len(path) - 1, 4).astype(int)).tolist():
         count["points"] += 1
-        yield from _point(case, path, point, ask)
+        yield from _point(case, path, point, native_runs)
     yield from _twice(solver, case, path, count)
 
 
@@ -101,7 +101,7 @@ def _falls(solver: Solver, path: Path) -> Iterator[str]:
         yield "a number in the table is not finite"
 
 
-def _point(case: Case, path: Path, point: int, ask: bool) -> Iterator[str]:
+def _point(case: Case, path: Path, point: int, native_runs: bool) -> Iterator[str]:
     """Yield what is wrong with the numbers and predictions of a point."""
     pruned, adapter = path[point], path.source
     rows = adapter.rows(case.X)
@@ -113,31 +113,31 @@ def _point(case: Case, path: Path, point: int, ask: bool) -> Iterator[str]:
     expected = {"cost": recomputed.cost(path.info.cost, pruned.forest, rows, sample.weight)}
     expected["risk"] = recomputed.risk(path, point, rows, sample.y, sample.weight)
     native = pruned.to_model()
-    told = case.ask(native, case.X) if ask else {}
-    said = recomputed.said_by(told, path.forest)
-    if path.info.judges == "ensemble" and said is not None:
-        losses = recomputed.loss(path.info.loss, path.forest, said, sample.y)
+    native_predictions = case.predictions(native, case.X) if native_runs else {}
+    predicted = recomputed.as_array(native_predictions, path.forest)
+    if path.info.judges == "ensemble" and predicted is not None:
+        losses = recomputed.loss(path.info.loss, path.forest, predicted, sample.y)
         expected["risk"] = float(np.average(losses, weights=sample.weight))
-    single = 1e-5 if path.forest.sum_dtype == "float32" else 0.0  # the native model tells float32
+    single = 1e-5 if path.forest.sum_dtype == "float32" else 0.0  # the native model predicts float32
     for name, number in expected.items():
         if number is not None and not np.isclose(path.table[name][point], number, rtol=1e-9 + single, atol=1e-12):
             yield f"{name} is {number:.17g}, and not {path.table[name][point]:.17g}, at point {point}"
-    for method, answer in (case.ask(native, case.X_new) if ask else {}).items():
+    for method, answer in (case.predictions(native, case.X_new) if native_runs else {}).items():
         if not case.same(getattr(pruned, method)(case.X_new), answer):
-            yield f"the native model says something else by {method} at point {point}"
-    if point == 0 and ask:
-        for method, answer in case.ask(case.model, case.X).items():
-            if not case.same(told[method], answer):
+            yield f"the native model predicts otherwise by {method} at point {point}"
+    if point == 0 and native_runs:
+        for method, answer in case.predictions(case.model, case.X).items():
+            if not case.same(native_predictions[method], answer):
                 yield f"the first point is not the model by {method}"
 
 
 def _twice(solver: Solver, case: Case, path: Path, count: Counter[str]) -> Iterator[str]:
-    """Yield what is wrong when what was pruned to a limit is pruned to it once more."""
+    """Yield what is wrong when a pruned model is pruned to the same limit again."""
     limit = int(np.sort(path.table["n_nodes"])[len(path) // 2])
     once = path.select(max_nodes=limit)
     again = found_path(solver, once.to_model(), case.X, case.y, sample_weight=case.sample_weight)
     if isinstance(again, str):
-        yield f"what it pruned it cannot prune again: {again}"
+        yield f"its own result cannot be pruned again: {again}"
         return
     twice = again.select(max_nodes=limit)
     leaf = ~once.forest.is_split
@@ -151,7 +151,7 @@ def _twice(solver: Solver, case: Case, path: Path, count: Counter[str]) -> Itera
 
 
 def _bounds(seed: int, counts: dict[str, Counter[str]]) -> Iterator[str]:
-    """Yield bounds that are above the truth, and answers that are below it, on forests with few prunings."""
+    """Yield bounds above the optimum and objectives below it, on forests with few prunings."""
     rng = np.random.default_rng(seed)
     problem, X = random_problem(rng)
     labels = problem.forest.value.argmax(axis=1)
@@ -173,21 +173,21 @@ def _bounds(seed: int, counts: dict[str, Counter[str]]) -> Iterator[str]:
 
 
 def _compared(solver: Any, bound: float, objective: float, truth: float) -> Iterator[str]:
-    """Yield a sentence unless the truth is between bound and objective, up to rounding."""
+    """Yield a message unless the optimum is between bound and objective, up to rounding."""
     if bound > truth * (1 + 1e-9) + 1e-12 or objective < truth * (1 - 1e-9) - 1e-12:
         yield f"{solver} has bound {bound:.17g} and objective {objective:.17g} where {truth:.17g} is true"
 
 
 def _best_subset(forest: Forest, X: Any, y: Any, budget: float) -> float:
     """Return the least squared error of weighted trees that fit a budget of nodes, of all subsets of trees."""
-    said = np.array([[forest.value[walk(forest, tree, x), 0] for tree in range(forest.n_trees)] for x in X])
-    said = (said - said.mean(axis=0)) / forest.divisor
+    contribution = np.array([[forest.value[walk(forest, tree, x), 0] for tree in range(forest.n_trees)] for x in X])
+    contribution = (contribution - contribution.mean(axis=0)) / forest.divisor
     y = y - y.mean()
-    size, ridge = np.diff(forest.tree_start), 1e-6 * (said**2).mean(axis=0).mean()
+    size, ridge = np.diff(forest.tree_start), 1e-6 * (contribution**2).mean(axis=0).mean()
     best = float((y**2).mean())
     for chosen in chain.from_iterable(combinations(range(len(size)), k) for k in range(1, len(size) + 1)):
         if size[list(chosen)].sum() <= budget:
-            some = said[:, list(chosen)]
+            some = contribution[:, list(chosen)]
             beta = np.linalg.solve(some.T @ some / len(y) + ridge * np.eye(len(chosen)), some.T @ y / len(y))
             best = min(best, float(((y - some @ beta) ** 2).mean() + ridge * beta @ beta))
     return best

@@ -11,14 +11,14 @@ _MODULE = "tests.hardening.faults.disks"
 
 
 def run(scale: int) -> Figures:
-    """Write every kind of output to a folder that forbids it, and prune where every folder does."""
+    """Write every kind of output to a read-only folder, and prune where all folders are read-only."""
     ways = (["permissions"] if os.getuid() else []) + (["read-only mount"] if own_mounts() else [])
     rows, bad = [], []
     for way in ways:
         before = own_mounts() if way == "read-only mount" else ()
-        told = alone(_MODULE, "write_where_nothing_may_be", way, limit=_LIMIT, before=before)
-        bad += [text for row in told for text in row.pop("bad")]
-        rows += [{"folder": way, **row} for row in told]
+        found = alone(_MODULE, "write_where_nothing_may_be", way, limit=_LIMIT, before=before)
+        bad += [text for row in found for text in row.pop("bad")]
+        rows += [{"folder": way, **row} for row in found]
     if own_mounts():
         there = alone(_MODULE, "prune_where_nothing_may_be", limit=_LIMIT, before=own_mounts(), HOME="/nowhere")
         here = alone(_MODULE, "pruned_models", limit=_LIMIT)

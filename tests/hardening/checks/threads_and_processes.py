@@ -6,29 +6,32 @@ from tests.hardening.alone import alone
 from tests.hardening.checks import Figures
 
 LONG = 5
-_LIMIT = 1800.0  # seconds after which a process counts as locked up
+_LIMIT = 1800.0  # seconds after which a process counts as deadlocked
 _MODULE = "tests.hardening.faults.sharing"
 
 
 def run(scale: int) -> Figures:
-    """Ask for every pruning `scale` times in each way."""
-    told = alone(_MODULE, "answers_around", scale, limit=_LIMIT, OMP_NUM_THREADS="2")
-    expected = told.pop("alone")
-    told["8 threads"] = alone(_MODULE, "answers_in_threads", scale, limit=_LIMIT, OMP_NUM_THREADS="2")
-    found = {way: [(what, _wrong(way, what, said, expected)) for what, said in rows] for way, rows in told.items()}
+    """Run every pruning `scale` times in each way."""
+    digests = alone(_MODULE, "digests_around", scale, limit=_LIMIT, OMP_NUM_THREADS="2")
+    expected = digests.pop("alone")
+    digests["8 threads"] = alone(_MODULE, "digests_in_threads", scale, limit=_LIMIT, OMP_NUM_THREADS="2")
+    found = {
+        way: [(what, _wrong(way, what, digest, expected)) for what, digest in rows] for way, rows in digests.items()
+    }
     rows = [
-        {"where": _NAMES.get(way, way), "asked": len(rows), "as alone": _n_right(rows)} for way, rows in found.items()
+        {"where": _NAMES.get(way, way), "tried": len(rows), "as in one process": _n_right(rows)}
+        for way, rows in found.items()
     ]
     return Figures(
         rows, [f"{way}, {what}: {text}" for way, rows in found.items() for what, text in rows if text], _NOTES
     )
 
 
-def _wrong(way: str, what: str, said: str, expected: dict[str, str]) -> str:
-    """Return what is wrong with an answer: of a pruning, if it is not the expected one."""
+def _wrong(way: str, what: str, digest: str, expected: dict[str, str]) -> str:
+    """Return the error, or whether a digest differs from the expected one; empty if it does not."""
     if what not in expected:
-        return said
-    return "" if said == expected[what] else "other bits than alone"
+        return digest
+    return "" if digest == expected[what] else "other bits than in one process"
 
 
 def _n_right(rows: list[tuple[str, Any]]) -> int:
@@ -38,9 +41,9 @@ def _n_right(rows: list[tuple[str, Any]]) -> int:
 _NAMES = {"errors": "a thread of a solver, or a progress callback, that raises"}
 
 _NOTES = [
-    "*asked*: prunings of models of scikit-learn, XGBoost, LightGBM, CatBoost and Spark by weakest_link, of a forest "
-    "by block_descent and by cost_descent, and an evaluated path. *as alone*: results that are the same bit for bit "
-    "as those of a single process.",
+    "*tried*: prunings of models of scikit-learn, XGBoost, LightGBM, CatBoost and Spark by weakest_link, of a forest "
+    "by block_descent and by cost_descent, and an evaluated path. *as in one process*: results that are the same bit "
+    "for bit as those of a single process.",
     "The eight threads start to prune as soon as their process starts, so they also load compiled code at the same "
     "time.",
     "Forks come from a process that has done all these prunings itself, also in threads: by `os.fork` and by a pool "

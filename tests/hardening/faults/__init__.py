@@ -1,1 +1,1 @@
-"""What checks of faults do in processes of their own."""
+"""Functions that the checks of faults run in separate processes."""

@@ -1,4 +1,4 @@
-"""Disks that are full or may not be written to: what is told, and what is there afterwards."""
+"""Disks that are full or read-only: the error message, and the files afterwards."""
 
 import os
 import re
@@ -21,13 +21,13 @@ _PROGRAM = [sys.executable, "-c", "from secateur.cli import main; main()"]
 
 
 def fill_disk(n_steps: int) -> list[dict[str, Any]]:
-    """Write every kind of output to a disk of its own with ever more room left, until it fits."""
+    """Write every kind of output to a small disk with increasing free space, until it fits."""
     folder = _mounted("size=16m")
     return [_fill(name, output, folder, n_steps, _Disk(folder)) for name, output in outputs().items()]
 
 
 def limit_files(n_steps: int) -> list[dict[str, Any]]:
-    """Write every kind of output where files may have so many bytes and no more, ever more, until it fits."""
+    """Write every kind of output under an increasing limit on the size of files, until it fits."""
     folder = Path(tempfile.mkdtemp())
     try:
         return [_fill(name, output, folder, n_steps, _Limit()) for name, output in outputs().items()]
@@ -36,16 +36,16 @@ def limit_files(n_steps: int) -> list[dict[str, Any]]:
 
 
 def command_on_full_disk() -> list[str]:
-    """Run a command whose result does not fit, and return what is wrong."""
+    """Run a command whose result does not fit on the disk, and return what is wrong."""
     source, target = Path(tempfile.mkdtemp()), _mounted("size=8k")
     words = _command(source, target / "small.skops")
     done = subprocess.run(words, capture_output=True, text=True)
-    wrong = [] if done.returncode == 1 and "was not written" in done.stderr else [f"the command said {done.stderr}"]
+    wrong = [] if done.returncode == 1 and "was not written" in done.stderr else [f"the command printed {done.stderr}"]
     return wrong + [f"the command left {name}" for name in os.listdir(target)]
 
 
 def write_where_nothing_may_be(kind: str) -> list[dict[str, Any]]:
-    """Write every kind of output to a folder that may not be written to, over an old one and beside it."""
+    """Write every kind of output to a read-only folder that contains an old file."""
     rows = []
     folder = Path(tempfile.mkdtemp())
     for output in outputs().values():
@@ -65,7 +65,7 @@ def write_where_nothing_may_be(kind: str) -> list[dict[str, Any]]:
 
 
 def prune_where_nothing_may_be() -> dict[str, str]:
-    """Return digests of pruned models, made where no folder at all can be written to."""
+    """Return digests of pruned models, computed where all folders are read-only."""
     import matplotlib  # noqa: F401  # LightGBM 4.5 imports it, and it wants a folder then
     import scipy.stats  # noqa: F401  # 1.12 makes a temporary file when it is imported
 
@@ -90,37 +90,37 @@ def pruned_models() -> dict[str, str]:
 
 
 class _Disk:
-    """A disk that has so many bytes left."""
+    """A disk with a given number of free bytes."""
 
     def __init__(self, folder: Path) -> None:
         self.ballast = folder / "ballast"
 
     def attempt(self, free: int, write: Callable[[], None]) -> str:
-        """Return what an attempt to write says; nothing if it succeeds."""
+        """Return the error of an attempt to write; empty if it succeeds."""
         room = os.statvfs(self.ballast.parent)
         with self.ballast.open("wb") as stream:
             os.posix_fallocate(stream.fileno(), 0, max(room.f_bavail * room.f_frsize - free, 1))
         try:
-            return _said(write)
+            return _error_text(write)
         finally:
             self.ballast.unlink()
 
 
 class _Limit:
-    """A limit on the bytes of a file, which only a fork has."""
+    """A limit on the size of files, set in a fork."""
 
     def attempt(self, free: int, write: Callable[[], None]) -> str:
-        """Return what an attempt to write says; nothing if it succeeds."""
+        """Return the error of an attempt to write; empty if it succeeds."""
         reads, writes = os.pipe()
         if os.fork() == 0:
             resource.setrlimit(resource.RLIMIT_FSIZE, (free, free))
-            os.write(writes, _said(write).encode())
+            os.write(writes, _error_text(write).encode())
             os._exit(0)
         os.close(writes)
         with os.fdopen(reads) as stream:
-            said = stream.read()
+            message = stream.read()
         os.wait()
-        return said
+        return message
 
 
 def _fill(name: str, output: Output, folder: Path, n_steps: int, disk: _Disk | _Limit) -> dict[str, Any]:
@@ -132,14 +132,14 @@ def _fill(name: str, output: Output, folder: Path, n_steps: int, disk: _Disk | _
     bad: list[str] = []
     for free in [*(step * size // n_steps for step in range(n_steps)), _LARGE // 2]:
         before = _content(target)
-        said = disk.attempt(free // _PAGE * _PAGE, lambda: output.new(target))
-        found["refused" if said else "written"] += 1
-        if said and not re.search("(was not written: |Cannot write a temporary file).*Free disk space", said):
-            bad.append(f"with {free} bytes left it said: {said}")
-        if said and _content(target) != before:
-            bad.append(f"with {free} bytes left the old one is no longer as it was")
-        if not said and _read(output, target) != new:
-            bad.append(f"with {free} bytes left it was not written whole, and nothing was said")
+        message = disk.attempt(free // _PAGE * _PAGE, lambda: output.new(target))
+        found["refused" if message else "written"] += 1
+        if message and not re.search("(was not written: |Cannot write a temporary file).*Free disk space", message):
+            bad.append(f"with {free} bytes left the error was: {message}")
+        if message and _content(target) != before:
+            bad.append(f"with {free} bytes left the old file has changed")
+        if not message and _read(output, target) != new:
+            bad.append(f"with {free} bytes left it was not written whole, and no error was raised")
         if os.listdir(folder) != [target.name]:
             bad.append(f"with {free} bytes left it left {os.listdir(folder)}")
     if not found["written"] or not found["refused"]:
@@ -155,7 +155,7 @@ def _read(output: Output, target: Path) -> str:
         return str(error)
 
 
-def _said(write: Callable[[], None]) -> str:
+def _error_text(write: Callable[[], None]) -> str:
     try:
         write()
     except OSError as error:
@@ -169,10 +169,10 @@ def _refused(write: Callable[[], None], kind: type[Exception], words: str) -> li
     try:
         write()
     except kind as error:
-        return [] if words in str(error) else [f"it said: {error}"]
+        return [] if words in str(error) else [f"the error was: {error}"]
     except Exception as error:
         return [f"it raised {error!r}"]
-    return ["it was written all the same"]
+    return ["no error was raised"]
 
 
 def _content(target: Path) -> str:
@@ -197,7 +197,7 @@ def _mounted(options: str) -> Path:
 
 
 def _forbidding(folder: Path, kind: str) -> tuple[Callable[[], None], Callable[[], None]]:
-    """Return what allows and what forbids to write to a folder: its permissions, or a mount."""
+    """Return functions that allow and forbid writing to a folder, by permissions or by a mount."""
     if kind == "permissions":
         return (lambda: folder.chmod(0o700)), (lambda: folder.chmod(0o500))
 
@@ -212,18 +212,18 @@ def _forbidding(folder: Path, kind: str) -> tuple[Callable[[], None], Callable[[
 
 
 def _mounts() -> list[str]:
-    """Return where something is mounted, the innermost first; what the kernel makes up cannot be written to anyhow."""
+    """Return the mount points, innermost first, without those of virtual file systems."""
     lines = [line.split() for line in Path("/proc/mounts").read_text().splitlines()]
     return sorted((line[1] for line in lines if not line[1].startswith(("/proc", "/sys"))), key=len, reverse=True)
 
 
 def _places() -> list[Path]:
-    """Return the folders a program would write to: beside its source, at home, here, and for temporary files."""
+    """Return the folders a program could write to: its source, home, working and temporary folders."""
     import secateur.kernels
 
     return [Path(*secateur.kernels.__path__), Path.home(), Path.cwd(), Path("/tmp"), Path("/var/tmp"), Path("/dev/shm")]
 
 
 def _command(source: Path, out: Path) -> list[str]:
-    """Return a command that prunes, with its files made."""
+    """Write the files of a command that prunes, and return the command."""
     return [*_PROGRAM, "prune", *command_files(source), "--out", str(out), "--solver", "weakest_link"]

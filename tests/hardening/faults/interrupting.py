@@ -1,4 +1,4 @@
-"""Ctrl-C at random moments: of calls in one process, of first calls of a process, and of commands."""
+"""Send Ctrl-C at random times: during calls, during the first call of a process, and during commands."""
 
 import json
 import os
@@ -39,7 +39,7 @@ class Call:
     digest : callable
         `digest(result)`.
     parts : callable
-        `parts(result)` returns what a partial result may only have of the whole one's.
+        `parts(result)` returns points; those of a partial result must be a subset of those of the whole result.
     """
 
     do: Callable[[], Any]
@@ -48,13 +48,13 @@ class Call:
 
 
 def interrupt_calls(n_moments: int, seed: int) -> list[dict[str, Any]]:
-    """Interrupt every call again and again in this process; after each, the whole must come out as ever."""
+    """Interrupt every call repeatedly in this process; the next call must return the whole result."""
     rng = random.Random(seed)
     return [_interrupt(name, call, n_moments, rng) for name, call in _calls().items()]
 
 
 def interrupt_first_calls(n_moments: int, seed: int) -> list[dict[str, Any]]:
-    """Interrupt the first call of new processes, in which compiled code is fetched, and call again."""
+    """Interrupt the first call of new processes, which loads compiled code, and call again."""
     rng = random.Random(seed)
     call = _calls()["prune_path, weakest_link"]
     takes, whole = _in_a_fork(lambda: _timed(call))
@@ -70,10 +70,10 @@ def interrupt_first_calls(n_moments: int, seed: int) -> list[dict[str, Any]]:
 
 
 def interrupt_commands(n_moments: int, seed: int) -> list[dict[str, Any]]:
-    """Interrupt commands, whose results take the place of older ones."""
+    """Interrupt commands that overwrite older files."""
     rng = random.Random(seed)
     with _quiet():
-        sc.prune(*small_forest())  # forks have the compiled code then
+        sc.prune(*small_forest())  # so that forks inherit the compiled code
     with tempfile.TemporaryDirectory() as folder:
         commands = {
             "secateur prune": [
@@ -121,7 +121,7 @@ def _calls() -> dict[str, Call]:
 
 
 def _points(path: sc.Path) -> list[Any]:
-    """Return what each point of a path keeps, and its risk."""
+    """Return the keep mask and the risk of each point of a path."""
     return [(digest(path.masks.keep(point)), float(path.table["risk"][point])) for point in range(len(path))]
 
 
@@ -130,7 +130,7 @@ def _no_parts(model: Any) -> list[Any]:
 
 
 def _interrupt(name: str, call: Call, n_moments: int, rng: random.Random) -> dict[str, Any]:
-    _timed(call)  # fetches compiled code
+    _timed(call)  # loads compiled code
     takes, whole = _timed(call)
     parts = set(call.parts(call.do()))
     return _many(name, n_moments, lambda: rng.uniform(0.0, takes), lambda seconds: _once(call, seconds, whole, parts))
@@ -139,7 +139,7 @@ def _interrupt(name: str, call: Call, n_moments: int, rng: random.Random) -> dic
 def _many(
     name: str, n_moments: int, moment: Callable[[], float], attempt: Callable[[float], tuple[str, list[str]]]
 ) -> dict[str, Any]:
-    """Attempt until so many were interrupted; those that ended before the signal came are not counted."""
+    """Repeat until enough attempts were interrupted; those that ended before the signal are not counted."""
     found: Counter[str] = Counter()
     bad = []
     for _ in range(5 * n_moments):
@@ -161,23 +161,23 @@ def _timed(call: Call) -> tuple[float, str]:
 
 
 def _once(call: Call, seconds: float, whole: str, parts: set[Any] | None) -> tuple[str, list[str]]:
-    """Interrupt a call once, and return how it ended and what is wrong; then call again without."""
+    """Interrupt a call once, call again without interruption, and return how it ended and what is wrong."""
     bad = []
-    ended, result, told = _interrupted(call.do, seconds)
+    ended, result, error = _interrupted(call.do, seconds)
     if ended in ("whole", _TOO_LATE) and call.digest(result) != whole:
-        bad.append("it returned something else without a word")
+        bad.append("it returned another result without a warning")
     if ended == "partial" and parts is not None and not set(call.parts(result)) <= parts:
         bad.append("a partial result has points the whole one does not have")
     if ended == "other":
-        bad.append(told)
+        bad.append(error)
     again = _timed(call)[1]
     if again != whole:
-        bad.append("the next call returned something else")
+        bad.append("the next call returned another result")
     return ended, bad
 
 
 def _interrupted(do: Callable[[], Any], seconds: float) -> tuple[str, Any, str]:
-    """Call a function with Ctrl-C after so many seconds; return how it ended, its result, and what it said."""
+    """Call a function with Ctrl-C after so many seconds; return how it ended, its result, and its traceback."""
     came = False
 
     def interrupt(*_: Any) -> None:
@@ -187,7 +187,7 @@ def _interrupted(do: Callable[[], Any], seconds: float) -> tuple[str, Any, str]:
 
     handler = signal.signal(signal.SIGALRM, interrupt)
     try:
-        with warnings.catch_warnings(record=True) as told:
+        with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             signal.setitimer(signal.ITIMER_REAL, max(seconds, 1e-6))
             result = do()
@@ -199,7 +199,7 @@ def _interrupted(do: Callable[[], Any], seconds: float) -> tuple[str, Any, str]:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0.0)
         signal.signal(signal.SIGALRM, handler)
-    if any(issubclass(one.category, InterruptedWarning) for one in told):
+    if any(issubclass(one.category, InterruptedWarning) for one in caught):
         return "partial", result, ""
     return ("whole" if came else _TOO_LATE), result, ""
 
@@ -222,19 +222,19 @@ def _in_a_fork(work: Callable[[], Any]) -> Any:
         os._exit(0)
     os.close(writes)
     with os.fdopen(reads) as stream:
-        said = stream.read()
+        output = stream.read()
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    if code or not said:
+    if code or not output:
         raise RuntimeError(f"code {code}")
-    return json.loads(said)
+    return json.loads(output)
 
 
 def _interrupt_command(name: str, words: list[str], n_moments: int, rng: random.Random) -> dict[str, Any]:
     out = Path(words[words.index("--out") + 1])
     began = time.perf_counter()
-    code, said = _run(words, None)
+    code, output = _run(words, None)
     if code:
-        raise RuntimeError(said)
+        raise RuntimeError(output)
     takes = time.perf_counter() - began
     whole = _held_by(out)
     out.rename("old")
@@ -244,9 +244,9 @@ def _interrupt_command(name: str, words: list[str], n_moments: int, rng: random.
 
     def attempt(seconds: float) -> tuple[str, list[str]]:
         out.write_bytes(small.read_bytes())
-        code, said = _run([*words, "--force"], seconds)
+        code, output = _run([*words, "--force"], seconds)
         changed, is_whole = digest(out.read_bytes()) != old, _held_by(out) == whole
-        wrong = _wrong(code, said, changed, is_whole)
+        wrong = _wrong(code, output, changed, is_whole)
         if sorted(os.listdir(".")) != names:
             wrong.append(f"it left {sorted(os.listdir('.'))}")
         if code == 130:
@@ -259,38 +259,38 @@ def _interrupt_command(name: str, words: list[str], n_moments: int, rng: random.
     return rows
 
 
-def _wrong(code: int, said: str, changed: bool, is_whole: bool) -> list[str]:
+def _wrong(code: int, output: str, changed: bool, is_whole: bool) -> list[str]:
     """Return what is wrong with how a command ended."""
     bad = []
-    if code not in (0, 130) or "Traceback" in said or "defect" in said:
-        bad.append(f"it ended with {code} and said: {said}")
+    if code not in (0, 130) or "Traceback" in output or "defect" in output:
+        bad.append(f"it ended with {code} and printed: {output}")
     if code == 0 and not is_whole:
         bad.append("it ended well, but its result is not the whole one")
-    if code == 130 and "nothing was written" in said and changed:
-        bad.append(f"it wrote, and said: {said}")
-    if code == 130 and ("was written" in said.replace("nothing was written", "")) and not changed:
-        bad.append(f"it did not write, and said: {said}")
+    if code == 130 and "nothing was written" in output and changed:
+        bad.append(f"it wrote, and printed: {output}")
+    if code == 130 and ("was written" in output.replace("nothing was written", "")) and not changed:
+        bad.append(f"it did not write, and printed: {output}")
     return bad
 
 
 def _run(words: list[str], seconds: float | None) -> tuple[int, str]:
-    """Run a command in a fork, with Ctrl-C after some seconds, and return its code and what it said."""
-    with tempfile.TemporaryFile() as said:
-        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # or a fork could unwind what is ours
+    """Run a command in a fork, with Ctrl-C after some seconds, and return its exit code and output."""
+    with tempfile.TemporaryFile() as output:
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # or the fork could unwind the frames of its parent
         child = os.fork()
         if child == 0:
-            _command(words, said.fileno())
+            _command(words, output.fileno())
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
         if seconds is not None:
             time.sleep(seconds)
             os.kill(child, signal.SIGINT)
         code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-        said.seek(0)
-        return code, said.read().decode()
+        output.seek(0)
+        return code, output.read().decode()
 
 
 def _command(words: list[str], output: int) -> None:
-    """Be the program."""
+    """Run the program in a fork, and exit."""
     code = 70
     try:
         signal.setitimer(signal.ITIMER_VIRTUAL, _LIMIT)

@@ -1,4 +1,4 @@
-"""Processes that write a file again and again over an old one, and are killed while they do."""
+"""Kill processes that overwrite a file repeatedly."""
 
 import os
 import random
@@ -28,7 +28,7 @@ _TO_DISK = {
     "rmdir",
     "link",
 }
-_LATER = 7200.0  # seconds after which what a killed writer has left counts as left
+_LATER = 7200.0  # seconds after which temporary files of a killed writer count as leftovers
 
 
 def kill_writers(n_moments: int, seed: int) -> list[dict[str, Any]]:
@@ -64,13 +64,13 @@ def _kill(name: str, output: Output, n_moments: int, rng: random.Random) -> dict
 
 
 def _after(output: Output, target: Path, old: str, new: str, found: Counter[str]) -> list[str]:
-    """Look at what a killed writer has left, write again, and return what is wrong."""
+    """Check the files left by a killed writer, write again, and return what is wrong."""
     found["killed"] += 1
     left = [path for path in target.parent.iterdir() if path != target]
     found["while writing"] += bool(left)
     try:
         content = output.read(target)
-    except Exception as error:  # whatever a damaged file raises
+    except Exception as error:  # any exception of a damaged file
         return [f"cannot be read after a kill: {error!r}"]
     if content not in (old, new):
         return ["is neither the old nor the new one after a kill"]
@@ -87,7 +87,7 @@ def _after(output: Output, target: Path, old: str, new: str, found: Counter[str]
 
 
 def _killed_at_a_time(output: Output, target: Path, seconds: float) -> None:
-    """Let a child write until it is killed."""
+    """Run a child that writes until it is killed."""
 
     def write() -> None:
         while True:
@@ -101,7 +101,7 @@ def _killed_at_a_time(output: Output, target: Path, seconds: float) -> None:
 
 
 def _killed_at_a_call(output: Output, target: Path, number: int) -> None:
-    """Let a child write once; it kills itself before or after a call."""
+    """Run a child that writes once and kills itself before or after a call."""
 
     def write() -> None:
         left = number
@@ -135,7 +135,7 @@ def _calls(write: Callable[[], None]) -> list[str]:
 
 
 def _start(work: Callable[[], None]) -> int:
-    """Do something in a fork of this process, and return its number."""
+    """Call a function in a fork of this process, and return its process id."""
     child = os.fork()
     if child:
         return child

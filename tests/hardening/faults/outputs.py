@@ -1,4 +1,4 @@
-"""Every kind of file secateur writes: how an old and a new one are written, and what one read back holds."""
+"""Define every kind of file secateur writes: how to write an old and a new one, and a digest of one read back."""
 
 import hashlib
 import warnings
@@ -29,9 +29,9 @@ class Output:
     file : str
         Its name.
     old, new : callable
-        `old(target)` writes over whatever is there.
+        `old(target)` overwrites the file.
     read : callable
-        `read(target)` returns a digest of what it holds.
+        `read(target)` returns a digest of the content.
     """
 
     file: str
@@ -66,7 +66,7 @@ def trained(library: str) -> tuple[Any, Any, Any]:
 
 @cache
 def small_forest() -> tuple[Any, Any, Any]:
-    """Return a forest that every solver is quick with, and rows."""
+    """Return a forest that every solver prunes quickly, and rows."""
     from sklearn.ensemble import RandomForestClassifier
 
     _, X, y = trained("scikit-learn")
@@ -97,7 +97,7 @@ def digest_of_model(model: Any) -> str:
 
 
 def digest_of_path(path: sc.Path) -> str:
-    """Return a digest of the points of a path and of the trees they are cut from."""
+    """Return a digest of the points of a path and of its unpruned trees."""
     kept = [path.masks.keep(point) for point in range(len(path))]
     values = [] if path.values is None else path.values
     columns = [part for name in sorted(path.table) for part in (name, path.table[name])]

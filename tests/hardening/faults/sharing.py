@@ -1,4 +1,4 @@
-"""The same pruning in many threads and processes at once, and what a thread that fails does."""
+"""Run the same pruning in many threads and processes, and errors in threads."""
 
 import json
 import multiprocessing
@@ -27,7 +27,7 @@ _PROGRAM = [sys.executable, "-c", "from secateur.cli import main; main()"]
 
 
 def prunings() -> list[str]:
-    """Return the names of what is asked in threads and processes."""
+    """Return the names of the prunings done in threads and processes."""
     return [*LIBRARIES, "block_descent", "cost_descent", "evaluate"]
 
 
@@ -46,51 +46,51 @@ def pruned(name: str) -> str:
         return digest_of_path(sc.prune_path(model, X, y, solver=name, cost=cost))
 
 
-def answers_around(n_rounds: int) -> dict[str, Any]:
-    """Return what every pruning gives alone, and then in processes around this one."""
+def digests_around(n_rounds: int) -> dict[str, Any]:
+    """Return the digests of every pruning in one process, and in several processes."""
     return {
-        "alone": answers_alone(),
-        "processes of joblib (loky)": answers_in_loky(n_rounds),
+        "alone": digests_alone(),
+        "processes of joblib (loky)": digests_in_loky(n_rounds),
         "two commands, one result": commands_at_once(n_rounds),
         "errors": errors_of_threads(),
-        "forks of a process that has pruned": answers_in_forks(n_rounds),
+        "forks of a process that has pruned": digests_in_forks(n_rounds),
     }
 
 
-def answers_alone() -> dict[str, str]:
-    """Return what every pruning gives in a process that does nothing else."""
+def digests_alone() -> dict[str, str]:
+    """Return the digests of every pruning in one process."""
     return {name: pruned(name) for name in prunings()}
 
 
-def answers_in_threads(n_rounds: int) -> list[tuple[str, str]]:
-    """Return what eight threads say that ask all at once, from the first call of the process on."""
+def digests_in_threads(n_rounds: int) -> list[tuple[str, str]]:
+    """Return the digests of eight threads that prune at the same time, from the first call of the process on."""
     names = prunings()
     for library in LIBRARIES:
         trained(library)
     small_forest()
     start = threading.Barrier(_N_THREADS)
 
-    def ask(number: int) -> list[tuple[str, str]]:
+    def prune_all(number: int) -> list[tuple[str, str]]:
         start.wait()
         turned = names[number % len(names) :] + names[: number % len(names)]
         return [(name, pruned(name)) for _ in range(n_rounds) for name in turned]
 
     with ThreadPoolExecutor(_N_THREADS) as pool:
-        return [answer for found in pool.map(ask, range(_N_THREADS)) for answer in found]
+        return [entry for found in pool.map(prune_all, range(_N_THREADS)) for entry in found]
 
 
-def answers_in_loky(n_rounds: int) -> list[tuple[str, str]]:
-    """Return what processes of joblib say."""
+def digests_in_loky(n_rounds: int) -> list[tuple[str, str]]:
+    """Return the digests of processes of joblib."""
     names = prunings() * n_rounds
     return list(
         zip(names, joblib.Parallel(n_jobs=_N_PROCESSES)(joblib.delayed(pruned)(name) for name in names), strict=True)
     )
 
 
-def answers_in_forks(n_rounds: int) -> list[tuple[str, str]]:
-    """Return what forks of a process say that has pruned everything itself, some of it in threads."""
-    answers_alone()
-    answers_in_threads(1)
+def digests_in_forks(n_rounds: int) -> list[tuple[str, str]]:
+    """Return the digests of forks of a process that has done all prunings itself, also in threads."""
+    digests_alone()
+    digests_in_threads(1)
     found = []
     for _ in range(n_rounds):
         found += [(name, _in_a_fork(lambda name=name: pruned(name))) for name in prunings()]
@@ -100,7 +100,7 @@ def answers_in_forks(n_rounds: int) -> list[tuple[str, str]]:
 
 
 def commands_at_once(n_rounds: int) -> list[tuple[str, str]]:
-    """Return what commands leave that write to one file at the same time, with and without --force."""
+    """Return the outcomes of two commands that write to one file at the same time, with and without --force."""
     found = []
     with tempfile.TemporaryDirectory() as folder:
         words = [*_PROGRAM, "prune", *command_files(Path(folder)), "--solver", "weakest_link", "--out"]
@@ -113,13 +113,15 @@ def commands_at_once(n_rounds: int) -> list[tuple[str, str]]:
                 ended = _at_once([*words, str(out), *more])
                 same = digest_of_model(load_model(out)) == expected
                 right = [code for code, _ in ended] == codes and same and not list(Path(folder).glob(".*"))
-                said = "exists and would be overwritten" in ended[-1][1]
-                found.append(("--force" if more else "no --force", "" if right and said == (not more) else repr(ended)))
+                refused = "exists and would be overwritten" in ended[-1][1]
+                found.append(
+                    ("--force" if more else "no --force", "" if right and refused == (not more) else repr(ended))
+                )
     return found
 
 
 def errors_of_threads() -> list[tuple[str, str]]:
-    """Return what is wrong with how a call ends in which a thread of its own, or a callback in ours, raises."""
+    """Return what is wrong with a call in which one of its threads, or a callback, raises an error."""
     from secateur.solvers.feature_cost import _decomposition as shared_prices
 
     model, X, y = small_forest()
@@ -155,10 +157,10 @@ def _raised(call: Callable[[], Any]) -> BaseException | None:
 
 
 def _at_once(words: list[str]) -> list[tuple[int, str]]:
-    """Run a command twice at the same time, and return codes and errors, the best first."""
+    """Run a command twice at the same time, and return exit codes and errors, sorted by code."""
     started = [subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) for _ in range(2)]
-    said = [process.communicate()[1] for process in started]
-    return sorted((process.returncode, text) for process, text in zip(started, said, strict=True))
+    errors = [process.communicate()[1] for process in started]
+    return sorted((process.returncode, text) for process, text in zip(started, errors, strict=True))
 
 
 def _in_a_fork(work: Callable[[], str]) -> str:
@@ -169,6 +171,6 @@ def _in_a_fork(work: Callable[[], str]) -> str:
         os._exit(0)
     os.close(writes)
     with os.fdopen(reads) as stream:
-        said = stream.read()
+        output = stream.read()
     os.waitpid(child, 0)
-    return str(json.loads(said)) if said else "nothing"
+    return str(json.loads(output)) if output else "nothing"

@@ -1,4 +1,4 @@
-"""Files that commands need: a model and rows."""
+"""Write the files that commands need: a model and rows."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from secateur.files.models import save_model
 
 
 def command_files(folder: Path) -> list[str]:
-    """Write a model and rows to a folder, and return the words of a command that name them."""
+    """Write a model and rows to a folder, and return the arguments of a command that name them."""
     model, X, y = small_forest()
     save_model(model, folder / "model.skops", force=True)
     header = ",".join([*(f"x{k}" for k in range(X.shape[1])), "y"])

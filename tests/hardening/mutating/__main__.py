@@ -1,6 +1,6 @@
-"""python -m tests.hardening.mutating FOLDER JOB ... tries mutations and tells a line of JSON of each.
+"""Try mutations and print a line of JSON for each: python -m tests.hardening.mutating FOLDER JOB ...
 
-A job is KIND:FIRST:STOP. The mutation that ends the process, or that it never tells of, is the one that was worse.
+A job is KIND:FIRST:STOP. If the process crashes or hangs, the first mutation without a line is the cause.
 """
 
 import json
@@ -19,22 +19,22 @@ from tests.hardening.mutating.kind import GOOD, REFUSED, SAME, Kind, damage_blin
 from tests.hardening.mutating.shapes import OUTSIDE, RAN
 
 SECONDS, PER_BYTE = 1.0, 1 / 20e6
-"""Of the processor, after which a file must have been refused, and what more its size allows; reading a sound one may
+"""CPU seconds within which a damaged file must be refused, plus an allowance for its size; reading a valid one may
 take longer."""
 MEGABYTES = 512.0
-"""By which the process may grow at most while it reads a file."""
-_ADDRESSES = 4 * 2**30  # more than this cannot be had, so that a file that asks for all memory does not get it
+"""Largest growth of the process while it reads a file."""
+_ADDRESSES = 4 * 2**30  # limit of the address space, for files that request huge arrays
 
 
 def main(folder: Path, jobs: list[str]) -> None:
     """Try the mutations of some jobs."""
-    with os.fdopen(os.dup(1), "w") as told:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # libraries may tell of what they read
+    with os.fdopen(os.dup(1), "w") as output:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # libraries may print what they read
         kinds = _kinds([job.split(":")[0] for job in jobs])
         for job in jobs:
             name, first, stop = job.split(":")
             for number, *ended in _outcomes(kinds[name], folder, name, range(int(first), int(stop))):
-                print(json.dumps([name, number, *ended]), file=told, flush=True)
+                print(json.dumps([name, number, *ended]), file=output, flush=True)
 
 
 def _kinds(names: list[str]) -> dict[str, Kind]:
@@ -51,7 +51,7 @@ def _kinds(names: list[str]) -> dict[str, Kind]:
 
 
 def _outcomes(kind: Kind, folder: Path, name: str, numbers: range) -> Iterator[tuple[Any, ...]]:
-    """Yield for every mutation its number, how it ended, what was said, the seconds and the megabytes it took."""
+    """Yield for every mutation its number, how it ended, its message, the seconds and the megabytes it took."""
     work = folder / f"{name.replace(' ', '-')}-{os.getpid()}" / "work"
     work.mkdir(parents=True)
     sources = []
@@ -71,48 +71,48 @@ def _outcomes(kind: Kind, folder: Path, name: str, numbers: range) -> Iterator[t
 
 
 def mutate(kind: Kind, source: Path, target: Path, rng: np.random.Generator) -> None:
-    """Write a mutation, one half blindly, the other by somebody who knows the format."""
+    """Write a mutation: half of them damage bytes, the others change the content of the format."""
     (damage_blindly if rng.random() < 0.5 else kind.change)(source, target, rng)
 
 
 def _outcome(kind: Kind, file: Path, sound: Any) -> tuple[str, str, float, float]:
-    """Return how reading a file ends."""
+    """Return the outcome of reading a file."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         _forget_peak()
         before, began, found = _resident("VmRSS"), time.process_time(), None
         try:
             found = kind.read(file)
-            how, said = SAME, ""
+            how, message = SAME, ""
         except (ValueError, FileNotFoundError, TypeError) as error:
-            how, said = (REFUSED, str(error)) if _is_clear(error) else (type(error).__name__, str(error))
-        except BaseException as error:  # not what a user can be expected to understand
-            how, said = type(error).__name__, str(error)
+            how, message = (REFUSED, str(error)) if _is_clear(error) else (type(error).__name__, str(error))
+        except BaseException as error:  # not a clear error
+            how, message = type(error).__name__, str(error)
         seconds, grown = time.process_time() - began, max(_resident("VmHWM") - before, 0.0)
         if how == SAME:
-            how, said = _judged(kind, found, file, sound)
+            how, message = _judged(kind, found, file, sound)
     if how in GOOD:
         slow = how == REFUSED and seconds > SECONDS + PER_BYTE * (file.stat().st_size if file.exists() else 0)
         how = _strayed(file) or ("slow" if slow else "large" if grown > MEGABYTES else how)
-    return how, said.replace(f"{file.parent}{os.sep}", ""), round(seconds, 4), round(grown, 1)
+    return how, message.replace(f"{file.parent}{os.sep}", ""), round(seconds, 4), round(grown, 1)
 
 
 def _is_clear(error: Exception) -> bool:
-    """Return whether an error is one of ours: a sentence or more that says what to do, not one of a library below."""
+    """Return whether an error is one of secateur: one or more sentences with a remedy, not an error of a library."""
     return str(error).endswith((".", "'", "?")) and " " in str(error) and not isinstance(error, UnicodeError)
 
 
 def _judged(kind: Kind, found: Any, file: Path, sound: Any) -> tuple[str, str]:
-    """Return whether what was read is right."""
+    """Return whether the content was read correctly."""
     try:
         how = kind.judge(found, file, sound)
-    except Exception as error:  # something was read that cannot be used
+    except Exception as error:  # the model was read, but cannot be used
         return type(error).__name__, f"later: {error}"
     return (how, "") if how in GOOD else ("disagree", how)
 
 
 def _strayed(file: Path) -> str | None:
-    """Return what a file has done besides being read."""
+    """Return the side effects of reading a file."""
     if (file.parent / RAN).exists():
         return "ran code"
     outside = (file.parent.parent / OUTSIDE, Path(f"/{OUTSIDE}"))
@@ -125,7 +125,7 @@ def _limit_memory() -> None:
 
 
 def _resident(which: str) -> float:
-    """Return the megabytes Linux tells of this process: VmSize, VmRSS, or VmHWM, the most since `_forget_peak`."""
+    """Return the megabytes of this process: VmSize, VmRSS, or VmHWM, the peak since `_forget_peak`."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith(which):
             return int(line.split()[1]) / 1024

@@ -1,4 +1,4 @@
-"""Model files changed by somebody who knows their format: the syntax stays, what it says does not."""
+"""Change the content of model files; the syntax stays valid."""
 
 import io
 import json
@@ -41,7 +41,7 @@ def change_ubj(source: Path, target: Path, rng: Rng) -> None:
         text = changed_json(_as_lists(saved), rng)
         try:
             saved = json.loads(text)
-        except (ValueError, RecursionError):  # nothing UBJSON has a form for: JSON under a name that says otherwise
+        except (ValueError, RecursionError):  # UBJSON cannot store it: JSON under the suffix of UBJSON
             target.write_bytes(text)
             return
     try:
@@ -59,7 +59,7 @@ def _as_lists(value: Any) -> Any:
 
 
 def change_lightgbm(source: Path, target: Path, rng: Rng) -> None:
-    """Change numbers in a line, exchange two lines of a tree, or take one away; most often with fitting sizes."""
+    """Change numbers in a line, swap two lines of a tree, or remove one; usually with matching sizes."""
     head, *trees = source.read_text().split("\nTree=")
     place = int(rng.integers(len(trees) + 1))
     parts = [head, *trees]
@@ -108,7 +108,7 @@ def _changed_lines(lines: list[str], rng: Rng) -> list[str]:
 
 
 def _with_sizes(parts: list[str]) -> list[str]:
-    """Return the parts with the sizes of the trees as they are now, so that the change is read at all."""
+    """Return the parts with updated sizes of the trees, so that the changed trees are parsed."""
     sizes = [len(f"Tree={tree}\n".encode(errors="surrogatepass")) for tree in parts[1:]]
     if sizes:
         sizes[-1] = len(f"Tree={parts[-1].partition('end of trees')[0]}".encode(errors="surrogatepass"))
@@ -147,7 +147,7 @@ def change_spark(source: Path, target: Path, rng: Rng) -> None:
 
 
 def _changed_rows(table: pa.Table, rng: Rng) -> pa.Table:
-    """Return a table with some of its rows changed, doubled, dropped or in another order."""
+    """Return a table with some of its rows changed, repeated, dropped or in another order."""
     rows, way = table.to_pylist(), rng.random()
     place, other = (int(k) for k in rng.integers(len(rows), size=2))
     if way < 0.15:

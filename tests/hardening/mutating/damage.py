@@ -1,4 +1,4 @@
-"""Bytes damaged blindly: cut off, turned, overwritten, doubled, numbers and pieces exchanged."""
+"""Damage bytes at random: truncate, flip bits, overwrite, repeat, swap numbers and pieces."""
 
 import re
 from collections.abc import Callable
@@ -15,12 +15,12 @@ _ODD = (
 
 
 def truncate(data: bytes, rng: np.random.Generator) -> bytes:
-    """Return the beginning."""
+    """Return the content truncated."""
     return data[: int(rng.integers(len(data)))]
 
 
 def flip(data: bytes, rng: np.random.Generator) -> bytes:
-    """Return it with a few bits turned."""
+    """Return the content with a few bits flipped."""
     changed = bytearray(data)
     for place in rng.integers(len(data), size=rng.integers(1, 4)):
         changed[place] ^= 1 << int(rng.integers(8))
@@ -28,27 +28,27 @@ def flip(data: bytes, rng: np.random.Generator) -> bytes:
 
 
 def overwrite(data: bytes, rng: np.random.Generator) -> bytes:
-    """Return it with four bytes replaced by a small, a negative or a huge whole number."""
+    """Return the content with four bytes replaced by a small, a negative or a huge integer."""
     place = int(rng.integers(max(len(data) - 4, 1)))
     number = int(rng.choice([0, 1, -1, 2, 255, 2**31 - 1, -(2**31), int(rng.integers(1000))]))
     return data[:place] + number.to_bytes(4, "little", signed=True) + data[place + 4 :]
 
 
 def cut_out(data: bytes, rng: np.random.Generator) -> bytes:
-    """Return it without some bytes in the middle."""
+    """Return the content without some bytes in the middle."""
     start, stop = sorted(int(place) for place in rng.integers(len(data) + 1, size=2))
     return data[:start] + data[min(stop, start + int(rng.integers(1, 200))) :]
 
 
 def repeat(data: bytes, rng: np.random.Generator) -> bytes:
-    """Return it with a piece doubled."""
+    """Return the content with a piece repeated."""
     start = int(rng.integers(len(data)))
     stop = start + int(rng.integers(1, 200))
     return data[:stop] + data[start:stop] + data[stop:]
 
 
 def change_number(data: bytes, rng: np.random.Generator) -> bytes:
-    """Return it with a few written numbers replaced by others, odd ones among them."""
+    """Return the content with a few numbers in text replaced by others, some of them invalid."""
     for _ in range(int(rng.integers(1, 4))):
         found = list(_NUMBER.finditer(data))
         if not found:
@@ -60,7 +60,7 @@ def change_number(data: bytes, rng: np.random.Generator) -> bytes:
 
 
 def swap_pieces(data: bytes, rng: np.random.Generator) -> bytes:
-    """Return it with two lines, or two pieces between commas, exchanged."""
+    """Return the content with two lines, or two pieces between commas, swapped."""
     separator = b"\n" if data.count(b"\n") > 3 and rng.random() < 0.7 else b","
     pieces = data.split(separator)
     a, b = (int(place) for place in rng.integers(len(pieces), size=2))

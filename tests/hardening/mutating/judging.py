@@ -1,4 +1,4 @@
-"""What came of reading a damaged model file, judged by the library itself or by a plain walk through the nodes."""
+"""Compare a model read from a damaged file with the library itself or with a plain walk through the nodes."""
 
 import shutil
 from pathlib import Path
@@ -19,7 +19,7 @@ _MOST_FEATURES = 10_000
 
 
 def read(file: Path) -> Adapter:
-    """Return what a file holds as everything in secateur sees it: its forest is read and checked."""
+    """Return the adapter of a model file, with its forest read and validated."""
     adapter = adapt(load_model(file))
     adapter.forest  # noqa: B018 - it is read now
     return adapter
@@ -29,14 +29,14 @@ def judge(adapter: Adapter, file: Path, sound: Adapter) -> str:
     """Return whether library and secateur agree on a model, also after writing it again."""
     forest = adapter.forest
     if forest.n_features > _MOST_FEATURES:
-        return ANOTHER  # with too many features to try it
+        return ANOTHER  # too many features to try it
     rows = rows_for(forest if forest.n_features != sound.forest.n_features else sound.forest)
     try:
         theirs = _theirs(adapter, file, rows)
     except Exception:
         if adapter.library != "sklearn":
             raise
-        return _refused_or_answered(adapter, rows)
+        return _unusable_or_unclear(adapter, rows)
     ours = _ours(adapter, rows)
     if theirs is not None and not alike(ours, theirs):
         return f"{adapter.library} says {np.ravel(theirs)[:3]}, secateur {np.ravel(ours)[:3]}"
@@ -50,8 +50,8 @@ def judge(adapter: Adapter, file: Path, sound: Adapter) -> str:
     return SAME if before is not None and before.shape == ours.shape and alike(ours, before) else ANOTHER
 
 
-def _refused_or_answered(adapter: Adapter, rows: Any) -> str:
-    """Return that scikit-learn cannot use a model, unless secateur fails, too, and not in words of its own."""
+def _unusable_or_unclear(adapter: Adapter, rows: Any) -> str:
+    """Return that scikit-learn cannot use a model, unless secateur fails, too, without a clear error."""
     try:
         _ours(adapter, rows)
     except ValueError as error:
@@ -70,7 +70,7 @@ def rows_for(forest: Forest) -> Any:
 
 
 def _ours(adapter: Adapter, rows: Any) -> Any:
-    """Return what secateur says of rows: probabilities of scikit-learn's classes, else sums."""
+    """Return the predictions of secateur: probabilities for scikit-learn classifiers, else sums."""
     everything = Pruned(adapter, Decision(np.ones(adapter.forest.n_nodes, bool)), 0, {}, "", {})
     if adapter.library != "sklearn":
         return everything.raw(_usable(adapter, rows))
@@ -78,7 +78,7 @@ def _ours(adapter: Adapter, rows: Any) -> Any:
 
 
 def _usable(adapter: Adapter, rows: Any) -> Any:
-    """Return rows with whole numbers where a feature is made of categories."""
+    """Return rows with integers in categorical features."""
     lists = adapter.forest.categories
     if not len(lists.row):
         return rows
@@ -93,11 +93,11 @@ def _theirs(adapter: Adapter, file: Path, rows: Any) -> Any:
         return forest_sums(*archive(file), rows)
     if adapter.library == "spark":
         return spark_sums(file, rows)
-    return native_answers(adapter, _usable(adapter, rows))
+    return native_predictions(adapter, _usable(adapter, rows))
 
 
 def native_sums(adapter: Adapter, rows: Any) -> Any:
-    """Return what the library itself sums up to; None for scikit-learn, and where asking would take a JVM."""
+    """Return the sums of the library itself; None for scikit-learn, and where a JVM would be needed."""
     model = adapter.model
     if adapter.library == "xgboost":
         import xgboost
@@ -112,8 +112,8 @@ def native_sums(adapter: Adapter, rows: Any) -> Any:
     return None
 
 
-def native_answers(adapter: Adapter, rows: Any) -> Any:
-    """Return what the library itself says: sums, or of scikit-learn predictions; None where that would take a JVM."""
+def native_predictions(adapter: Adapter, rows: Any) -> Any:
+    """Return the library's own sums, or predictions of scikit-learn; None where a JVM would be needed."""
     if adapter.library == "sklearn":
         model = adapter.model
         return model.predict_proba(rows) if adapter.forest.n_classes else model.predict(rows)
@@ -121,5 +121,5 @@ def native_answers(adapter: Adapter, rows: Any) -> Any:
 
 
 def alike(a: Any, b: Any) -> bool:
-    """Return whether two predictions agree, up to the precision of what is compared."""
+    """Return whether two predictions agree, up to their precision."""
     return a.shape == b.shape and np.allclose(a, b, rtol=1e-6, atol=1e-9, equal_nan=True)

@@ -1,4 +1,4 @@
-"""What a kind of file must bring to be damaged and judged."""
+"""Define a kind of file: how to write, damage, read and check it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,8 +10,8 @@ from tests.hardening.mutating.damage import damage
 
 REFUSED, SAME, ANOTHER, UNUSABLE = "refused", "same", "another", "unusable"
 GOOD = (REFUSED, SAME, ANOTHER, UNUSABLE)
-"""A clear error; read as before; read otherwise, and an independent reader says the same of that file; read, but with
-it scikit-learn itself cannot predict, and raises an error."""
+"""A clear error; read as before; read otherwise, and an independent reader agrees; read, but
+scikit-learn itself cannot predict with it and raises an error."""
 
 
 @dataclass(frozen=True)
@@ -22,15 +22,15 @@ class Kind:
     ----------
     suffix : str
     makes : tuple of callable
-        Each `make(file)` writes a sound file, or folder, of this kind.
+        Each `make(file)` writes a valid file, or folder, of this kind.
     change : callable
-        `change(source, target, rng)` writes a copy with sound syntax that says something else.
+        `change(source, target, rng)` writes a copy with valid syntax and other content.
     read : callable
-        `read(file)` is what secateur does with such a file; ValueError, FileNotFoundError and TypeError are its way to
+        `read(file)` reads the file with secateur; ValueError, FileNotFoundError and TypeError are valid ways to
         refuse.
     judge : callable
-        `judge(found, file, sound)` returns `SAME` or `ANOTHER`, or says in words how what was read differs from what
-        an independent reader finds; `sound` is what `read` gives for the sound file.
+        `judge(found, file, sound)` returns `SAME` or `ANOTHER`, or a message how the content read differs from what
+        an independent reader finds; `sound` is the content of the valid file.
     """
 
     suffix: str
@@ -41,7 +41,7 @@ class Kind:
 
 
 def damage_blindly(source: Path, target: Path, rng: np.random.Generator) -> None:
-    """Write a damaged copy of a file, or of a folder with one file damaged or gone."""
+    """Write a damaged copy of a file, or of a folder with one file damaged or missing."""
     if source.is_file():
         target.write_bytes(damage(source.read_bytes(), rng))
         return
@@ -55,7 +55,7 @@ def damage_blindly(source: Path, target: Path, rng: np.random.Generator) -> None
 
 
 def copy_folder(source: Path, target: Path) -> None:
-    """Copy a folder, which is quicker for a handful of small files than shutil's way."""
+    """Copy a folder; for a few small files this is faster than shutil."""
     target.mkdir()
     for file in sorted(source.rglob("*")):
         copy = target / file.relative_to(source)

@@ -1,4 +1,4 @@
-"""The kinds of model files: sound ones, how each is changed, and who judges."""
+"""Define the kinds of model files: valid files, their changes, and the reader they are compared with."""
 
 from collections.abc import Callable
 from pathlib import Path

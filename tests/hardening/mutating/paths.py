@@ -1,4 +1,4 @@
-"""Saved paths: each point of what is read must be the pruning the file describes."""
+"""Define saved paths as a kind of file: each point read must be the pruning the file describes."""
 
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,7 @@ def _read(file: Path) -> PruningPath:
 
 
 def _judge(path: PruningPath, file: Path, sound: PruningPath) -> str:
-    """Return whether all points predict as the file says, and all else that can be asked of a path is answered."""
+    """Return whether all points predict as stored in the file; all other methods of the path must work."""
     header, arrays = archive(file)
     rows = rows_for(path.forest)[:12]
     same = len(path) == len(sound) and path.forest.n_features == sound.forest.n_features
@@ -47,8 +47,8 @@ def _judge(path: PruningPath, file: Path, sound: PruningPath) -> str:
         ):
             return f"the column {name} differs"
     path.select()
-    for told in (path._repr_html_(), repr(path), path[0].summary(), path[-1]._repr_html_()):
-        assert told
+    for text in (path._repr_html_(), repr(path), path[0].summary(), path[-1]._repr_html_()):
+        assert text
     again = PruningPath.load(path.save(file.with_name("again.npz"), force=True))
     if not alike(again[-1].raw(rows), path[-1].raw(rows)):
         return "another path after writing it again"
@@ -56,7 +56,7 @@ def _judge(path: PruningPath, file: Path, sound: PruningPath) -> str:
 
 
 def _changes(header: Any, arrays: Any, point: int) -> dict[str, Any]:
-    """Return what a point keeps and changes, as the file says it."""
+    """Return the keep mask and the changes of a point as stored in the file."""
     n_points, n_nodes = header["n_points"], len(arrays["forest.right"])
     if "masks.removed_at" in arrays:
         keeps = [arrays["masks.removed_at"] > k for k in range(n_points)]

@@ -1,4 +1,4 @@
-"""Forests and Spark models walked row by row in plain Python: what reading them must agree with."""
+"""Predict with saved forests and Spark models row by row in plain Python, as an independent reference."""
 
 import json
 from itertools import pairwise
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 
 def forest_sums(header: dict[str, Any], arrays: Any, rows: Any, **changes: Any) -> NDArray[Any] | None:
-    """Return the sums of a saved forest, (n_rows, n_outputs); None if it has categories, which nothing here knows.
+    """Return the sums of a saved forest, (n_rows, n_outputs); None if it has categories, which it cannot read.
 
     `changes` may give a point of a path: `keep`, `value`, `tree_weight` and `base`.
     """
@@ -27,25 +27,25 @@ def forest_sums(header: dict[str, Any], arrays: Any, rows: Any, **changes: Any) 
     trees = [walker.whole(root, end) for root, end in pairwise(starts)]
     standing = [tree for tree, root in enumerate(trees) if root is not None]
     n_outputs, outputs = len(array["base"]), array["tree_output"].tolist()
-    told = np.zeros((len(rows), len(standing), n_outputs))
+    contribution = np.zeros((len(rows), len(standing), n_outputs))
     for i, row in enumerate(np.asarray(rows).astype(facts.get("input_dtype", "float64"))):
         for k, tree in enumerate(standing):
             leaf = walker.leaf(trees[tree], row.tolist())
             place = slice(None) if outputs[tree] == -1 else slice(outputs[tree], outputs[tree] + 1)
-            told[i, k, place] = value[leaf] * weight[tree]
+            contribution[i, k, place] = value[leaf] * weight[tree]
     if facts["aggregation"] == "median":
         return None
     if facts["aggregation"] == "sum":
-        return changes.get("base", array["base"]) + told.sum(axis=1)
+        return changes.get("base", array["base"]) + contribution.sum(axis=1)
     divisor = facts["divisor"]
     if len(standing) < len(trees) or "tree_weight" in changes:
         divisor = float(np.sum(weight[standing])) * facts.get("unit", 1.0)
-    sums = changes.get("base", array["base"]) + told.sum(axis=1)
-    return sums / divisor if divisor else np.ones_like(sums)  # a divisor of 0 stands for a certain outlier
+    sums = changes.get("base", array["base"]) + contribution.sum(axis=1)
+    return sums / divisor if divisor else np.ones_like(sums)  # a divisor of 0 marks a certain outlier
 
 
 class _Walker:
-    """The way of a row through the trees of a forest, of which only some nodes are kept."""
+    """The path of a row through the trees of a forest, of which only some nodes are kept."""
 
     def __init__(self, array: Any, facts: dict[str, Any], keep: NDArray[np.bool_]) -> None:
         self.right, self.feature = array["right"].tolist(), array["feature"].tolist()
@@ -55,11 +55,11 @@ class _Walker:
         self.zeros = set(facts.get("zero_is_missing") or ())
 
     def whole(self, root: int, end: int) -> int | None:
-        """Return the node that stands where a tree began; None if nothing of it is kept."""
+        """Return the root of a pruned tree; None if no node is kept."""
         return next((node for node in range(root, end) if self.keep[node]), None)
 
     def replacement(self, node: int) -> int | None:
-        """Return the kept node in place of another: itself, or the one below it that took its place."""
+        """Return the kept node for a node: itself, or the descendant that replaced it."""
         while not self.keep[node]:
             if self.right[node] == -1:
                 return None

@@ -1,8 +1,8 @@
-"""Contents changed by somebody who knows the format: JSON, arrays and zips that are whole, but say odd things.
+"""Change the content of JSON, arrays and zips; their syntax stays valid.
 
-Children are exchanged, point to themselves or to nowhere, features and counts are out of range, thresholds are NaN,
-types are wrong, lists nested a hundred thousand deep, numbers beyond all types; zips unpack to far more than they are,
-name places outside of themselves, or hold pickled objects.
+Children are swapped, point to themselves or to no node, features and counts are out of range, thresholds are NaN,
+types are wrong, lists are nested a hundred thousand deep, numbers exceed all types; zips unpack to gigabytes,
+have paths outside of the archive, or contain pickled objects.
 """
 
 import io
@@ -23,11 +23,11 @@ from numpy.typing import NDArray
 Rng = np.random.Generator
 
 OUTSIDE = "escaped"
-"""What a name that leads out of an archive would write beside the folder."""
+"""The file that a path outside of an archive would write beside the folder."""
 RAN = "ran"
-"""What a pickled object writes when it is loaded."""
+"""The file that a pickled object writes when it is loaded."""
 
-_DEEP, _HUGE = "@deep", "@huge"  # stand for what Python would not write
+_DEEP, _HUGE = "@deep", "@huge"  # placeholders for values that Python does not write
 _MARK = re.compile(rf'"{_DEEP}(\d+)"')
 _ODD_VALUES: tuple[Any, ...] = (
     *(None, True, False, 0, -1, 1, 7, 2**31 - 1, -(2**31), 2**31, 2**53 + 1, 2**63, 2**64, 10**40, _HUGE),
@@ -38,7 +38,7 @@ _ODD_VALUES: tuple[Any, ...] = (
 
 
 def pick(rng: Rng, things: Any) -> Any:
-    """Return one of some things, whatever their types."""
+    """Return one of some values of any types."""
     return things[int(rng.integers(len(things)))]
 
 
@@ -51,7 +51,7 @@ def changed_json(value: Any, rng: Rng) -> bytes:
 
 
 def json_text(value: Any) -> bytes:
-    """Return JSON text; marks in it stand for lists and objects nested too deep for Python, and for huge numbers."""
+    """Return JSON text; placeholders in it become lists and objects nested too deep for Python, and huge numbers."""
     text = json.dumps(value).replace(f'"{_HUGE}"', "9" * 5000)
     return _MARK.sub(_nested, text).encode("utf-8", "surrogatepass")
 
@@ -69,7 +69,7 @@ def _change_value(holder: dict[str, Any], rng: Rng) -> None:
 
 
 def _places(root: Any) -> Iterator[tuple[Any, Any]]:
-    """Yield every container inside with each of its keys."""
+    """Yield every nested container with each of its keys."""
     stack = [root]
     while stack:
         here = stack.pop()
@@ -90,7 +90,7 @@ def _remove(container: Any, key: Any, places: Any, rng: Rng) -> None:
 
 
 def _swap(container: Any, key: Any, places: Any, rng: Rng) -> None:
-    """Let two places exchange what they hold: neighbours, or any two that do not hold each other."""
+    """Swap two values: neighbours, or any two of which neither contains the other."""
     keys = list(container) if isinstance(container, dict) else range(len(container))
     other = pick(rng, keys)
     container[key], container[other] = container[other], container[key]
@@ -111,7 +111,7 @@ def _grow(container: Any, key: Any, places: Any, rng: Rng) -> None:
 
 
 def _tweak(container: Any, key: Any, places: Any, rng: Rng) -> None:
-    """Change an entry of a list of numbers: to its own place, to one before it, beyond the end, to NaN."""
+    """Change an entry of a list of numbers: to its own index, to one before it, beyond the end, to NaN."""
     lists = [here for here, _ in places if isinstance(here, list) and here and isinstance(here[0], int | float)]
     here = pick(rng, lists or [[0]])
     place = int(rng.integers(len(here)))
@@ -119,7 +119,7 @@ def _tweak(container: Any, key: Any, places: Any, rng: Rng) -> None:
 
 
 def _exchange_lists(container: Any, key: Any, places: Any, rng: Rng) -> None:
-    """Exchange two lists of an object that have the same length: left and right children, say."""
+    """Swap two lists of an object that have the same length, such as left and right children."""
     tables = [here for here, _ in places if isinstance(here, dict)]
     here = pick(rng, tables)
     names = [name for name, entry in here.items() if isinstance(entry, list)]
@@ -191,7 +191,7 @@ def _changed_shape(array: NDArray[Any], rng: Rng) -> NDArray[Any]:
 
 
 def changed_arrays(arrays: dict[str, NDArray[Any]], rng: Rng) -> dict[str, NDArray[Any]]:
-    """Return named arrays with one changed, taken away, added, or two exchanged."""
+    """Return named arrays with one changed, removed, added, or two swapped."""
     names, way = list(arrays), rng.random()
     one, other = pick(rng, names), pick(rng, names)
     if way < 0.7:
@@ -221,13 +221,13 @@ class Touch:
 
 
 def changed_zip(data: bytes, rng: Rng, folder: Path) -> bytes:
-    """Return a zip with a bomb, a pickle, a name that leads out of it, or sizes that lie, in place of an entry."""
+    """Return a zip in which an entry is a bomb, a pickle, a path outside of the archive, or has wrong sizes."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         entries = [(info.filename, archive.read(info)) for info in archive.infolist()]
     place = int(rng.integers(len(entries)))
     name = entries[place][0]
     ways = ("pickle", "name", "name", "twice", "lie", "object", "huge shape", "empty")
-    way = pick(rng, ("bomb", "bombs") if rng.random() < 0.03 else ways)  # bombs take long to make and to read
+    way = pick(rng, ("bomb", "bombs") if rng.random() < 0.03 else ways)  # bombs are slow to write and to read
     packed = [_packed(name, content) for name, content in entries]
     if way in ("bomb", "bombs"):
         bomb = {**_bomb(int(pick(rng, (63 * 2**20, 2**27, 3 * 2**27)))), "name": name}
@@ -277,7 +277,7 @@ def _bomb(size: int) -> dict[str, Any]:
 
 
 def zip_of(entries: list[dict[str, Any]]) -> bytes:
-    """Return a zip of entries that are compressed already, with the sizes they claim."""
+    """Return a zip of compressed entries with the given sizes."""
     parts, listed, at = [], [], 0
     for entry in entries:
         name = entry["name"].encode()

@@ -1,4 +1,4 @@
-"""Small models that are sound, to be damaged: each function trains one."""
+"""Train small valid models, whose files are then damaged."""
 
 from collections.abc import Callable
 from pathlib import Path

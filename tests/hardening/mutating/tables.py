@@ -1,4 +1,4 @@
-"""Data files and price lists: what is read must be what csv, pandas or pyarrow read, or be refused."""
+"""Define data files and price lists: the content must be that of csv, pandas or pyarrow, or be refused."""
 
 import csv
 import gzip
@@ -114,7 +114,7 @@ def _text(rows: list[list[str]], **options: Any) -> bytes:
 
 
 def _changed(rows: list[list[str]], rng: Rng) -> bytes:
-    """Return the text of a table with a cell, a row, a column, or the way it is written changed."""
+    """Return the text of a table with a cell, a row, a column, or its formatting changed."""
     line, other = (int(k) for k in rng.integers(len(rows), size=2))
     column, to = (int(k) for k in rng.integers(len(rows[0]), size=2))
     way = rng.random()
@@ -140,7 +140,7 @@ def _changed(rows: list[list[str]], rng: Rng) -> bytes:
 
 
 def _written(rows: list[list[str]], rng: Rng) -> bytes:
-    """Return the text of a table, in an odd way at times: other marks, ends of lines, or encodings."""
+    """Return the text of a table, sometimes with other separators, line ends or encodings."""
     way = rng.random()
     if way < 0.6:
         return _text(rows)
@@ -209,13 +209,13 @@ def _differs(column: NDArray[Any], cells: list[str]) -> str | None:
 
 
 def _as_pandas(table: Table, text: str) -> str | None:
-    """Return where pandas finds other numbers; what it takes for text is compared with the text elsewhere."""
+    """Return where pandas finds other numbers; columns that it reads as text are compared in another function."""
     try:
         theirs = pd.read_csv(io.StringIO(text, newline=""), float_precision="round_trip", low_memory=False)
     except (ValueError, pd.errors.ParserError):
         return None
     if theirs.shape != (len(table), len(table.columns)):
-        return None  # pandas takes the first column of longer rows for an index, and skips lines of blanks
+        return None  # pandas reads the first column of longer rows as an index, and skips blank lines
     for ours, name in zip(table.columns.values(), theirs.columns, strict=True):
         numbers = theirs[name]
         if ours.dtype == object and numbers.dtype.kind in "iuf":
@@ -271,7 +271,7 @@ def _change_parquet(source: Path, target: Path, rng: Rng) -> None:
     )
     try:
         pq.write_table(table, target, **options)
-    except (pa.ArrowException, ValueError, OSError):  # a type Parquet has no form for
+    except (pa.ArrowException, ValueError, OSError):  # a type that Parquet does not have
         pq.write_table(_table(), target, **options)
 
 
@@ -307,7 +307,7 @@ def _odd_column(n: int, rng: Rng) -> pa.Array:
 
 @lru_cache(2)
 def _parquet_bomb(n_rows: int) -> bytes:
-    """Return a file of some kilobytes with one value, so many times."""
+    """Return a file of a few kilobytes that repeats one value many times."""
     group = min(n_rows, 10**6)
     rows, stream = (
         pa.table({"x": pa.DictionaryArray.from_arrays(np.zeros(group, np.int8), pa.array([1.5]))}),
@@ -320,7 +320,7 @@ def _parquet_bomb(n_rows: int) -> bytes:
 
 
 def _judge_parquet(table: Table, file: Path, sound: Table) -> str:
-    """Return how the columns compare with what pyarrow gives value by value."""
+    """Return how the columns compare with the values of pyarrow."""
     found = pq.read_table(file)
     if found.column_names != list(table.columns) or found.num_rows != len(table):
         return f"pyarrow finds {found.num_rows} rows of {found.num_columns} columns"

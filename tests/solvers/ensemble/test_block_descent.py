@@ -317,13 +317,13 @@ def test_trees_are_used_up_and_may_be_deep(name):
 def test_every_round_is_reported():
     X, y = DIABETES
     forest = RandomForestRegressor(10, random_state=0).fit(X, y)
-    told = []
+    reported = []
     solver = BlockDescent(ridge=(5.0, 50.0), penalties=6, max_sweeps=4)
-    sc.prune_path(forest, X, y, solver=solver, progress=lambda *what: told.append(what))
-    done = [entry[0] for entry in told]
-    assert len(told) > 2 * 6  # more than once per penalty
+    sc.prune_path(forest, X, y, solver=solver, progress=lambda *what: reported.append(what))
+    done = [entry[0] for entry in reported]
+    assert len(reported) > 2 * 6  # more than once per penalty
     assert done == sorted(done)
-    assert {entry[1:] for entry in told} == {(2 * 6 * 4, "pruning")}
+    assert {entry[1:] for entry in reported} == {(2 * 6 * 4, "pruning")}
     assert done[-1] <= 2 * 6 * 4
 
 

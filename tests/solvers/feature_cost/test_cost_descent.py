@@ -108,7 +108,7 @@ def test_one_update_is_the_best_of_all_subtrees(values, theta, rng, penalty):
     costs = []
     for kept in [set(), *map(set, all_prunings(forest, tree))]:
         splits = [v for v in kept if forest.right[v] != -1 and v + 1 in kept]
-        said, extra = np.zeros(len(X)), 0.0
+        predicted, extra = np.zeros(len(X)), 0.0
         if kept and not splits:
             continue  # a root alone says what the intercept can say
         for v in kept - set(splits):
@@ -118,9 +118,9 @@ def test_one_update_is_the_best_of_all_subtrees(values, theta, rng, penalty):
             if values == "refit":
                 value = (w @ wanted[here] + descent.ridge * original) / (w.sum() + descent.ridge)
                 extra += descent.ridge * (value - original) ** 2
-            said[here] = value
+            predicted[here] = value
         paid = slow_price(problem, X, [*others, kept], theta) - slow_price(problem, X, others, theta)
-        costs.append(ensemble.weight @ (wanted - said) ** 2 + extra + penalty * paid + 0.01 * len(splits))
+        costs.append(ensemble.weight @ (wanted - predicted) ** 2 + extra + penalty * paid + 0.01 * len(splits))
     before = descent.objective(penalty, theta)
     best = before - _alone(descent, problem, X, tree, nodes, penalty, theta, wanted, leaf) + min(costs)
     _update(descent, tree, nodes, penalty, theta)
@@ -170,9 +170,9 @@ def test_the_start_is_the_model_itself(name, weighted):
     state = full_state(ensemble)
     some = problem.sample.weight > 0
     raw = problem.sample.scores(problem.forest)[some]
-    said = ensemble.target - state.neg_gradient / ensemble.weight[:, None]
+    predicted = ensemble.target - state.neg_gradient / ensemble.weight[:, None]
     divided = ensemble.slope * raw if ensemble.logits else raw
-    np.testing.assert_allclose(said, predict(ensemble, divided), atol=1e-12)
+    np.testing.assert_allclose(predicted, predict(ensemble, divided), atol=1e-12)
 
 
 @pytest.mark.parametrize("name", list(MODELS))
@@ -313,7 +313,7 @@ def test_free_features_stay_when_nothing_may_be_spent():
 
 
 @pytest.mark.parametrize(
-    ("settings", "said"),
+    ("settings", "message"),
     [
         ({"ridge": -1.0}, "ridge"),
         ({"values": "guess"}, "values"),
@@ -323,8 +323,8 @@ def test_free_features_stay_when_nothing_may_be_spent():
         ({"max_sweeps": 0}, "max_sweeps"),
     ],
 )
-def test_invalid_settings_are_refused(settings, said):
-    with pytest.raises(ValueError, match=said):
+def test_invalid_settings_are_refused(settings, message):
+    with pytest.raises(ValueError, match=message):
         CostDescent(**settings)
 
 

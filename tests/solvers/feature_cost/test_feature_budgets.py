@@ -129,7 +129,7 @@ def test_a_path_of_both_scopes_has_the_points_of_either():
         np.testing.assert_allclose(np.sort(both.table[column][~apart]), np.sort(together.table[column]))
 
 
-def test_feature_cost_is_pruned_by_cut_and_descent_unless_said_otherwise():
+def test_feature_cost_is_pruned_by_cut_and_descent_by_default():
     X, y = CANCER
     model = RandomForestClassifier(10, random_state=0).fit(X[::2], y[::2])
     small = sc.prune(model, X[1::2], y[1::2], cost=FeatureCost(np.ones(30)), max_cost=6)

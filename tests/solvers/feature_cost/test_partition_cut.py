@@ -38,11 +38,11 @@ class RemoteParts(Parts):
     def collect(self):
         raise AssertionError("rows that are too far were brought here")
 
-    def total(self, forest, ask):
-        return super().total(forest, pickle.loads(pickle.dumps(ask)))
+    def total(self, forest, query):
+        return super().total(forest, pickle.loads(pickle.dumps(query)))
 
-    def each(self, forest, ask):
-        return super().each(forest, pickle.loads(pickle.dumps(ask)))
+    def each(self, forest, query):
+        return super().each(forest, pickle.loads(pickle.dumps(query)))
 
 
 def skewed(rng, sample, n_parts):

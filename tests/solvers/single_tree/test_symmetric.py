@@ -121,13 +121,13 @@ def test_solvers_that_take_levels_cut_nothing_else(solver):
     rng = np.random.default_rng(3)
     forest = symmetric_forest(rng, depths=(3, 3, 2, 1))
     X, y = data(rng, 200)
-    path = sc.prune_path(forest, X, y + forest_says(forest, X), solver=solver)
+    path = sc.prune_path(forest, X, y + forest_predictions(forest, X), solver=solver)
     assert len(path) > 2
     for point in range(len(path)):
         check_keep(forest, path.masks.keep(point))
 
 
-def forest_says(forest, X):
+def forest_predictions(forest, X):
     from secateur.forest.routing import raw_scores, route
 
     return raw_scores(forest, route(forest, X))[:, 0]
@@ -144,7 +144,7 @@ def test_auto_takes_levels_and_meets_a_budget():
     rng = np.random.default_rng(1)
     forest = symmetric_forest(rng, depths=(3,) * 6)
     X, y = data(rng, 300)
-    small = sc.prune(forest, X, y + forest_says(forest, X), max_nodes=30)
+    small = sc.prune(forest, X, y + forest_predictions(forest, X), max_nodes=30)
     assert small.symmetric
     assert small.n_nodes <= 30
 
