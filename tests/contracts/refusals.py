@@ -24,8 +24,10 @@ def _solver_reason(solver: Solver, forest: Forest) -> str | None:
     classes = len(forest.n_classes) > 0
     several = len(forest.n_classes) > 1 or (not classes and forest.n_outputs > 1)
     bagged = forest.aggregation != "sum" and forest.link.partition(":")[0] in ("identity", "probability")
-    log_odds = forest.response.logits
-    additive = forest.aggregation != "median" and (forest.link in ("identity", "probability") or log_odds)
+    link = forest.link.partition(":")[0]
+    additive = forest.aggregation != "median" and link not in ("vote", "softplus", "anomaly")
+    own_loss = (forest.objective or "").partition(":")[0] in ("quantile", "absolute_error", "huber")
+    squares = link in ("identity", "probability") and not own_loss
     reasons: list[tuple[bool, str]] = []
     if solver.name in COUNTS_LABELS:
         reasons = [
@@ -44,12 +46,10 @@ def _solver_reason(solver: Solver, forest: Forest) -> str | None:
                 (classes and several, "raising supports one target"),
             ]
     elif solver.name in ADDS_TREES:
-        feeds_all = log_odds and forest.n_outputs > 1 and bool((forest.tree_output < 0).any())
-        reasons = [(not additive, "needs a sum or mean of trees"), (feeds_all, "one tree per class")]
-        reasons += [(solver.name in WEIGHS_TREES and log_odds, "tree weights by squared error")]
-        reasons += [(getattr(solver, "engine", None) == "gram" and log_odds, "squared error only")]
+        by_squares = solver.name in WEIGHS_TREES or getattr(solver, "engine", None) == "gram"
+        reasons = [(not additive, "needs a sum or mean of trees"), (by_squares and not squares, "needs squared error")]
     elif solver.name in LEARNS_NODE_WEIGHTS:
-        reasons = [(log_odds or not additive, "least squares"), (several, "one target")]
+        reasons = [(not (link in ("identity", "probability") and additive), "least squares"), (several, "one target")]
         reasons += [(solver.name == "max_heap" and not getattr(solver, "joint", False) and not bagged, "joint=True")]
     reasons += [(forest.symmetric and not solver.supports_symmetric, "only whole levels can be cut")]
     return next((pattern for applies, pattern in reasons if applies), None)

@@ -43,7 +43,7 @@ _NEWER = ("sum_dtype", "addition", "symmetric", "zero_is_missing")
 def save_forest(forest: Forest, stream: IO[bytes]) -> None:
     """Write a forest. It contains class codes only; the labels stay with the model it was read from."""
     facts, arrays = forest_to_arrays(forest)
-    version = VERSION if "monotone" in facts else 1
+    version = VERSION if "monotone" in facts or "objective" in facts else 1
     write_archive(stream, {"format": FORMAT, "version": version, "forest": facts}, arrays)
 
 
@@ -140,6 +140,8 @@ def forest_to_arrays(forest: Forest) -> tuple[dict[str, Any], dict[str, NDArray[
     facts = {name: _plain(getattr(forest, name)) for name in _FACTS}
     if forest.monotone is not None:
         facts["monotone"] = forest.monotone.tolist()
+    if forest.objective is not None:
+        facts["objective"] = forest.objective
     arrays = {f"forest.{name}": array_of(forest, name).astype(TYPES[name], copy=False) for name in TYPES}
     return facts, arrays
 
@@ -152,7 +154,9 @@ def _plain(fact: Any) -> Any:
 
 
 def forest_from_arrays(facts: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Forest:
-    """Return the checked forest with these facts and arrays; `monotone` and the facts in `_NEWER` may be missing.
+    """Return the checked forest with these facts and arrays.
+
+    `monotone`, `objective` and the facts in `_NEWER` may be missing.
 
     Raises
     ------
@@ -165,6 +169,8 @@ def forest_from_arrays(facts: Mapping[str, Any], arrays: Mapping[str, NDArray[An
             given[name] = tuple(given[name])
     if facts.get("monotone") is not None:
         given["monotone"] = _signs(facts["monotone"])
+    if facts.get("objective") is not None:
+        given["objective"] = str(facts["objective"])
     typed: dict[str, Any] = {name: _typed(arrays[f"forest.{name}"], name) for name in TYPES}
     categories = Categories(**{field.name: typed.pop(f"categories.{field.name}") for field in fields(Categories)})
     forest = Forest(**typed, **given, categories=categories)
@@ -188,8 +194,10 @@ def _typed(array: NDArray[Any], name: str) -> NDArray[Any]:
 
 
 def same_forest(a: Forest, b: Forest) -> bool:
-    """Return whether two forests have equal facts and arrays, except monotonic constraints, which files may lack."""
-    (facts_a, arrays_a), (facts_b, arrays_b) = (forest_to_arrays(replace(f, monotone=None)) for f in (a, b))
+    """Return whether two forests are equal but for constraints and objective, which files may lack."""
+    (facts_a, arrays_a), (facts_b, arrays_b) = (
+        forest_to_arrays(replace(f, monotone=None, objective=None)) for f in (a, b)
+    )
     return facts_a == facts_b and all(
         np.array_equal(arrays_a[name], arrays_b[name], equal_nan=arrays_a[name].dtype.kind == "f") for name in arrays_a
     )

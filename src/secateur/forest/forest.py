@@ -107,6 +107,9 @@ class Forest:
         Monotonic constraints the model was trained with: 1 for features in which the raw score must not decrease, -1
         for those in which it must not increase, 0 for all others. The score is that of the second class for a binary
         classifier with two outputs, and every score if there are more. None if there are no constraints.
+    objective : str or None
+        Loss the model was trained for, as `secateur.losses.loss_named` takes it, such as "quantile:0.9". None if it is
+        the default loss of the link, or unknown.
     """
 
     tree_start: NDArray[np.int64]
@@ -134,6 +137,7 @@ class Forest:
     feature_names: tuple[str, ...] | None = None
     categories: Categories = field(default_factory=Categories)
     monotone: NDArray[np.int8] | None = None
+    objective: str | None = None
 
     def __repr__(self) -> str:
         return (

@@ -3,6 +3,7 @@
 import pickle
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -46,8 +47,9 @@ class Adapter(ABC):
 
     @cached_property
     def forest(self) -> Forest:
-        """The model as a Forest, read once."""
-        return self.read()
+        """The model as a Forest with its training objective, read once."""
+        forest = self.read()
+        return forest if forest.objective == self.objective else replace(forest, objective=self.objective)
 
     @abstractmethod
     def read(self) -> Forest:

@@ -10,7 +10,17 @@ from secateur._util.registry import named
 from secateur.forest import Forest
 from secateur.losses.base import Loss
 from secateur.losses.classification import Brier, ClassLoss, LogLoss, RankingError, ZeroOne
-from secateur.losses.regression import AbsoluteError, Gamma, Poisson, Quantile, SquaredError, SquaredLogError, Tweedie
+from secateur.losses.regression import (
+    AbsoluteError,
+    Gamma,
+    Huber,
+    Poisson,
+    PseudoHuber,
+    Quantile,
+    SquaredError,
+    SquaredLogError,
+    Tweedie,
+)
 
 __all__ = [
     "LOSSES",
@@ -18,9 +28,11 @@ __all__ = [
     "Brier",
     "ClassLoss",
     "Gamma",
+    "Huber",
     "LogLoss",
     "Loss",
     "Poisson",
+    "PseudoHuber",
     "Quantile",
     "RankingError",
     "SquaredError",
@@ -35,6 +47,8 @@ _ALL: tuple[type[Loss], ...] = (
     SquaredError,
     AbsoluteError,
     Quantile,
+    Huber,
+    PseudoHuber,
     Poisson,
     Gamma,
     Tweedie,

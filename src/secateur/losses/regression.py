@@ -88,6 +88,31 @@ class Quantile(RowLoss):
 
 
 @dataclass(frozen=True)
+class Huber(RowLoss):
+    """Huber loss: r² / 2 for residuals r up to `delta`, beyond that delta (|r| − delta / 2)."""
+
+    name = "huber"
+    delta: float = 1.0
+
+    def of(self, mean: Floats, y: Floats) -> Floats:
+        """Return r² / 2, or its linear continuation."""
+        size = np.abs(y - mean)
+        return np.where(size <= self.delta, size**2 / 2, self.delta * (size - self.delta / 2))
+
+
+@dataclass(frozen=True)
+class PseudoHuber(RowLoss):
+    """Pseudo-Huber loss delta² (√(1 + (r / delta)²) − 1), a smooth version of the Huber loss."""
+
+    name = "pseudo_huber"
+    delta: float = 1.0
+
+    def of(self, mean: Floats, y: Floats) -> Floats:
+        """Return delta² (√(1 + (r / delta)²) − 1)."""
+        return self.delta**2 * (np.hypot(1.0, (y - mean) / self.delta) - 1)
+
+
+@dataclass(frozen=True)
 class Tweedie(RowLoss):
     """Tweedie deviance for variance prediction^power, 1 (Poisson) < power < 2 (gamma); for amounts that may be 0."""
 

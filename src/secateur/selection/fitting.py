@@ -44,7 +44,7 @@ class FitSettings:
         """Return the given loss, or the default of the solver, of the training objective or of the model type."""
         loss = self.loss
         if loss is None:
-            loss = self.solver.default_loss(adapter.forest) or adapter.objective or default_loss(adapter.forest)
+            loss = self.solver.default_loss(adapter.forest) or adapter.forest.objective or default_loss(adapter.forest)
         return loss_named(loss) if isinstance(loss, str) else loss
 
 

@@ -285,8 +285,8 @@ def test_an_unknown_engine_is_refused():
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        ("gradient boosting classifier", r"log-odds. Use engine='rows'"),
-        ("hist boosting classifier, three classes", r"log-odds. Use engine='rows'"),
+        ("gradient boosting classifier", r"loss log_loss. Use engine='rows'"),
+        ("hist boosting classifier, three classes", r"loss log_loss. Use engine='rows'"),
         ("adaboost regressor", "Use weakest_link"),
     ],
 )
@@ -300,7 +300,7 @@ def test_models_whose_loss_is_no_squared_error_are_refused(name, reason):
 def test_the_gram_matrix_of_log_odds_is_refused():
     X, y = load_iris(return_X_y=True)
     problem = problem_of(GradientBoostingClassifier(n_estimators=2).fit(X, y), X, y)
-    with pytest.raises(ValueError, match=r"Cannot compute the Gram matrix of this model: .*log-odds"):
+    with pytest.raises(ValueError, match=r"Cannot compute the Gram matrix of this model: .*squared error"):
         gram_of(problem.forest, problem.sample)
 
 

@@ -31,7 +31,7 @@ from secateur.libraries import adapt
 from secateur.losses import default_loss
 from secateur.problem import Problem
 from secateur.solvers import CostDescent
-from secateur.solvers.ensemble.additive_model import additive, decide, full_state, loss_of, predict
+from secateur.solvers.ensemble.additive_model import additive, decide, full_state, loss_of
 from secateur.solvers.feature_cost._backward_elimination import Elimination
 
 CANCER = load_breast_cancer(return_X_y=True)
@@ -103,7 +103,7 @@ def test_one_update_is_the_best_of_all_subtrees(values, theta, rng, penalty):
     tree = int(rng.integers(forest.n_trees))
     nodes = int(forest.tree_start[tree]), int(forest.tree_start[tree + 1])
     leaf = forest.root[tree] + problem.sample.leaves[tree].astype(int)
-    wanted = state.neg_gradient[:, 0] / ensemble.weight + state.contribution[leaf, 0]
+    wanted = state.neg_gradient[0] / ensemble.weight + state.contribution[leaf, 0]
     others = [_kept(forest, other, state.status) for other in range(forest.n_trees) if other != tree]
     costs = []
     for kept in [set(), *map(set, all_prunings(forest, tree))]:
@@ -150,7 +150,7 @@ def _update(descent, tree, nodes, penalty, theta):
     pricing = kernels.Pricing(penalty, descent.settings.per_split, descent.price_fraction(theta), now.banned)
     count_needs(descent, nodes, -1)
     price_tree(*nodes, ensemble.forest.right, descent.purchases, now.counts, pricing, prices.as_split)
-    scratch = empty_scratch(ensemble.trees)
+    scratch = empty_scratch(ensemble.trees, now.state)
     update_tree(tree, ensemble.rows, ensemble.trees, prices, now.state, descent.block_problem, scratch)
     count_needs(descent, nodes, 1)
 
@@ -169,10 +169,9 @@ def test_the_start_is_the_model_itself(name, weighted):
     ensemble = additive(problem)
     state = full_state(ensemble)
     some = problem.sample.weight > 0
-    raw = problem.sample.scores(problem.forest)[some]
-    predicted = ensemble.target - state.neg_gradient / ensemble.weight[:, None]
-    divided = ensemble.slope * raw if ensemble.logits else raw
-    np.testing.assert_allclose(predicted, predict(ensemble, divided), atol=1e-12)
+    score = ensemble.slope * problem.sample.scores(problem.forest)[some]
+    half_gradient = 0.5 * ensemble.objective.parabolas(score, ensemble.target)[0]
+    np.testing.assert_allclose(state.neg_gradient.T / ensemble.weight[:, None], half_gradient, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", list(MODELS))
@@ -235,7 +234,11 @@ def test_the_rows_of_the_solver_are_those_of_the_native_model():
         risk = loss_of(descent.ensemble, descent.now.state)
         decision = sc.Decision(*decide(descent.ensemble, descent.now.state))
         raw = problem.sample.scores(problem.forest, decision)
-        loss = problem.loss if descent.ensemble.logits or not problem.forest.n_classes else sc.losses.Brier()
+        loss = (
+            problem.loss
+            if not descent.ensemble.objective.quadratic or not problem.forest.n_classes
+            else sc.losses.Brier()
+        )
         measured = np.mean(loss.rows(problem.forest, raw, problem.sample.y))
         assert risk == pytest.approx(measured, rel=1e-9)
 

@@ -247,7 +247,7 @@ def test_a_target_that_does_not_vary_needs_no_tree():
 
 def test_log_odds_are_refused():
     c = case("gradient boosting classifier")
-    with pytest.raises(ValueError, match=r"BestSubset cannot prune this: .*sums log-odds\. Use fewer_trees"):
+    with pytest.raises(ValueError, match=r"BestSubset cannot prune this: .*needs squared error, .*Use fewer_trees"):
         sc.prune_path(c.model, c.X, c.y, solver=BestSubset())
 
 

@@ -59,5 +59,5 @@ def test_subsets_are_the_best_or_nearly():
 def test_log_odds_are_not_polished():
     X, y = load_breast_cancer(return_X_y=True)
     model = GradientBoostingClassifier(n_estimators=3, random_state=0).fit(X, y)
-    with pytest.raises(ValueError, match="log-odds"):
+    with pytest.raises(ValueError, match="needs squared error"):
         sc.prune_path(model, X, y, solver=BlockDescent(polish="ridge"))

@@ -211,12 +211,12 @@ def test_penalties_can_be_given_and_points_are_not_repeated():
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        ("gradient boosting classifier", "sums log-odds. Use fewer_trees or block_descent"),
-        ("hist boosting classifier, three classes", "sums log-odds. Use fewer_trees or block_descent"),
+        ("gradient boosting classifier", "loss log_loss. Use fewer_trees or block_descent"),
+        ("hist boosting classifier, three classes", "loss log_loss. Use fewer_trees or block_descent"),
         ("adaboost classifier", "aggregation 'mean' and link 'vote'. Use fewer_trees"),
         ("adaboost regressor", "aggregation 'median' and link 'identity'. Use fewer_trees"),
         ("isolation forest", "aggregation 'mean' and link 'anomaly'. Use fewer_trees"),
-        ("hist boosting regressor, poisson", "aggregation 'sum' and link 'log'. Use fewer_trees"),
+        ("hist boosting regressor, poisson", "link 'log' and loss poisson. Use fewer_trees"),
     ],
 )
 def test_models_that_are_not_a_sum_of_predictions_are_refused(name, reason):

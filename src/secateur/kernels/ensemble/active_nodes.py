@@ -24,7 +24,7 @@ def mark_active_nodes(
     as_leaf, as_split, contribution = prices.as_leaf, prices.as_split, state.contribution
     width = contribution.shape[1]
     marked = np.zeros(right.shape[0], np.bool_)
-    scratch = empty_scratch(trees)
+    scratch = empty_scratch(trees, state)
     sums, sum_squares = scratch.sums, scratch.best
     for tree in range(leaves.shape[0]):
         start, stop = trees.tree_start[tree], trees.tree_start[tree + 1]
@@ -36,7 +36,7 @@ def mark_active_nodes(
         for i in range(leaves.shape[1]):
             v = leaves[tree, i]
             for k in range(width):
-                residual = state.neg_gradient[i, first + k] + weight[i] * contribution[start + v, k]
+                residual = state.neg_gradient[first + k, i] + weight[i] * contribution[start + v, k]
                 sums[v, k] += residual
                 sum_squares[v] += residual * residual / weight[i]
         # Reverse preorder: both children are summed before their parent.

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secateur.kernels._jit import kernel
+from secateur.kernels.ensemble.leaf_sums import MAX_LANE_NODES, N_LANES
 
 Floats = NDArray[np.float64]
 
@@ -26,6 +27,9 @@ class Trees(NamedTuple):
         Row weight at each node.
     original : (n_nodes, width)
         The contribution of each node as a leaf, minus that of its root.
+    sign : (n_nodes, width) int8
+        At a split on a feature with a monotonic constraint, 1 if the contributions on the left must not exceed those
+        on the right, -1 for the reverse; 0 elsewhere. Without constraints the array has no rows.
     """
 
     tree_start: NDArray[np.int64]
@@ -34,6 +38,7 @@ class Trees(NamedTuple):
     depth: NDArray[np.int32]
     node_weight: Floats
     original: Floats
+    sign: NDArray[np.int8]
 
 
 class RoutedRows(NamedTuple):
@@ -61,12 +66,18 @@ class Prices(NamedTuple):
 class State(NamedTuple):
     """The variables of a block descent, which updates the arrays in place.
 
+    During a sweep the loss of a row is a parabola, whose curvature is frozen. It is the loss itself for squared error.
+
     Attributes
     ----------
-    neg_gradient : (n_rows, n_outputs)
-        weight · (target − prediction).
-    probability : (n_rows, n_outputs)
-        Predicted probabilities for log loss; empty for squared error.
+    neg_gradient : (n_outputs, n_rows)
+        Half the negative gradient of the weighted loss; weight · (target − prediction) for squared error.
+    curvature : (n_outputs, n_rows)
+        Half the curvature of the weighted loss. Empty for squared error, for which it is the row weight.
+    score : (n_outputs, n_rows)
+        The sum of offset, intercept and contributions; empty for squared error.
+    loss : (1,)
+        The weighted loss where the parabolas touch it; unused for squared error.
     intercept : (n_outputs,)
     status : (n_nodes,) int8
         0 absent, 1 split, 2 leaf.
@@ -81,7 +92,9 @@ class State(NamedTuple):
     """
 
     neg_gradient: Floats
-    probability: Floats
+    curvature: Floats
+    score: Floats
+    loss: Floats
     intercept: Floats
     status: NDArray[np.int8]
     contribution: Floats
@@ -127,41 +140,54 @@ class Scratch(NamedTuple):
 
     Attributes
     ----------
-    gradient, hessian : (n, width), (n,)
-        Sums of negative gradient and Hessian of the rows in each leaf.
-    sums, hessian_sum : (n, width), (n,)
+    gradient, hessian : (n, width)
+        Sums of negative gradient and curvature of the rows in each leaf. With the same curvature for all outputs,
+        `hessian` has one column.
+    sums, hessian_sum : (n, width)
         S and H of `secateur.kernels.ensemble.block_update`, at each node.
+    low, high : (n, width)
+        The bounds that monotonic constraints set for the value of each node; no rows without constraints.
     fitted : (n, width)
         The contribution of each node as a leaf, for a tree of weight 1.
     best : (n,)
         The cost of the optimal subtree of each node.
     contribution, status : (n, width), (n,)
         The contribution and the status of each node after the update.
+    lanes : (N_LANES · n,)
+        Partial sums of `secateur.kernels.ensemble.leaf_sums`, for at most MAX_LANE_NODES nodes.
     """
 
     gradient: Floats
     hessian: Floats
     sums: Floats
     hessian_sum: Floats
+    low: Floats
+    high: Floats
     fitted: Floats
     best: Floats
     contribution: Floats
     status: NDArray[np.int8]
+    lanes: Floats
 
 
 @kernel
-def empty_scratch(trees: Trees) -> Scratch:
+def empty_scratch(trees: Trees, state: State) -> Scratch:
     """Allocate the buffers for the updates of these trees."""
     n, width = 1, trees.original.shape[1]
     for tree in range(len(trees.tree_output)):
         n = max(n, trees.tree_start[tree + 1] - trees.tree_start[tree])
+    n_hessians = width if state.curvature.shape[0] > 0 else 1
+    n_bounds = n if trees.sign.shape[0] > 0 else 0
     return Scratch(
         np.empty((n, width)),
-        np.empty(n),
+        np.empty((n, n_hessians)),
         np.empty((n, width)),
-        np.empty(n),
+        np.empty((n, n_hessians)),
+        np.empty((n_bounds, width)),
+        np.empty((n_bounds, width)),
         np.empty((n, width)),
         np.empty(n),
         np.empty((n, width)),
         np.empty(n, np.int8),
+        np.empty(N_LANES * min(n, MAX_LANE_NODES)),
     )

@@ -1,10 +1,10 @@
 """Solve one block of the descent: find the optimal subtree and leaf values of a tree given all other trees.
 
-The input is sums of gradient and Hessian over the leaves of the tree; the rows are not needed. At a node, let H be the
-sum of the Hessian, and S the sum of the negative gradient plus Hessian · current contribution, so that S does not
-depend on this tree for squared error. A leaf with a refitted value costs −S² / (H + ridge) + penalty · price (the first
-term halved for log loss). The optimal subtree is found by a dynamic program from the leaves to the root. The arrays are
-those of `secateur.kernels.ensemble.arrays`.
+The input is sums of gradient and curvature over the leaves of the tree; the rows are not needed. At a node, let H be
+the sum of the curvature, and S the sum of the negative gradient plus curvature · current contribution, so that S does
+not depend on this tree. A leaf of value v costs H v² − 2 S v + ridge v² + penalty · price. A refitted value is
+S / (H + ridge), moved to the nearest value that monotonic constraints allow. The optimal subtree is found by a dynamic
+program from the leaves to the root. The arrays are those of `secateur.kernels.ensemble.arrays`.
 
 References
 ----------
@@ -24,67 +24,31 @@ of the tree (with a penalty on the squared weight, or on the presence of the tre
 
 @kernel
 def choose_subtree(
-    tree: int,
-    trees: Trees,
-    prices: Prices,
-    state: State,
-    problem: BlockProblem,
-    bounded: bool,
-    scratch: Scratch,
-) -> tuple:
+    tree: int, trees: Trees, prices: Prices, state: State, problem: BlockProblem, scratch: Scratch
+) -> tuple[float, float]:
     """Find the optimal subtree of a tree; return the gain and the weight of the tree.
 
-    For log loss the gain is that of the quadratic approximation. `gradient` and `hessian` of the buffers hold the sums
-    over the rows in each leaf; `bounded` replaces the latter by its upper bound, ¼ of the row weight. Writes `status`
-    and `contribution` of the buffers; for squared error only if the gain exceeds the tolerance. O(nodes).
+    `gradient` and `hessian` of the buffers hold the sums over the rows in each leaf. Writes `status` and `contribution`
+    of the buffers if the gain exceeds the tolerance. O(nodes).
     """
-    right, original, as_leaf, as_split = trees.right, trees.original, prices.as_leaf, prices.as_split
-    status, contribution = state.status, state.contribution
-    sums, hessian_sum, fitted, best = scratch.sums, scratch.hessian_sum, scratch.fitted, scratch.best
-    penalty, ridge, centre, values = problem.penalty, problem.ridge, problem.centre, problem.values
+    right, as_leaf, as_split, status = trees.right, prices.as_leaf, prices.as_split, state.status
+    best, penalty = scratch.best, problem.penalty
     layered, frozen = problem.layered, problem.frozen
-    start, width = trees.tree_start[tree], contribution.shape[1]
-    n = trees.tree_start[tree + 1] - start
-    newton = state.probability.shape[0] > 0
-    half = 0.5 if newton else 1.0
-    # Reverse preorder. Invariant: for every node w > v, `sums[w]` and `hessian_sum[w]` are S and H of the module
-    # docstring, and `best[w]` is the cost of its optimal subtree (for layers: of a leaf), relative to a contribution of
-    # 0. `old` accumulates the cost of the current tree on the same scale.
-    old = _cost_of_factor(status[start], state.factor[tree], ridge, values, half)
-    for v in range(n - 1, -1, -1):
+    start = trees.tree_start[tree]
+    old = _cost_of_factor(status[start], state.factor[tree], problem.ridge, problem.values)
+    old += _sum_nodes(tree, trees, state, scratch)
+    if trees.sign.shape[0] > 0:
+        _set_bounds(tree, trees, state, problem, scratch)
+    # Reverse preorder. Invariant: for every node w > v, `best[w]` is the cost of its optimal subtree (for layers: of a
+    # leaf), relative to a contribution of 0. `old` accumulates the cost of the current tree on the same scale.
+    for v in range(trees.tree_start[tree + 1] - start - 1, -1, -1):
         u = start + v
-        if right[u] == -1:
-            if newton:
-                hessian_sum[v] = 0.25 * trees.node_weight[u] if bounded else scratch.hessian[v]
-            else:
-                hessian_sum[v] = trees.node_weight[u]
-            for k in range(width):
-                sums[v, k] = scratch.gradient[v, k] + hessian_sum[v] * contribution[u, k]
-                old += half * contribution[u, k] * (hessian_sum[v] * contribution[u, k] - 2.0 * sums[v, k])
-        else:
-            b = right[u] - start
-            hessian_sum[v] = hessian_sum[v + 1] + hessian_sum[b]
-            for k in range(width):
-                sums[v, k] = sums[v + 1, k] + sums[b, k]
-        cost = 0.0
-        for k in range(width):
-            if values == REFIT:
-                denominator, prior = hessian_sum[v] + ridge, centre * original[u, k]
-                numerator = sums[v, k] + ridge * prior
-                fitted[v, k] = numerator / denominator if denominator > 0.0 else 0.0
-                cost += ridge * prior * prior - fitted[v, k] * numerator
-            else:
-                fitted[v, k] = original[u, k]
-                cost += original[u, k] * (hessian_sum[v] * original[u, k] - 2.0 * sums[v, k])
-        best[v] = half * cost + penalty * as_leaf[u]
+        best[v] = _fit_leaf(u, v, trees, problem, scratch) + penalty * as_leaf[u]
         scratch.status[v] = 2
         if status[u] == 1:
             old += penalty * as_split[u]
         elif status[u] == 2:
-            old += penalty * as_leaf[u]
-            if values == REFIT:
-                for k in range(width):
-                    old += half * ridge * (contribution[u, k] - centre * original[u, k]) ** 2
+            old += penalty * as_leaf[u] + _ridge_term(u, u, trees, problem, state.contribution)
         if right[u] != -1 and not layered:
             split_cost = best[v + 1] + best[right[u] - start] + penalty * as_split[u]
             if (frozen and status[u] == 1) or (not frozen and split_cost < best[v]):
@@ -93,14 +57,125 @@ def choose_subtree(
     new, new_factor = best[0], 1.0
     if layered:
         # Whether the intercept is re-optimised together with the tree.
-        refit_intercept = not newton and values <= REFIT and not frozen
+        refit_intercept = state.curvature.shape[0] == 0 and problem.values <= REFIT and not frozen
         new, new_factor = _best_layer(tree, trees, prices, problem, refit_intercept, scratch)
     elif new >= 0.0 and not frozen:
         new, scratch.status[0] = 0.0, 0
     gain = old - new
-    if gain > problem.tolerance or newton:
+    if gain > problem.tolerance:
         _spread_values(tree, trees, new_factor, scratch)
     return gain, new_factor
+
+
+@kernel
+def _sum_nodes(tree: int, trees: Trees, state: State, scratch: Scratch) -> float:
+    """Write S and H of the module docstring for every node; return the cost of the current contributions."""
+    right, contribution, sums, hessian_sum = trees.right, state.contribution, scratch.sums, scratch.hessian_sum
+    start, width, n_hessians = trees.tree_start[tree], contribution.shape[1], hessian_sum.shape[1]
+    curved = state.curvature.shape[0] > 0
+    cost = 0.0
+    # Reverse preorder: both children are summed before their parent.
+    for v in range(trees.tree_start[tree + 1] - start - 1, -1, -1):
+        u = start + v
+        if right[u] == -1:
+            for k in range(n_hessians):
+                hessian_sum[v, k] = scratch.hessian[v, k] if curved else trees.node_weight[u]
+            for k in range(width):
+                h = hessian_sum[v, min(k, n_hessians - 1)]
+                sums[v, k] = scratch.gradient[v, k] + h * contribution[u, k]
+                cost += contribution[u, k] * (h * contribution[u, k] - 2.0 * sums[v, k])
+        else:
+            b = right[u] - start
+            for k in range(n_hessians):
+                hessian_sum[v, k] = hessian_sum[v + 1, k] + hessian_sum[b, k]
+            for k in range(width):
+                sums[v, k] = sums[v + 1, k] + sums[b, k]
+    return cost
+
+
+@kernel
+def _set_bounds(tree: int, trees: Trees, state: State, problem: BlockProblem, scratch: Scratch) -> None:
+    """Write bounds for the value of every node within which all leaves respect the monotonic constraints.
+
+    At a constrained split a separator divides the interval of its node: the values on one side are at most the
+    separator, those on the other at least. It lies halfway between the free values of both children, moved to where
+    the current subtree stays feasible.
+    """
+    right, status, low, high = trees.right, state.status, scratch.low, scratch.high
+    start, width = trees.tree_start[tree], low.shape[1]
+    n = trees.tree_start[tree + 1] - start
+    # First `low` and `high` are the smallest and the largest current contribution below each node.
+    for v in range(n - 1, -1, -1):
+        for k in range(width):
+            if right[start + v] == -1:
+                low[v, k] = high[v, k] = state.contribution[start + v, k]
+            else:
+                b = right[start + v] - start
+                low[v, k], high[v, k] = min(low[v + 1, k], low[b, k]), max(high[v + 1, k], high[b, k])
+    for k in range(width):
+        low[0, k], high[0, k] = -np.inf, np.inf
+    # Preorder. Invariant: the bounds of v are final, those of its children still the range of their contributions.
+    for v in range(n):
+        u = start + v
+        if right[u] == -1:
+            continue
+        for k in range(width):
+            below, above = v + 1, right[u] - start
+            if trees.sign[u, k] == 0:
+                low[below, k] = low[above, k] = low[v, k]
+                high[below, k] = high[above, k] = high[v, k]
+                continue
+            if trees.sign[u, k] < 0:
+                below, above = above, below
+            middle = 0.5 * _free_value(start, below, k, trees, problem, scratch)
+            middle += 0.5 * _free_value(start, above, k, trees, problem, scratch)
+            if status[u] == 1 and high[below, k] <= low[above, k]:
+                middle = min(max(middle, high[below, k]), low[above, k])
+            middle = min(max(middle, low[v, k]), high[v, k])
+            low[below, k], high[below, k] = low[v, k], middle
+            low[above, k], high[above, k] = middle, high[v, k]
+
+
+@kernel
+def _free_value(start: int, v: int, k: int, trees: Trees, problem: BlockProblem, scratch: Scratch) -> float:
+    """Return the value of a node as a leaf without bounds, shrunk by the ridge."""
+    hessian_sum, ridge = scratch.hessian_sum, problem.ridge
+    denominator = hessian_sum[v, min(k, hessian_sum.shape[1] - 1)] + ridge
+    numerator = scratch.sums[v, k] + ridge * problem.centre * trees.original[start + v, k]
+    return numerator / denominator if denominator > 0.0 else 0.0
+
+
+@kernel
+def _fit_leaf(u: int, v: int, trees: Trees, problem: BlockProblem, scratch: Scratch) -> float:
+    """Write the value of a node as a leaf into `fitted`; return its cost without price."""
+    original, sums, hessian_sum, fitted = trees.original, scratch.sums, scratch.hessian_sum, scratch.fitted
+    ridge, bounded, cost = problem.ridge, scratch.low.shape[0] > 0, 0.0
+    for k in range(fitted.shape[1]):
+        h = hessian_sum[v, min(k, hessian_sum.shape[1] - 1)]
+        if problem.values == REFIT:
+            denominator, prior = h + ridge, problem.centre * original[u, k]
+            numerator = sums[v, k] + ridge * prior
+            value = numerator / denominator if denominator > 0.0 else 0.0
+            cost += ridge * prior * prior - value * numerator
+            if bounded:
+                clipped = min(max(value, scratch.low[v, k]), scratch.high[v, k])
+                cost += denominator * (clipped - value) * (clipped - value)
+                value = clipped
+            fitted[v, k] = value
+        else:
+            fitted[v, k] = original[u, k]
+            cost += original[u, k] * (h * original[u, k] - 2.0 * sums[v, k])
+    return cost
+
+
+@kernel
+def _ridge_term(u: int, v: int, trees: Trees, problem: BlockProblem, contribution: np.ndarray) -> float:
+    """Return the ridge penalty on row v of `contribution` as the refitted value of node u."""
+    total = 0.0
+    if problem.values == REFIT:
+        for k in range(contribution.shape[1]):
+            total += problem.ridge * (contribution[v, k] - problem.centre * trees.original[u, k]) ** 2
+    return total
 
 
 @kernel
@@ -118,7 +193,7 @@ def _best_layer(
     right, depth, original = trees.right, trees.depth, trees.original
     sums, hessian_sum = scratch.sums, scratch.hessian_sum
     penalty, ridge, values = problem.penalty, problem.ridge, problem.values
-    start, width = trees.tree_start[tree], original.shape[1]
+    start, width, n_hessians = trees.tree_start[tree], original.shape[1], hessian_sum.shape[1]
     n = trees.tree_start[tree + 1] - start
     deepest = 0
     for v in range(n):
@@ -138,14 +213,14 @@ def _best_layer(
         if values >= SCALE:
             for k in range(width):
                 inner += original[u, k] * sums[v, k]
-                square += original[u, k] * original[u, k] * hessian_sum[v]
+                square += original[u, k] * original[u, k] * hessian_sum[v, min(k, n_hessians - 1)]
         for d in range(depth[u], last + 1):
             depth_cost[d] += scratch.best[v]
             price[d] += penalty * prices.as_leaf[u]
             match[d] += inner
             norm[d] += square
             for k in range(width):
-                added[d, k] += hessian_sum[v] * scratch.fitted[v, k]
+                added[d, k] += hessian_sum[v, min(k, n_hessians - 1)] * scratch.fitted[v, k]
         if right[u] != -1:
             for d in range(depth[u] + 1, deepest + 1):
                 depth_cost[d] += penalty * prices.as_split[u]
@@ -153,12 +228,12 @@ def _best_layer(
     least, cut, new_factor = 0.0, -1, 1.0
     if refit_intercept:
         for k in range(width):
-            least -= sums[0, k] ** 2 / hessian_sum[0]
+            least -= sums[0, k] ** 2 / hessian_sum[0, 0]
     for d in range(deepest + 1):
         cost, factor = depth_cost[d], 1.0
         if refit_intercept:
             for k in range(width):
-                cost -= (sums[0, k] - added[d, k]) ** 2 / hessian_sum[0]
+                cost -= (sums[0, k] - added[d, k]) ** 2 / hessian_sum[0, 0]
         if values == SCALE:
             factor = match[d] / (norm[d] + ridge) if norm[d] + ridge > 0.0 else 0.0
             cost = price[d] - factor * match[d]
@@ -200,29 +275,29 @@ def _spread_values(tree: int, trees: Trees, new_factor: float, scratch: Scratch)
 
 
 @kernel
-def _cost_of_factor(status: int, factor: float, ridge: float, values: int, half: float) -> float:
+def _cost_of_factor(status: int, factor: float, ridge: float, values: int) -> float:
     """Return the penalty on the weight of a tree, 0 for a dropped tree."""
     if status != 0 and values == SCALE:
-        return half * ridge * factor * factor
+        return ridge * factor * factor
     if status != 0 and values == SCALE_SPARSE:
-        return half * ridge
+        return ridge
     return 0.0
 
 
 @kernel
-def price_gain(tree: int, trees: Trees, prices: Prices, state: State, problem: BlockProblem, scratch: Scratch) -> float:
-    """Return the decrease in penalty plus ridge term, for log loss with refitted or original values."""
-    as_leaf, as_split, original = prices.as_leaf, prices.as_split, trees.original
-    penalty, ridge, centre = problem.penalty, problem.ridge, problem.centre
-    start, gain = trees.tree_start[tree], 0.0
+def penalty_decrease(
+    tree: int, trees: Trees, prices: Prices, state: State, problem: BlockProblem, scratch: Scratch
+) -> float:
+    """Return the decrease in penalty plus ridge term from the current tree to that in the buffers."""
+    start, total = trees.tree_start[tree], 0.0
     for v in range(trees.tree_start[tree + 1] - start):
         u = start + v
         if state.status[u] == 1:
-            gain += penalty * as_split[u]
+            total += problem.penalty * prices.as_split[u]
         elif state.status[u] == 2:
-            gain += penalty * as_leaf[u] + 0.5 * ridge * (state.contribution[u, 0] - centre * original[u, 0]) ** 2
+            total += problem.penalty * prices.as_leaf[u] + _ridge_term(u, u, trees, problem, state.contribution)
         if scratch.status[v] == 1:
-            gain -= penalty * as_split[u]
+            total -= problem.penalty * prices.as_split[u]
         elif scratch.status[v] == 2:
-            gain -= penalty * as_leaf[u] + 0.5 * ridge * (scratch.contribution[v, 0] - centre * original[u, 0]) ** 2
-    return gain
+            total -= problem.penalty * prices.as_leaf[u] + _ridge_term(u, v, trees, problem, scratch.contribution)
+    return total

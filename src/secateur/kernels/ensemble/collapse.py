@@ -44,7 +44,7 @@ def weakest_collapses(
         The contribution of the new leaf.
     """
     n_trees, width = rows.leaves.shape[0], state.contribution.shape[1]
-    scratch = empty_scratch(trees)
+    scratch = empty_scratch(trees, state)
     node, rate, value = np.full(n_trees, -1), np.full(n_trees, np.inf), np.zeros((n_trees, width))
     for tree in range(n_trees):
         if state.status[trees.tree_start[tree]] == 1:
@@ -72,19 +72,20 @@ def weakest_collapse(
     status, contribution = state.status, state.contribution
     gradient, hessian, fitted = scratch.gradient, scratch.hessian, scratch.fitted[0]
     start, width = trees.tree_start[tree], contribution.shape[1]
-    newton = state.probability.shape[0] > 0
-    half = 0.5 if newton else 1.0
+    n_hessians = hessian.shape[1]
+    curved = state.curvature.shape[0] > 0
     node, rate = -1, np.inf
     # Reverse preorder. Invariant: `gradient` and `hessian` hold the sums over the rows of all nodes after v, and `node`
     # is the split after v with the smallest rate.
     for v in range(trees.tree_start[tree + 1] - start - 1, -1, -1):
         u = start + v
         if right[u] == -1:
-            if not newton:
-                hessian[v] = trees.node_weight[u]
+            if not curved:
+                hessian[v, 0] = trees.node_weight[u]
             continue
         a, b = v + 1, right[u] - start
-        hessian[v] = hessian[a] + hessian[b]
+        for k in range(n_hessians):
+            hessian[v, k] = hessian[a, k] + hessian[b, k]
         for k in range(width):
             gradient[v, k] = gradient[a, k] + gradient[b, k]
         if status[u] != 1 or status[start + a] != 2 or status[start + b] != 2:
@@ -92,21 +93,24 @@ def weakest_collapse(
         saved = as_split[u] + as_leaf[start + a] + as_leaf[start + b] - (as_leaf[u] if v > 0 else 0.0)
         cost = 0.0
         for k in range(width):
+            h = min(k, n_hessians - 1)
             fitted[k] = 0.0
             if v > 0:
                 fitted[k] = trees.original[u, k]
                 if values == REFIT:
-                    numerator = (hessian[a] + ridge) * contribution[start + a, k] + (hessian[b] + ridge) * contribution[
-                        start + b, k
-                    ]
-                    denominator = hessian[v] + ridge
+                    left, other = contribution[start + a, k], contribution[start + b, k]
+                    numerator = (hessian[a, h] + ridge) * left + (hessian[b, h] + ridge) * other
+                    denominator = hessian[v, h] + ridge
                     fitted[k] = numerator / denominator if denominator > 0.0 else 0.0
+                    if trees.sign.shape[0] > 0:
+                        # Between the two values the leaf respects every constraint that they do.
+                        fitted[k] = min(max(fitted[k], min(left, other)), max(left, other))
             cost += ridge * fitted[k] * fitted[k]
             for c in (a, b):
                 step = fitted[k] - contribution[start + c, k]
-                cost += step * (hessian[c] * step - 2.0 * gradient[c, k]) - ridge * contribution[start + c, k] ** 2
-        if saved > 0.0 and half * cost < rate * saved:
-            node, rate = u, half * cost / saved
+                cost += step * (hessian[c, h] * step - 2.0 * gradient[c, k]) - ridge * contribution[start + c, k] ** 2
+        if saved > 0.0 and cost < rate * saved:
+            node, rate = u, cost / saved
             for k in range(width):
                 value[k] = fitted[k]
     return node, rate

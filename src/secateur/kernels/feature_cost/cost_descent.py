@@ -118,25 +118,28 @@ def sweep_priced_blocks(
     pricing: Pricing,
     spent: float,
     budget: float,
-) -> tuple[float, float]:
-    """Update each tree in turn, then the intercept; return the gain and the average price that a row then pays.
+) -> tuple[float, float, float]:
+    """Update each tree in turn, then the intercept.
 
-    `spent` is that price before the sweep. No more trees are updated when it is at most `budget`. The prices of the
+    Returns the gain, the part of it that is penalty and ridge, and the average price that a row then pays. `spent` is
+    that price before the sweep. No more trees are updated when it is at most `budget`. The prices of the
     splits, the counts and the state are updated in place.
     """
-    scratch = empty_scratch(trees)
-    gain = 0.0
+    scratch = empty_scratch(trees, state)
+    gain, saved = 0.0, 0.0
     # Loop invariant: the counts are those of the current trees, and `spent` is the price of what they need.
     for tree in range(len(trees.tree_output)):
         start, stop = trees.tree_start[tree], trees.tree_start[tree + 1]
         # While a tree is priced, the counts exclude its needs: it pays only for what no other tree needs.
         spent += count_tree(start, stop, -1, purchases, state.status, counts)
         price_tree(start, stop, trees.right, purchases, counts, pricing, prices.as_split)
-        gain += update_tree(tree, rows, trees, prices, state, problem, scratch)
+        more, less = update_tree(tree, rows, trees, prices, state, problem, scratch)
+        gain += more
+        saved += less
         spent += count_tree(start, stop, 1, purchases, state.status, counts)
         if spent <= budget:
             break
-    return gain + move_intercept(rows.weight, state), spent
+    return gain + move_intercept(rows.weight, state), saved, spent
 
 
 @kernel
@@ -215,7 +218,7 @@ def collapse_features(
     """
     status, contribution, feature = state.status, state.contribution, purchases.feature
     width = contribution.shape[1]
-    new_contribution = empty_scratch(trees).contribution
+    new_contribution = empty_scratch(trees, state).contribution
     paid = 0.0
     for tree in range(len(trees.tree_output)):
         start, stop = trees.tree_start[tree], trees.tree_start[tree + 1]
@@ -265,7 +268,7 @@ def shifts_without(
     together.
     """
     leaves, status, contribution = rows.leaves, state.status, state.contribution
-    n_rows, n_outputs = state.neg_gradient.shape
+    n_outputs, n_rows = state.neg_gradient.shape
     shift = np.zeros((n_sets, n_rows, n_outputs))
     at = np.empty(n_sets, np.int64)
     found = np.empty(n_sets, np.int64)

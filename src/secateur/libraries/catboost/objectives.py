@@ -44,6 +44,8 @@ def loss_named(info: Mapping[str, str]) -> CatBoostObjective:
     if name in ("Quantile", "MAE"):
         alpha = float(parameters.get("alpha", 0.5))
         return CatBoostObjective(name, objective="absolute_error" if alpha == 0.5 else f"quantile:{alpha:g}")
+    if name == "Huber":
+        return CatBoostObjective(name, objective=f"huber:{float(parameters['delta']):g}")
     if name == "Tweedie":
         return CatBoostObjective(name, "log_c", objective=f"tweedie:{float(parameters['variance_power']):g}")
     return _LOSSES.get(name) or CatBoostObjective(name, supervised=False)
@@ -59,7 +61,6 @@ _LOSSES = {
     for loss in (
         CatBoostObjective("RMSE", objective="squared_error"),
         CatBoostObjective("MultiRMSE", objective="squared_error"),
-        CatBoostObjective("Huber"),
         CatBoostObjective("LogCosh"),
         CatBoostObjective("Lq"),
         CatBoostObjective("MAPE"),

@@ -23,7 +23,11 @@ _TREES_FOR_ONE = {
 }
 _TREES_FOR_CLASSES = {"multiclass": "softmax_c", "multiclassova": "one_vs_all"}
 _LOSSES = {"regression_l1": "absolute_error", "poisson": "poisson", "gamma": "gamma"}
-_LOSSES_WITH_NUMBER = {"quantile": ("quantile", "alpha"), "tweedie": ("tweedie", "tweedie_variance_power")}
+_LOSSES_WITH_NUMBER = {
+    "quantile": ("quantile", "alpha"),
+    "huber": ("huber", "alpha"),
+    "tweedie": ("tweedie", "tweedie_variance_power"),
+}
 
 
 @dataclass(frozen=True)

@@ -66,6 +66,19 @@ class GradientBoostingAdapter(TreesAdapter):
             return "softmax"
         return "half_logit" if self.model.loss == "exponential" else "logit_tie_up"
 
+    @property
+    def objective(self) -> str | None:
+        """The training loss of a regressor; None for squared error and for classifiers.
+
+        The threshold of the Huber loss is that of the last boosting iteration.
+        """
+        if self.model.loss == "quantile":
+            return f"quantile:{self.model.alpha!r}"
+        if self.model.loss == "huber":
+            found = getattr(getattr(self.model, "_loss", None), "closs", None)
+            return None if found is None else f"huber:{float(found.delta)!r}"
+        return "absolute_error" if self.model.loss == "absolute_error" else None
+
     def offset(self, rows: NDArray[np.floating]) -> Floats | None:
         """Return the initial estimator's raw prediction, or None if it is constant."""
         if self.constant_start:

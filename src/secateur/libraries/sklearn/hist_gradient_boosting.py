@@ -59,6 +59,14 @@ class HistGradientBoostingAdapter(SklearnAdapter):
             return "logit" if self.model.n_trees_per_iteration_ == 1 else "softmax"
         return "log" if self.model.loss in ("poisson", "gamma") else "identity"
 
+    @property
+    def objective(self) -> str | None:
+        """The training loss of a regressor; None for squared error and for classifiers."""
+        loss = self.model.loss
+        if loss == "quantile":
+            return f"quantile:{float(self.model.quantile)!r}"
+        return loss if loss in ("absolute_error", "poisson", "gamma") else None
+
     def categories(self, trees: list[TreeArrays]) -> Categories:
         """Return all known categories of every categorical split; those in its bitset are routed left."""
         if self.model.is_categorical_ is None:

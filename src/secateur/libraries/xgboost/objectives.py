@@ -30,7 +30,6 @@ class XGBoostObjective:
 _OBJECTIVES = {
     "reg:squarederror": XGBoostObjective(),
     "reg:linear": XGBoostObjective(),
-    "reg:pseudohubererror": XGBoostObjective(),
     "reg:squaredlogerror": XGBoostObjective(loss="squared_log_error"),
     "reg:absoluteerror": XGBoostObjective(loss="absolute_error"),
     "reg:logistic": XGBoostObjective("sigmoid"),
@@ -58,6 +57,9 @@ def objective_of(saved: Saved) -> XGBoostObjective:
         return (
             XGBoostObjective(loss=f"quantile:{levels[0]:g}") if len(levels) == 1 else XGBoostObjective(supervised=False)
         )
+    if name == "reg:pseudohubererror":
+        slope = _numbers(entry(table, "pseudo_huber_param", "huber_slope"))[0]
+        return XGBoostObjective(loss=f"pseudo_huber:{slope:g}")
     if name == "reg:tweedie":
         power = _numbers(entry(table, "tweedie_regression_param", "tweedie_variance_power"))[0]
         return XGBoostObjective("log_c", loss=f"tweedie:{power:g}")

@@ -76,6 +76,7 @@ def active_set_of(ensemble: Additive, prices: Prices, marked: NDArray[np.bool_],
         forest.depth[nodes],
         ensemble.node_weight[nodes],
         ensemble.original[nodes],
+        ensemble.trees.sign[nodes] if len(ensemble.trees.sign) else ensemble.trees.sign,
     )
     prices = Prices(prices.as_leaf[nodes], prices.as_split[nodes])
     return ActiveSet(ActiveNodes(RoutedRows(leaves, ensemble.weight), trees, prices), penalty, marked, nodes, lowest)

@@ -10,7 +10,7 @@ from secateur import kernels
 from secateur.kernels import BlockProblem, Prices, State
 from secateur.problem import Problem
 from secateur.solvers.ensemble._active_nodes import ActiveNodes, ActiveSet, active_set_of
-from secateur.solvers.ensemble.additive_model import Additive, empty_state, loss_of
+from secateur.solvers.ensemble.additive_model import Additive, empty_state, loss_of, renew_parabolas
 from secateur.solvers.ensemble.descent_path import DescentSettings, PathDescent, layer_prices
 
 Floats = NDArray[np.float64]
@@ -53,7 +53,7 @@ class Descent(PathDescent[State]):
         self.ensemble, self.settings = ensemble, settings
         self.prices = layer_prices(problem.forest) if settings.by_depth else Prices(*problem.prices)
         self.values = _VALUES[settings.values]
-        self.ridge = 0.0 if settings.values == "keep" else settings.ridge * ensemble.weight_per_row
+        self.ridge = 0.0 if settings.values == "keep" else settings.ridge * ensemble.ridge_unit
         self.rng = np.random.default_rng(settings.seed)
         self.open = np.ones(ensemble.forest.n_trees, bool)
         self.state = empty_state(ensemble)
@@ -61,15 +61,32 @@ class Descent(PathDescent[State]):
         self.nodes = ActiveNodes(ensemble.rows, ensemble.trees, self.prices)
         self.active_set: ActiveSet | None = None
         sizes = np.diff(ensemble.forest.tree_start)
-        squared_error = not ensemble.logits and settings.values in ("keep", "refit") and not settings.layered
+        squared_error = ensemble.objective.quadratic and settings.values in ("keep", "refit") and not settings.layered
         self.has_large_trees = squared_error and bool(sizes.mean() > _LARGE)
         self.enough = 0.0 if settings.values == "keep" else 1e-5 * self.scale
 
     def sweep(self, penalty: float, trees: NDArray[np.bool_], first: int, frozen: bool) -> tuple[bool, float]:
-        """Update some trees once, then the intercept; return whether nothing changed, and the gain."""
+        """Update some trees once, then the intercept; return whether nothing changed, and the gain.
+
+        Unless the loss is quadratic, its parabolas are frozen during a sweep, and the true objective is compared
+        afterwards. If it did not decrease, the sweep is repeated with a larger curvature.
+        """
         layered, tolerance = self.settings.layered, 1e-12 * self.scale
         problem = BlockProblem(penalty, self.ridge, 0.0, self.values, layered, frozen, tolerance)
-        return kernels.sweep_blocks(*self.nodes, self.state, problem, trees, first)
+        if self.ensemble.objective.quadratic:
+            unchanged, gain, _ = kernels.sweep_blocks(*self.nodes, self.state, problem, trees, first)
+            return unchanged, gain
+        for attempt in range(self.ensemble.objective.n_curvatures):
+            before = self.state.copy()
+            if attempt:
+                renew_parabolas(self.ensemble, self.state, attempt)
+            unchanged, _, saved = kernels.sweep_blocks(*self.nodes, self.state, problem, trees, first)
+            gain = before.loss[0] - renew_parabolas(self.ensemble, self.state) + saved
+            if gain > tolerance:
+                return unchanged, float(gain)
+            # The parabolas were too flat: undo the sweep.
+            self.state = before
+        return True, 0.0
 
     def converge(self, penalty: float, first: int, frozen: bool, limit: int) -> tuple[int, float]:
         """Update the trees in use until they stop changing; if trees are large, update active sets only."""
@@ -111,15 +128,14 @@ class Descent(PathDescent[State]):
     def objective(self, penalty: float) -> float:
         """Return the objective: loss plus penalty times price plus ridge term."""
         state = self.state
-        half = 0.5 if self.ensemble.logits else 1.0
         price = self.prices.as_leaf[state.status == 2].sum() + self.prices.as_split[state.status == 1].sum()
         extra = 0.0
         if self.values == kernels.REFIT:
-            extra = half * self.ridge * float((state.contribution[state.status == 2] ** 2).sum())
+            extra = self.ridge * float((state.contribution[state.status == 2] ** 2).sum())
         elif self.values == kernels.SCALE:
-            extra = half * self.ridge * float((state.factor**2).sum())
+            extra = self.ridge * float((state.factor**2).sum())
         elif self.values == kernels.SCALE_SPARSE:
-            extra = half * self.ridge * int(np.count_nonzero(state.status[self.ensemble.forest.root]))
+            extra = self.ridge * int(np.count_nonzero(state.status[self.ensemble.forest.root]))
         return self.loss() + penalty * price + extra
 
     def spread(self, state: State) -> State:
@@ -134,21 +150,19 @@ class Descent(PathDescent[State]):
         """Return the second-order estimate of the increase in loss from dropping each tree, (n_trees,)."""
         ensemble, forest, state = self.ensemble, self.ensemble.forest, self.state
         rise = np.zeros(forest.n_trees)
-        half = 0.5 if ensemble.logits else 1.0
         for tree in np.flatnonzero(self.used()):
             added = state.contribution[forest.root[tree] + ensemble.leaves[tree].astype(np.intp)]
             outputs = slice(None) if forest.tree_output[tree] < 0 else slice(forest.tree_output[tree], None)
-            hessian = ensemble.weight[:, None]
-            if ensemble.logits:
-                probability = state.probability[:, outputs][:, :1]
-                hessian = hessian * probability * (1 - probability)
-            neg_gradient = state.neg_gradient[:, outputs][:, : added.shape[1]]
-            rise[tree] = half * float((2 * neg_gradient * added + hessian * added**2).sum())
+            quadratic, width = ensemble.objective.quadratic, added.shape[1]
+            curvature = ensemble.weight[:, None] if quadratic else state.curvature[outputs][:width].T
+            neg_gradient = state.neg_gradient[outputs][:width].T
+            rise[tree] = float((2 * neg_gradient * added + curvature * added**2).sum())
         return rise
 
     def drop(self, tree: int) -> None:
         """Drop one tree."""
         kernels.drop_tree(tree, self.nodes.rows, self.nodes.trees, self.state)
+        self._renew()
 
     def trim(self, budget: int) -> None:
         """Collapse the weakest splits until at most `budget` nodes are left.
@@ -172,6 +186,7 @@ class Descent(PathDescent[State]):
                 if self.size(state) <= budget:
                     break
                 self.collapse(int(tree), int(node[tree]), value[tree])
+            self._renew()
 
     def weakest(self) -> tuple[NDArray[np.int64], Floats, Floats]:
         """Return for each tree the cheapest split to collapse, its increase in loss per price, and its new value."""
@@ -182,3 +197,8 @@ class Descent(PathDescent[State]):
         """Turn a split into a leaf with the given contribution; collapsing a root drops the tree."""
         end = self.ensemble.forest.end[node]
         kernels.collapse(tree, node, end, value, self.nodes.rows, self.nodes.trees, self.state)
+
+    def _renew(self) -> None:
+        """Let the parabolas touch the loss at the current scores, after these have moved by more than a sweep."""
+        if not self.ensemble.objective.quadratic:
+            renew_parabolas(self.ensemble, self.state)

@@ -105,8 +105,10 @@ class GramDescent(PathDescent[Cut]):
         contribution = np.where(no_contribution[:, None], 0.0, ensemble.original[kept_ancestor])
         left = self.gram.rest - self.gram.added[self.inside(cut)].sum(axis=0)
         return State(
-            np.empty((0, forest.n_outputs)),
+            np.empty((forest.n_outputs, 0)),
             np.empty((0, 0)),
+            np.empty((0, 0)),
+            np.zeros(1),
             self.gram.shift + left / self.gram.weight,
             status,
             contribution,

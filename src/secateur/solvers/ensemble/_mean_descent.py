@@ -110,7 +110,7 @@ class MeanDescent(PathDescent[MeanState]):
         forest, target = ensemble.forest, ensemble.target
         self.prices = layer_prices(forest) if settings.by_depth else Prices(*problem.prices)
         self.keeps_values = settings.values == "keep"
-        self.ridge = 0.0 if self.keeps_values else settings.ridge * ensemble.weight_per_row
+        self.ridge = 0.0 if self.keeps_values else settings.ridge * ensemble.ridge_unit
         self.rng = np.random.default_rng(settings.seed)
         self.open = np.ones(forest.n_trees, bool)
         self.range = prediction_range(forest, target, ensemble.weight)
@@ -221,7 +221,7 @@ class MeanDescent(PathDescent[MeanState]):
     def spread(self, state: MeanState) -> State:
         """Return the status of all nodes; rows and values stay behind."""
         none = np.empty((0, 0))
-        return State(none, none, none[0] if len(none) else np.empty(0), state.status, none, np.empty(0))
+        return State(none, none, none, np.empty(0), np.empty(0), state.status, none, np.empty(0))
 
     def used(self) -> NDArray[np.bool_]:
         """Return which trees are not dropped, (n_trees,)."""

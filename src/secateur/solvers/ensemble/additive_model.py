@@ -1,8 +1,9 @@
 """Convert an ensemble to an additive model on the scale of its loss, and a pruned state back to leaf values.
 
-On this scale each tree adds a `contribution` to the score of a row: the prediction for squared error, the logit for log
-loss. One unpenalised intercept per output holds everything else: the base of the model and the root values of all
-trees. Contributions are therefore relative to the root, and dropping a tree does not shift the mean.
+On this scale each tree adds a `contribution` to the score of a row, as `secateur.losses.objectives` defines it: the
+prediction for squared error, the logit for log loss, the logarithm of the mean for counts. One unpenalised intercept
+per output holds everything else: the base of the model and the root values of all trees. Contributions are therefore
+relative to the root, and dropping a tree does not shift the mean.
 """
 
 from dataclasses import dataclass
@@ -14,9 +15,11 @@ from numpy.typing import NDArray
 from secateur import kernels
 from secateur.data.rows import LocalRows
 from secateur.forest import Forest
-from secateur.forest.links import Logit, Softmax
+from secateur.forest.links import Logit, OneVsAll
+from secateur.forest.monotonicity import constrained_splits
 from secateur.forest.subforest import mean_over
 from secateur.kernels import RoutedRows, State, Trees
+from secateur.losses.objectives import Objective, SquaredObjective, objective_of
 from secateur.problem import Problem
 
 Floats = NDArray[np.float64]
@@ -36,13 +39,13 @@ class Additive:
     weight : (n_rows,)
         Row weights. They sum to 1, or to 1 / n_targets where the loss is a mean over targets.
     target : (n_rows, n_outputs)
-        Regression targets or one-hot class indicators.
+        Regression targets on the scale of the objective, or one-hot class indicators.
     start : (n_rows, n_outputs)
         The offset of each row: its score without trees and intercept.
     slope : float
         Factor from the model's scale to the scale of the loss.
-    logits : bool
-        Whether scores are logits and the loss is log loss; otherwise the loss is squared error.
+    objective : Objective
+        The loss of the scores.
     original : (n_nodes, width)
         The contribution of each node as a leaf, minus that of its root.
     node_weight : (n_nodes,)
@@ -55,7 +58,7 @@ class Additive:
     target: Floats
     start: Floats
     slope: float
-    logits: bool
+    objective: Objective
     original: Floats
     node_weight: Floats
 
@@ -68,25 +71,45 @@ class Additive:
     def trees(self) -> Trees:
         """The trees as the kernels take them."""
         forest = self.forest
-        return Trees(forest.tree_start, forest.tree_output, forest.right, forest.depth, self.node_weight, self.original)
+        return Trees(
+            forest.tree_start,
+            forest.tree_output,
+            forest.right,
+            forest.depth,
+            self.node_weight,
+            self.original,
+            constrained_splits(forest),
+        )
 
-    @property
-    def weight_per_row(self) -> float:
-        """Factor from a penalty on the sum over rows to a penalty on the weighted mean."""
-        return float(self.weight.sum()) / len(self.weight)
+    @cached_property
+    def ridge_unit(self) -> float:
+        """Half the weighted curvature of an extra row: the factor from a number of rows to a ridge penalty."""
+        curvature = self.objective.ridge_curvature
+        if curvature is None:
+            score = self.start + self.objective.constant(self.target, self.weight)
+            curvature = float(
+                np.average(self.objective.parabolas(score, self.target)[1].mean(axis=1), weights=self.weight)
+            )
+        return 0.5 * curvature * float(self.weight.sum()) / len(self.weight)
 
 
 def not_additive(forest: Forest) -> str | None:
-    """Return why the model is not a sum of trees with squared error or log loss, or None if it is."""
-    link = forest.response
-    if forest.aggregation == "median" or not (link.linear or link.logits):
+    """Return why the model is not a sum of trees with an objective of its scores, or None if it is."""
+    if objective_of(forest) is None:
         return (
-            "it needs a sum or mean of trees with an identity, probability or logit link, but this model has "
-            f"aggregation {forest.aggregation!r} and link {forest.link!r}. "
+            "it needs a sum or mean of trees whose scores have a differentiable loss, but this model has aggregation "
+            f"{forest.aggregation!r} and link {forest.link!r}. "
         )
-    if isinstance(link, Softmax) and (forest.tree_output < 0).any():
-        return "it needs one tree per class, but each tree of this model contributes to all classes. "
     return None
+
+
+def not_quadratic(forest: Forest) -> str | None:
+    """Return why the predictions of the model are not a sum of trees fitted by squared error, or None if they are."""
+    objective = objective_of(forest)
+    if objective is not None and not (objective.quadratic and forest.response.linear):
+        loss = forest.objective or ("log_loss" if forest.n_classes else "another loss")
+        return f"it needs squared error, but the scores of this model have link {forest.link!r} and loss {loss}. "
+    return not_additive(forest)
 
 
 def too_many_pairs(forest: Forest) -> str | None:
@@ -106,14 +129,17 @@ def additive(problem: Problem) -> Additive:
     if len(rows) < len(sample):
         sample = sample.take(rows)
     total = sample.total_weight * n_targets(forest)
+    objective = objective_of(forest)
+    assert objective is not None, "solvers refuse such models"
+    target = objective.target(as_numbers(forest, sample.y))
     return Additive(
         forest,
         sample.leaves,
         sample.weight / total,
-        as_numbers(forest, sample.y),
+        target,
         starts(forest, sample),
         _slope(forest),
-        forest.response.logits,
+        objective.fitted_to(target, sample.weight),
         original_contributions(forest),
         problem.weight / (problem.total_weight * n_targets(forest)),
     )
@@ -123,9 +149,9 @@ def without_rows(forest: Forest, node_weight: Floats) -> Additive:
     """Return the ensemble without rows, which suffices for `decide`."""
     none = np.empty((0, forest.n_outputs))
     leaves = np.empty((forest.n_trees, 0), np.uint16)
-    logits = forest.response.logits
+    objective = SquaredObjective()
     return Additive(
-        forest, leaves, np.empty(0), none, none, _slope(forest), logits, original_contributions(forest), node_weight
+        forest, leaves, np.empty(0), none, none, _slope(forest), objective, original_contributions(forest), node_weight
     )
 
 
@@ -163,40 +189,71 @@ def as_numbers(forest: Forest, y: NDArray[np.generic]) -> Floats:
 def _slope(forest: Forest) -> float:
     """Return the factor from the model's scale to the scale of the loss."""
     link = forest.response
-    return link.slope if isinstance(link, Logit) else 1.0
+    return link.slope if isinstance(link, Logit | OneVsAll) else 1.0
 
 
 def empty_state(ensemble: Additive) -> State:
-    """Return the state without trees, with the optimal intercept.
-
-    For log loss the intercept takes up to 20 Newton steps from the log odds of the target.
-    """
-    forest = ensemble.forest
-    shape = ensemble.target.shape
-    if ensemble.logits:
-        intercept = log_odds(ensemble.weight @ ensemble.target / ensemble.weight.sum())
-    else:
-        intercept = (ensemble.weight @ (ensemble.target - ensemble.start)) / ensemble.weight.sum()
-    predicted = predict(ensemble, np.tile(intercept, (shape[0], 1)) + ensemble.start)
-    state = State(
-        ensemble.weight[:, None] * (ensemble.target - predicted),
-        predicted if ensemble.logits else np.empty((0, 0)),
+    """Return the state without trees, with the optimal intercept; unless quadratic, after up to 20 Newton steps."""
+    forest, objective = ensemble.forest, ensemble.objective
+    target = ensemble.target - ensemble.start if objective.quadratic else ensemble.target
+    intercept = objective.constant(target, ensemble.weight)
+    contribution = np.zeros_like(ensemble.original)
+    state = _state_of(
+        ensemble,
+        ensemble.start + intercept,
         intercept,
         np.zeros(forest.n_nodes, np.int8),
-        np.zeros_like(ensemble.original),
+        contribution,
         np.zeros(forest.n_trees),
     )
-    for _ in range(20 if ensemble.logits else 1):
-        if kernels.move_intercept(ensemble.weight, state) < 1e-15:
-            break
+    if objective.quadratic:
+        kernels.move_intercept(ensemble.weight, state)
+        return state
+    for _ in range(20):
+        before = state.copy()
+        kernels.move_intercept(ensemble.weight, state)
+        gain = before.loss[0] - renew_parabolas(ensemble, state)
+        if gain < 1e-15:
+            return before if gain < 0 else state
     return state
 
 
-def log_odds(frequency: Floats) -> Floats:
-    """Return the logits of class frequencies, clipped away from 0 and 1; for several outputs softmax logits."""
-    tiny = 1e-9
-    logit = np.log(np.maximum(frequency, tiny))
-    return logit - np.log(np.maximum(1 - frequency, tiny)) if len(frequency) == 1 else logit
+def _state_of(
+    ensemble: Additive,
+    score: Floats,
+    intercept: Floats,
+    status: NDArray[np.int8],
+    contribution: Floats,
+    factor: Floats,
+) -> State:
+    """Return the state with these scores; for squared error they are stored as residuals only."""
+    quadratic, none = ensemble.objective.quadratic, np.empty((0, 0))
+    neg_gradient = np.ascontiguousarray((ensemble.weight[:, None] * (ensemble.target - score)).T)
+    rows = (none, none) if quadratic else (np.empty_like(neg_gradient), np.ascontiguousarray(score.T))
+    state = State(neg_gradient, *rows, np.zeros(1), intercept, status, contribution, factor)
+    if not quadratic:
+        renew_parabolas(ensemble, state)
+    return state
+
+
+def renew_parabolas(ensemble: Additive, state: State, attempt: int = 0) -> float:
+    """Let the parabolas of the rows touch the loss at the current scores; return and store the loss.
+
+    Parameters
+    ----------
+    ensemble : Additive
+        Its objective is not quadratic.
+    state : State
+        Changed in place.
+    attempt : int
+        Which curvature of the objective to use.
+    """
+    half, score = 0.5 * ensemble.weight, state.score.T
+    neg_gradient, curvature = ensemble.objective.parabolas(score, ensemble.target, attempt)
+    np.multiply(neg_gradient.T, half, out=state.neg_gradient)
+    np.multiply(curvature.T, half, out=state.curvature)
+    state.loss[0] = ensemble.weight @ ensemble.objective.rows(score, ensemble.target)
+    return float(state.loss[0])
 
 
 def full_state(ensemble: Additive) -> State:
@@ -211,54 +268,23 @@ def full_state(ensemble: Additive) -> State:
     for tree, output in enumerate(forest.tree_output):
         added = contribution[forest.root[tree] + ensemble.leaves[tree].astype(np.intp)]
         score[:, slice(None) if output < 0 else slice(output, output + 1)] += added
-    predicted = predict(ensemble, score)
     status = np.where(forest.is_split, 1, 2).astype(np.int8)
     status[forest.root[~forest.is_split[forest.root]]] = 0
-    return State(
-        ensemble.weight[:, None] * (ensemble.target - predicted),
-        predicted if ensemble.logits else np.empty((0, 0)),
-        intercept,
-        status,
-        contribution,
-        np.ones(forest.n_trees),
-    )
-
-
-def predict(ensemble: Additive, score: Floats) -> Floats:
-    """Return predictions from scores: probabilities for logits, otherwise the scores themselves."""
-    return probabilities(score) if ensemble.logits else score
-
-
-def probabilities(score: Floats) -> Floats:
-    """Return the probabilities of logits (sigmoid or softmax), (n_rows, n_outputs)."""
-    if score.shape[1] == 1:
-        return 1 / (1 + np.exp(-score))
-    power = np.exp(score - score.max(axis=1, keepdims=True))
-    return power / power.sum(axis=1, keepdims=True)
+    return _state_of(ensemble, score, intercept, status, contribution, np.ones(forest.n_trees))
 
 
 def loss_of(ensemble: Additive, state: State) -> float:
-    """Return the loss being minimised, without penalty: squared error or log loss."""
-    if ensemble.logits:
-        return log_loss(ensemble.weight, ensemble.target, state.probability)
-    residual = state.neg_gradient / ensemble.weight[:, None]
-    return float(ensemble.weight @ (residual**2).sum(axis=1))
-
-
-def log_loss(weight: Floats, target: Floats, probability: Floats) -> float:
-    """Return the weighted sum of the rows' log losses."""
-    if probability.shape[1] == 1:
-        probability = np.where(target == 1, probability, 1 - probability)
-    else:
-        probability = (probability * target).sum(axis=1, keepdims=True)
-    return float(-weight @ np.log(np.maximum(probability[:, 0], 1e-300)))
+    """Return the loss being minimised, without penalty."""
+    if not ensemble.objective.quadratic:
+        return float(state.loss[0])
+    return float(((state.neg_gradient / ensemble.weight) ** 2 @ ensemble.weight).sum())
 
 
 def risk_of(ensemble: Additive, state: State, problem: Problem) -> float:
-    """Return the mean of the problem's loss in this state; NaN for logits, as the state holds no scores."""
-    if ensemble.logits:
+    """Return the mean of the problem's loss in this state; NaN unless scores are predictions."""
+    if not (ensemble.forest.response.linear and ensemble.objective.quadratic):
         return np.nan
-    return mean_loss(ensemble, problem, ensemble.target - state.neg_gradient / ensemble.weight[:, None])
+    return mean_loss(ensemble, problem, ensemble.target - (state.neg_gradient / ensemble.weight).T)
 
 
 def mean_loss(ensemble: Additive, problem: Problem, raw: Floats) -> float:

@@ -30,6 +30,7 @@ from secateur.solvers.ensemble.additive_model import (
     decide,
     mean_loss,
     not_additive,
+    not_quadratic,
     risk_of,
     too_many_pairs,
 )
@@ -188,8 +189,9 @@ class BlockDescent(Solver):
         reason = not_additive(problem.forest)
         if reason:
             return f"{reason}Use weakest_link."
-        if self.polish and not problem.forest.response.linear:
-            return "polish fits tree weights by squared error, but this model sums log-odds. Use polish=None."
+        reason = not_quadratic(problem.forest) if self.polish else None
+        if reason:
+            return f"{reason}Use polish=None."
         reason = too_many_pairs(problem.forest) if self.polish or self.engine == "gram" else None
         if reason:
             return f"{reason}Use polish=None and engine='rows'."

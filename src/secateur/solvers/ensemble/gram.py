@@ -19,7 +19,7 @@ from secateur.data.rows import LocalRows
 from secateur.errors import InvalidInputError, UnsupportedModelError
 from secateur.forest import Forest
 from secateur.forest.node_sums import node_weight
-from secateur.solvers.ensemble.additive_model import as_numbers, not_additive, original_contributions, starts
+from secateur.solvers.ensemble.additive_model import as_numbers, not_quadratic, original_contributions, starts
 
 Floats = NDArray[np.float64]
 _CHUNK = 2**22
@@ -85,12 +85,8 @@ class Gram:
 
 def no_gram(forest: Forest) -> str | None:
     """Return why the loss of a model is not a function of the Gram matrix, or None if it is."""
-    reason = not_additive(forest)
-    if reason:
-        return f"{reason}Use weakest_link."
-    if not forest.response.linear:
-        return "the Gram matrix represents squared error only, but this model sums log-odds. Use engine='rows'."
-    return None
+    reason = not_quadratic(forest)
+    return reason and f"{reason}Use engine='rows' or weakest_link."
 
 
 def gram_of(forest: Forest, sample: LocalRows) -> Gram:

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secateur import kernels
-from secateur.solvers.ensemble.additive_model import fill_splits
+from secateur.solvers.ensemble.additive_model import fill_splits, renew_parabolas
 from secateur.solvers.feature_cost._priced_descent import Floats, Found, PricedDescent, Purchases
 
 _MAX_SETS = 64
@@ -103,6 +103,8 @@ class Elimination(PricedDescent):
             banned,
         )
         self.now = replace(now, spent=now.spent + change, banned=banned)
+        if not ensemble.objective.quadratic:
+            renew_parabolas(ensemble, now.state)
 
     def drop_effects(self, sets: list[NDArray[np.intp]]) -> tuple[Floats, Floats]:
         """Return the loss increase without each set of features, before repair, and the cost saved, both (n_sets,)."""
@@ -145,10 +147,6 @@ class Elimination(PricedDescent):
         """Return the loss increase when the raw predictions move by `shift` (n_rows, n_outputs)."""
         ensemble, state = self.ensemble, self.now.state
         # Squared error: w (r − s)² − w r² = s (w s − 2 w r), with w r the negative gradient.
-        if not ensemble.logits:
-            return float((shift * (ensemble.weight[:, None] * shift - 2 * state.neg_gradient)).sum())
-        if shift.shape[1] == 1:
-            log_sum = np.log1p(state.probability * np.expm1(shift))[:, 0]
-        else:
-            log_sum = np.log((state.probability * np.exp(shift)).sum(axis=1))
-        return float(ensemble.weight @ (log_sum - (ensemble.target * shift).sum(axis=1)))
+        if ensemble.objective.quadratic:
+            return float((shift * (ensemble.weight[:, None] * shift - 2 * state.neg_gradient.T)).sum())
+        return float(ensemble.weight @ ensemble.objective.rows(state.score.T + shift, ensemble.target)) - state.loss[0]

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from secateur import kernels
 from secateur.kernels import BlockProblem, Prices, Pricing, PurchaseTable, State
 from secateur.problem import Problem
-from secateur.solvers.ensemble.additive_model import Additive, full_state, loss_of
+from secateur.solvers.ensemble.additive_model import Additive, full_state, loss_of, renew_parabolas
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -92,7 +92,7 @@ class PricedDescent:
         )
         self.prices = Prices(np.zeros(forest.n_nodes), np.zeros(forest.n_nodes))
         self.prices.as_leaf[forest.root] = np.inf
-        self.ridge = 0.0 if settings.keep else settings.ridge * ensemble.weight_per_row
+        self.ridge = 0.0 if settings.keep else settings.ridge * ensemble.ridge_unit
         mean = ensemble.weight @ ensemble.target / ensemble.weight.sum()
         self.scale = float(ensemble.weight @ ((ensemble.target - mean) ** 2).sum(axis=1))
         values = kernels.KEEP if settings.keep else kernels.REFIT
@@ -122,8 +122,24 @@ class PricedDescent:
 
     def sweep(self, penalty: float, price_fraction: Floats, budget: float = -1.0) -> float:
         """Update each tree in turn, then the intercept; return the gain. Stop early when the budget is met."""
+        if self.ensemble.objective.quadratic:
+            return self._sweep_once(penalty, price_fraction, budget)[0]
+        for attempt in range(self.ensemble.objective.n_curvatures):
+            before = self.now.copy()
+            if attempt:
+                renew_parabolas(self.ensemble, self.now.state, attempt)
+            _, saved = self._sweep_once(penalty, price_fraction, budget)
+            gain = before.state.loss[0] - renew_parabolas(self.ensemble, self.now.state) + saved
+            if gain > 0:
+                return float(gain)
+            # The parabolas were too flat: undo the sweep.
+            self.now = before
+        return 0.0
+
+    def _sweep_once(self, penalty: float, price_fraction: Floats, budget: float) -> tuple[float, float]:
+        """Update each tree in turn, then the intercept; return the gain and its part that is penalty and ridge."""
         ensemble, now = self.ensemble, self.now
-        gain, spent = kernels.sweep_priced_blocks(
+        gain, saved, spent = kernels.sweep_priced_blocks(
             ensemble.rows,
             ensemble.trees,
             self.prices,
@@ -139,17 +155,24 @@ class PricedDescent:
             # Without splits nothing is bought: clear the rounding error.
             spent = 0.0
         self.now = replace(now, spent=spent)
-        return gain
+        return gain, saved
 
     def refit(self) -> None:
         """Refit the leaf values and the intercept without changing the splits."""
         if self.settings.keep:
             return
-        arrays = (self.ensemble.rows, self.ensemble.trees, self.prices, self.now.state)
+        ensemble, quadratic = self.ensemble, self.ensemble.objective.quadratic
         problem, every = self.block_problem._replace(frozen=True), np.ones(self.forest.n_trees, bool)
         self.prices.as_split[:] = 0.0
         for _ in range(self.settings.sweeps):
-            _, gain = kernels.sweep_blocks(*arrays, problem, every, 0)
+            before = None if quadratic else self.now.state.copy()
+            _, gain, saved = kernels.sweep_blocks(
+                ensemble.rows, ensemble.trees, self.prices, self.now.state, problem, every, 0
+            )
+            if before is not None:
+                gain = before.loss[0] - renew_parabolas(ensemble, self.now.state) + saved
+                if gain < 0:
+                    self.now = replace(self.now, state=before)
             if gain <= 1e-4 * self.scale:
                 return
 
@@ -197,7 +220,6 @@ class PricedDescent:
     def objective(self, penalty: float, theta: float | None = None) -> float:
         """Return the objective of an annealing stage."""
         state, purchases = self.now.state, self.purchases
-        half = 0.5 if self.ensemble.logits else 1.0
         at_leaf = state.status == 2
         deviation = state.contribution[at_leaf] - self.settings.centre * self.ensemble.original[at_leaf]
         cumulated = np.concatenate([[0.0], np.cumsum(self.price_fraction(theta))])
@@ -205,5 +227,5 @@ class PricedDescent:
             float((purchases.reach[:, None] * purchases.prices * cumulated[self.now.counts]).sum()) if penalty else 0.0
         )
         splits = self.settings.per_split * np.count_nonzero(state.status == 1)
-        ridge = half * self.ridge * float((deviation**2).sum())
+        ridge = self.ridge * float((deviation**2).sum())
         return loss_of(self.ensemble, state) + ridge + penalty * price + splits

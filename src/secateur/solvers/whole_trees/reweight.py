@@ -37,7 +37,7 @@ def polished(ensemble: Additive, state: State, how: str, penalty: float) -> Stat
     forest = ensemble.forest
     trees = np.flatnonzero(state.status[forest.root])
     gram, match = normal_equations(ensemble, state, trees)
-    penalty *= ensemble.weight_per_row
+    penalty *= ensemble.ridge_unit
     beta = ridge_weights(gram, match, penalty) if how == "ridge" else subset_weights(gram, match, penalty)
     factor = np.zeros(forest.n_trees)
     factor[trees] = beta
@@ -116,4 +116,5 @@ def _recomputed(ensemble: Additive, state: State) -> State:
         outputs = slice(None) if output < 0 else slice(output, output + 1)
         rest[:, outputs] -= state.contribution[forest.root[tree] + ensemble.leaves[tree].astype(np.intp)]
     intercept = (ensemble.weight @ rest) / ensemble.weight.sum()
-    return state._replace(neg_gradient=ensemble.weight[:, None] * (rest - intercept), intercept=intercept)
+    neg_gradient = ensemble.weight * (rest - intercept).T
+    return state._replace(neg_gradient=neg_gradient, intercept=intercept)

@@ -24,7 +24,7 @@ from secateur.solvers.ensemble.additive_model import (
     decide,
     empty_state,
     loss_of,
-    not_additive,
+    not_quadratic,
     too_many_pairs,
 )
 from secateur.solvers.penalty_grid import check_penalties, decreasing_penalties
@@ -120,11 +120,9 @@ class TreeLasso(Solver):
 
 def cannot_reweigh(problem: Problem) -> str | None:
     """Return why tree weights cannot be fitted by squared error, or None if they can."""
-    reason = not_additive(problem.forest)
+    reason = not_quadratic(problem.forest)
     if reason:
-        return f"{reason}Use fewer_trees."
-    if not problem.forest.response.linear:
-        return "it fits tree weights by squared error, but this model sums log-odds. Use fewer_trees or block_descent."
+        return f"{reason}Use fewer_trees or block_descent."
     reason = too_many_pairs(problem.forest)
     return reason and f"{reason}Use block_descent."
 
