@@ -64,9 +64,8 @@ def load(file: Path) -> CatBoost:
     in_preorder(native.trees)
     if not native.plain:
         raise UnsupportedFileError(
-            f"{file.name} contains a CatBoost model with text or embedding features. secateur cannot validate their "
-            "tables, and CatBoost may crash on damaged ones. Load the file with CatBoost's load_model and pass the "
-            "model."
+            "It contains a CatBoost model with text or embedding features. secateur cannot validate their tables, "
+            "and CatBoost may crash on damaged ones. Load the file with CatBoost's load_model and pass the model."
         )
     check_tail(native)
     check_info(native.info)

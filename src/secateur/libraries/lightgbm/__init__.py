@@ -57,7 +57,7 @@ def load(file: Path) -> Any:
         text = parse(file.read_bytes().decode())
     except UnicodeDecodeError as error:
         raise DamagedFileError(
-            f"{file} is not a text file ({error.reason}), but LightGBM saves models as text. Save the model again with "
+            f"It is not a text file ({error.reason}), but LightGBM saves models as text. Save the model again with "
             "save_model."
         ) from error
     read_objective(text)
