@@ -126,9 +126,7 @@ def test_a_truncated_file_is_refused(suffix, tmp_path):
     data = dump(case("xgboost_codes").model, suffix)
     for length in [0, 1, 2, 10, len(data) // 3, len(data) // 2, len(data) - 1]:
         (tmp_path / f"model{suffix}").write_bytes(data[:length])
-        with pytest.raises(
-            (DamagedFileError, UnsupportedFileError), match=r"cannot be read\. |neither an XGBoost"
-        ):
+        with pytest.raises((DamagedFileError, UnsupportedFileError), match=r"cannot be read\. |neither an XGBoost"):
             load_model(tmp_path / f"model{suffix}")
 
 
