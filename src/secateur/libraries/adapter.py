@@ -283,6 +283,13 @@ class ForestAdapter(Adapter):
         return codes
 
 
+def not_fitted(model: Any) -> InvalidInputError:
+    """Return the error for a model that is not trained."""
+    return InvalidInputError(
+        f"This {type(model).__name__} is not fitted, but pruning needs a trained model. Call fit first."
+    )
+
+
 def as_matrix(X: Any, forest: Forest) -> NDArray[np.floating]:
     """Return X as a C-ordered matrix of the forest's input type.
 

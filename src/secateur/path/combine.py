@@ -17,7 +17,6 @@ from secateur.forest.subforest import Decision
 from secateur.losses import Loss
 from secateur.path import Path, Pruned
 from secateur.path.build import trace_path
-from secateur.path.rules import certificate
 from secateur.problem import Problem
 
 Floats = NDArray[np.float64]
@@ -44,14 +43,9 @@ class JoinedPath(Path):
     def __len__(self) -> int:
         return len(self.place)
 
-    def __getitem__(self, point: int) -> Pruned:
-        if not -len(self) <= point < len(self):
-            raise IndexError(f"Point {point} does not exist; the path has points 0 to {len(self) - 1}.")
-        point = point % len(self)
+    def _pruned(self, point: int, row: dict[str, Any], proof: dict[str, float] | None) -> Pruned:
         part, own = self._of(point)
-        row = {name: column[point].item() for name, column in self.table.items()}
         given = None if part is self.parts[0] else self.source
-        proof = certificate(self.table, point, None)
         return replace(part[own], point=point, row=row, solver=self.solver, info=self.info, proof=proof, given=given)
 
     def _of(self, point: int) -> tuple[Path, int]:

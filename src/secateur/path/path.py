@@ -78,7 +78,9 @@ class Path:
             raise IndexError(f"Point {point} does not exist; the path has points 0 to {len(self) - 1}.")
         point = point % len(self)
         row = {name: column[point].item() for name, column in self.table.items()}
-        proof = certificate(self.table, point, None)
+        return self._pruned(point, row, certificate(self.table, point, None))
+
+    def _pruned(self, point: int, row: dict[str, Any], proof: dict[str, float] | None) -> Pruned:
         return Pruned(self.source, self.decision(point), point, row, self.solver, self.info, proof)
 
     def __iter__(self) -> Iterator[Pruned]:
