@@ -24,6 +24,10 @@ def _limit(text: str, minimum: float | None = None) -> typer.models.OptionInfo:
     return typer.Option(help=text, show_default=False, rich_help_panel=_LIMITS, min=minimum)
 
 
+def _option(metavar: str, text: str, *names: str, **more: Any) -> Any:
+    return typer.Option(*names, metavar=metavar, help=text, show_default=False, **more)
+
+
 Model = Annotated[
     Path,
     _file(
@@ -38,24 +42,13 @@ OptionalData = Annotated[
 ]
 PathFile = Annotated[Path, _file("PATH", "A path saved by `secateur path` or by `secateur prune --save-path`.")]
 
-Target = Annotated[
-    str | None,
-    typer.Option(
-        metavar="COLUMN", help="Name of the target column.", show_default=False, autocompletion=completion.columns
-    ),
-]
+Target = Annotated[str | None, _option("COLUMN", "Name of the target column.", autocompletion=completion.columns)]
 Regrow = Annotated[
     bool,
     typer.Option("--regrow", help="With --costs: also train clones of the model on fewer features, and prune them."),
 ]
 Weights = Annotated[
-    str | None,
-    typer.Option(
-        metavar="COLUMN",
-        help="Name of the column of sample weights.",
-        show_default=False,
-        autocompletion=completion.columns,
-    ),
+    str | None, _option("COLUMN", "Name of the column of sample weights.", autocompletion=completion.columns)
 ]
 Solver = Annotated[
     str,
@@ -67,56 +60,41 @@ Solver = Annotated[
 ]
 Loss = Annotated[
     str | None,
-    typer.Option(
-        metavar="NAME",
-        help="Loss function, such as log_loss. Default: chosen from the type of the model.",
-        show_default=False,
+    _option(
+        "NAME",
+        "Loss function, such as log_loss. Default: chosen from the type of the model.",
         autocompletion=completion.losses,
     ),
 ]
 Cost = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME",
-        help="Cost to reduce, such as leaves. Default: nodes.",
-        show_default=False,
-        autocompletion=completion.costs,
-    ),
+    str | None, _option("NAME", "Cost to reduce, such as leaves. Default: nodes.", autocompletion=completion.costs)
 ]
 Costs = Annotated[
     Path | None,
-    typer.Option(
-        metavar="FILE",
-        help="Feature prices: a .csv or .parquet file with the columns feature and cost, and optionally group and "
+    _option(
+        "FILE",
+        "Feature prices: a .csv or .parquet file with the columns feature and cost, and optionally group and "
         "discount_cost. The cost is then the mean price per row; a row pays once for each feature it needs.",
-        show_default=False,
     ),
 ]
+
+
+def _validation(use: str, default: str) -> Any:
+    return _option(
+        "FRACTION|FILE|oob|refit|cv",
+        f"Validation rows, used to {use}: a fraction of DATA, another data file, oob (out-of-bag "
+        "rows), refit (a quarter of DATA, with a clone refitted on the rest), cv (cross-validation with refitted "
+        f"clones), or none (DATA itself). Default: {default}.",
+        "--validation",
+        autocompletion=completion.validations,
+    )
+
+
 ValidationForChoice = Annotated[
     str | None,
-    typer.Option(
-        "--validation",
-        metavar="FRACTION|FILE|oob|refit|cv",
-        help="Validation rows, used to choose the pruning: a fraction of DATA, another data file, oob (out-of-bag "
-        "rows), refit (a quarter of DATA, with a clone refitted on the rest), cv (cross-validation with refitted "
-        "clones), or none (DATA itself). Default: 0.25; cv or refit (oob with some solvers) if DATA are the training "
-        "rows.",
-        show_default=False,
-        autocompletion=completion.validations,
-    ),
+    _validation("choose the pruning", "0.25; cv or refit (oob with some solvers) if DATA are the training rows"),
 ]
-ValidationForLoss = Annotated[
-    str | None,
-    typer.Option(
-        "--validation",
-        metavar="FRACTION|FILE|oob|refit|cv",
-        help="Validation rows, used to measure the loss: a fraction of DATA, another data file, oob (out-of-bag "
-        "rows), refit (a quarter of DATA, with a clone refitted on the rest), cv (cross-validation with refitted "
-        "clones), or none (DATA itself). Default: the loss is not measured.",
-        show_default=False,
-        autocompletion=completion.validations,
-    ),
-]
+ValidationForLoss = Annotated[str | None, _validation("measure the loss", "the loss is not measured")]
 
 MaxNodes = Annotated[int | None, _limit("Maximum number of nodes, including leaves.", 1)]
 MaxLeaves = Annotated[int | None, _limit("Maximum number of leaves.", 1)]
@@ -128,41 +106,28 @@ MaxBytes = Annotated[int | None, _limit("Maximum size of the saved model in byte
 MaxLossIncrease = Annotated[
     float | None, _limit("Choose the cheapest pruning whose loss increases by at most this fraction, such as 0.01.")
 ]
-Point = Annotated[
-    int | None,
-    typer.Option(metavar="N", help="Number of the point to choose. It excludes limits.", show_default=False),
-]
+Point = Annotated[int | None, _option("N", "Number of the point to choose. It excludes limits.")]
 Seed = Annotated[int, typer.Option(metavar="N", min=0, help="Random seed for drawing validation rows.")]
 
-Report = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", help="Also write an HTML report of all points of the path.", show_default=False),
-]
-SavePath = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", help="Also save the path (.npz), to select other points later.", show_default=False),
-]
+Report = Annotated[Path | None, _option("FILE", "Also write an HTML report of all points of the path.")]
+SavePath = Annotated[Path | None, _option("FILE", "Also save the path (.npz), to select other points later.")]
 ReportRows = Annotated[
     Path | None,
-    typer.Option(
+    _option(
+        "DATA",
+        "Rows, ideally not used before: adds calibration, prediction time and, with --costs, the cost of rows.",
         "--data",
-        metavar="DATA",
-        help="Rows, ideally not used before: adds calibration, prediction time and, with --costs, the cost of rows.",
-        show_default=False,
     ),
 ]
 Baselines = Annotated[
     list[Path] | None,
     typer.Option("--baseline", metavar="PATH", help="Another path to plot for comparison. Can be repeated."),
 ]
-Out = Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="Output file.", show_default=False)]
+Out = Annotated[Path, _option("FILE", "Output file.", "--out", "-o")]
 OutFolder = Annotated[
     Path, typer.Option("--out", "-o", metavar="DIR", help="Folder for the pruned model and the report.")
 ]
-OtherModel = Annotated[
-    Path | None,
-    typer.Option("--model", metavar="MODEL", help="Model file of the path, if it was moved.", show_default=False),
-]
+OtherModel = Annotated[Path | None, _option("MODEL", "Model file of the path, if it was moved.", "--model")]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite existing output files.")]
 Trust = Annotated[
     bool, typer.Option("--trust", help="Load MODEL even if its format can run code. Only for files you trust.")

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import reduce
 from operator import add
-from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeVar
 
 import numpy as np
 
@@ -37,6 +37,11 @@ class RowSource(ABC):
     with `__call__`), and must not modify their arguments.
     """
 
+    is_remote: ClassVar[bool] = True
+    """Whether methods should request sums rather than access rows one by one."""
+    sampled_from: int | None = None
+    """The number of rows these were drawn from by `collect`; None if they were not drawn."""
+
     @abstractmethod
     def __len__(self) -> int:
         """Return the number of rows."""
@@ -63,11 +68,6 @@ class RowSource(ABC):
         """Whether `collect` returns all rows."""
         return True
 
-    @property
-    def sampled_from(self) -> int | None:
-        """The number of rows these were drawn from by `collect`; None if they were not drawn."""
-        return None
-
     @abstractmethod
     def collect(self) -> "LocalRows":
         """Return the rows on this machine: all of them, or a share drawn by their contents if they do not fit."""
@@ -76,11 +76,6 @@ class RowSource(ABC):
     def persisted(self) -> "Iterator[RowSource]":
         """Yield the same rows for many passes, so that they are read only once."""
         yield self
-
-    @property
-    def is_remote(self) -> bool:
-        """Whether methods should request sums rather than access rows one by one."""
-        return True
 
 
 def add_up(results: list[A]) -> A:

@@ -53,6 +53,8 @@ class LocalRows(RowSource):
     row_index: NDArray[np.intp] | None = None
     sampled_from: int | None = None
 
+    is_remote = False
+
     def __len__(self) -> int:
         return len(self.y)
 
@@ -96,11 +98,6 @@ class LocalRows(RowSource):
     def collect(self) -> "LocalRows":
         """Return the rows themselves."""
         return self
-
-    @property
-    def is_remote(self) -> bool:
-        """False: rows can be accessed one by one."""
-        return False
 
     def scores(self, forest: Forest, decision: Decision | None = None) -> Floats:
         """Return the raw scores of the forest, pruned or not, (n_rows, n_outputs)."""

@@ -66,15 +66,13 @@ def reason(error: Exception) -> str:
 
 
 def _native_reader(package: str) -> Callable[[Path, bool], Any]:
-    """Return the reader of a library's native files."""
+    """Return the reader of a library's native files; it adds the name of the file to errors about its content."""
 
     def read(file: Path, trust: bool) -> Any:
         module = library_module(package)
         try:
             return module.load(file)
         except ValueError as error:
-            if str(file) in str(error):
-                raise
             kind = type(error) if isinstance(error, SecateurError) else DamagedFileError
             raise kind(f"{file} cannot be read. {error}") from error
 

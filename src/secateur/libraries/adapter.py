@@ -5,12 +5,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from secateur.data.targets import as_columns, as_real_target, check_known_labels
+from secateur.data.targets import as_columns, as_real_target, check_known_labels, class_codes
 from secateur.errors import InvalidInputError, UnsupportedModelError
 from secateur.forest import Forest, Leaves
 from secateur.forest.subforest import Decision, check_keep, subforest
@@ -63,13 +64,23 @@ class Adapter(ABC):
     def rows(self, X: Any) -> NDArray[np.floating]:
         """Return X as the matrix the trees are evaluated on: checked, of the forest's `input_dtype`."""
 
-    @abstractmethod
+    @property
+    def classes(self) -> Sequence[NDArray[Any]]:
+        """The labels of each target; empty unless the targets are classes with labels."""
+        return ()
+
     def target(self, y: Any) -> NDArray[np.generic]:
         """Return y as (n_rows, n_targets) class codes or real values, checked."""
+        y = as_columns(y, len(self.classes) or self.forest.n_outputs)
+        if not self.classes:
+            return as_real_target(y)
+        return np.column_stack([class_codes(column, labels) for column, labels in zip(y.T, self.classes, strict=True)])
 
-    @abstractmethod
     def decode(self, label: NDArray[np.generic]) -> NDArray[np.generic]:
         """Return class codes as the model's labels, and values unchanged; a single target loses its axis."""
+        if self.classes:
+            label = np.column_stack([c.take(codes) for c, codes in zip(self.classes, label.T, strict=True)])
+        return label[:, 0] if label.shape[1] == 1 else label
 
     def predict(self, raw: NDArray[np.floating]) -> NDArray[np.generic]:
         """Return what the model's `predict` returns, computed from the raw predictions of one of its prunings."""
@@ -189,13 +200,28 @@ class Adapter(ABC):
     def in_bag(self, n_rows: int) -> NDArray[np.uint8] | None:
         """Return how often each training row was drawn for each tree, (n_trees, n_rows).
 
-        None if the model does not record it, or was not trained on `n_rows` rows.
+        None if the model does not record it, or was not trained on `n_rows` rows. By default all trees are trained on
+        all rows; adapters of models that sample rows override this.
         """
-        return None
+        samples = self.samples_per_node()
+        if samples is None or (samples[self.forest.root] != n_rows).any():
+            return None
+        return np.ones((self.forest.n_trees, n_rows), np.uint8)
 
     def grown_on(self, leaves: Leaves) -> bool:
-        """Return whether the rows that reach these leaves are very probably the training rows, in training order."""
-        return False
+        """Return whether the rows that reach these leaves are very probably the training rows, in training order.
+
+        By default, whether the rows drawn for each tree give exactly the leaf counts of training.
+        """
+        drawn, samples, forest = self.in_bag(leaves.shape[1]), self.samples_per_node(), self.forest
+        # Trees of a single leaf have the same counts for any rows and prove nothing.
+        if drawn is None or samples is None or not forest.is_split.any():
+            return False
+        for tree, (start, stop) in enumerate(pairwise(forest.tree_start)):
+            counts = np.bincount(leaves[tree][drawn[tree] > 0], minlength=stop - start)
+            if not np.array_equal(counts, np.where(forest.is_split[start:stop], 0, samples[start:stop])):
+                return False
+        return True
 
     def refit(self, X: Any, y: Any, sample_weight: Any) -> Any:
         """Return a new model trained like this one on other rows, for cross-validation."""
@@ -258,9 +284,12 @@ class ForestAdapter(Adapter):
             check_known_labels(np.unique(codes[:, k]), np.arange(n_classes))
         return codes
 
-    def decode(self, label: NDArray[np.generic]) -> NDArray[np.generic]:
-        """Return class codes or values; a single target loses its axis."""
-        return label[:, 0] if label.shape[1] == 1 else label
+
+def not_fitted(model: Any) -> InvalidInputError:
+    """Return the error for a model that is not trained."""
+    return InvalidInputError(
+        f"This {type(model).__name__} is not fitted, but pruning needs a trained model. Call fit first."
+    )
 
 
 def as_matrix(X: Any, forest: Forest) -> NDArray[np.floating]:

@@ -1,4 +1,4 @@
-"""Join the paths of a model and of its retrained clones into one path."""
+"""Join several paths into one: of a model and its retrained clones, or of several solvers."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -11,11 +11,13 @@ from numpy.typing import NDArray
 
 from secateur.data.rows import LocalRows
 from secateur.errors import InvalidInputError, UnsupportedFileError
+from secateur.forest.masks import PackedMasks
 from secateur.forest.routing import route
 from secateur.forest.subforest import Decision
 from secateur.losses import Loss
 from secateur.path import Path, Pruned
-from secateur.path.rules import certificate
+from secateur.path.build import trace_path
+from secateur.problem import Problem
 
 Floats = NDArray[np.float64]
 
@@ -27,7 +29,7 @@ class JoinedPath(Path):
     Attributes
     ----------
     parts : tuple of Path
-        Paths with the same solver, loss and cost; the first belongs to the given model.
+        Paths with the same loss and cost; the first belongs to the given model.
     place : (n_points, 2)
         Index of the part and of the point within it.
     routed : dict
@@ -41,14 +43,9 @@ class JoinedPath(Path):
     def __len__(self) -> int:
         return len(self.place)
 
-    def __getitem__(self, point: int) -> Pruned:
-        if not -len(self) <= point < len(self):
-            raise IndexError(f"Point {point} does not exist; the path has points 0 to {len(self) - 1}.")
-        point = point % len(self)
+    def _pruned(self, point: int, row: dict[str, Any], proof: dict[str, float] | None) -> Pruned:
         part, own = self._of(point)
-        row = {name: column[point].item() for name, column in self.table.items()}
         given = None if part is self.parts[0] else self.source
-        proof = certificate(self.table, point, None)
         return replace(part[own], point=point, row=row, solver=self.solver, info=self.info, proof=proof, given=given)
 
     def _of(self, point: int) -> tuple[Path, int]:
@@ -59,6 +56,23 @@ class JoinedPath(Path):
         """Return the decision of a point, for the model the point belongs to."""
         part, own = self._of(point)
         return part.decision(own)
+
+    def column(self, name: str, missing: float | str = np.nan) -> NDArray[Any]:
+        """Return a column of the parts' tables, (n_points,), with `missing` where a part has none."""
+        columns = [path.table.get(name, np.full(len(path), missing)) for path in self.parts]
+        start = np.cumsum([0, *map(len, columns)])
+        return np.concatenate(columns)[start[self.place[:, 0]] + self.place[:, 1]]
+
+    def retrace(self, problem: Problem, solver: str, **options: Any) -> Path:
+        """Return the points as a plain path; all parts must be paths of the problem's forest.
+
+        `options` are passed to `trace_path`.
+        """
+        keep = np.array([np.packbits(self.decision(point).keep) for point in range(len(self))])
+        masks = PackedMasks(keep, problem.forest.n_nodes)
+        path = trace_path(problem, masks, self.column("penalty"), solver, cost=self.column("cost"), **options)
+        exact = next((part.info.exact for part in self.parts if part.info.exact is not None), None)
+        return path.with_info(exact=exact, runs=self.info.runs)
 
     def take(self, points: NDArray[np.intp]) -> "JoinedPath":
         """Return the path restricted to the given points; point 0, the unpruned model, is always included."""
@@ -98,16 +112,20 @@ class JoinedPath(Path):
 
 
 def join_paths(parts: Sequence[Path], names: Sequence[str]) -> JoinedPath:
-    """Return one path with the points of several, sorted by decreasing cost; `names` prefix their origins."""
-    place = np.array([(k, point) for k, path in enumerate(parts) for point in range(len(path))], np.intp)
-    cost = np.concatenate([path.table["cost"] for path in parts])
-    order = np.concatenate([[0], 1 + np.argsort(-cost[1:], kind="stable")])
-    place = place[order]
-    common = [name for name in parts[0].table if all(name in path.table for path in parts)]
-    table = {name: np.concatenate([path.table[name] for path in parts])[order] for name in common}
-    origins = [parts[k].table["origin"][point] if "origin" in parts[k].table else "" for k, point in place]
-    table["origin"] = np.array([f"{names[k]} {name}".strip() for (k, _), name in zip(place, origins, strict=True)])
+    """Return one path with the points of several, sorted by decreasing cost; `names` prefix their origins.
+
+    The unpruned forest of a later part is a point only if it differs from that of the first part.
+    """
     first = parts[0]
+    start = [int(k > 0 and path.forest is first.forest) for k, path in enumerate(parts)]
+    place = np.array([(k, point) for k, path in enumerate(parts) for point in range(start[k], len(path))], np.intp)
     cheapest = [path.info.cheapest for path in parts if path.info.cheapest is not None]
     info = replace(first.info, cheapest=min(cheapest, default=None), runs=("origin",))
-    return JoinedPath(first.source, first.masks, table, first.solver, info, parts=tuple(parts), place=place)
+    joined = JoinedPath(first.source, first.masks, {}, first.solver, info, parts=tuple(parts), place=place)
+    order = np.concatenate([[0], 1 + np.argsort(-joined.column("cost")[1:], kind="stable")])
+    joined = replace(joined, place=place[order])
+    common = [name for name in first.table if all(name in path.table for path in parts)]
+    table = {name: joined.column(name) for name in common}
+    origins = zip(joined.place[:, 0], joined.column("origin", missing=""), strict=True)
+    table["origin"] = np.array([f"{names[k]} {origin}".strip() for k, origin in origins])
+    return replace(joined, table=table)

@@ -23,7 +23,7 @@ from secateur.path.evaluation import Compared, Decisions, columns_of
 from secateur.path.info import PathInfo
 from secateur.path.limits import Limits, check_limits, size_limits
 from secateur.path.pruned import Pruned
-from secateur.path.rules import certificate, choose, within
+from secateur.path.rules import certificate, choose, evenly_spaced, within
 from secateur.problem import Progress
 
 Floats = NDArray[np.float64]
@@ -78,7 +78,9 @@ class Path:
             raise IndexError(f"Point {point} does not exist; the path has points 0 to {len(self) - 1}.")
         point = point % len(self)
         row = {name: column[point].item() for name, column in self.table.items()}
-        proof = certificate(self.table, point, None)
+        return self._pruned(point, row, certificate(self.table, point, None))
+
+    def _pruned(self, point: int, row: dict[str, Any], proof: dict[str, float] | None) -> Pruned:
         return Pruned(self.source, self.decision(point), point, row, self.solver, self.info, proof)
 
     def __iter__(self) -> Iterator[Pruned]:
@@ -147,8 +149,7 @@ class Path:
             size = np.log(np.maximum(self.table["n_nodes"][points], 1))
             if (np.diff(size) > 0).any():
                 size = self.table["cost"][points]
-            grid = np.linspace(size[0], size[-1], n_points - 1)
-            points = points[np.unique(np.searchsorted(-size, -grid).clip(0, len(points) - 1))]
+            points = points[evenly_spaced(size, n_points - 1)]
         return self.take(points)
 
     def evaluate(

@@ -47,6 +47,12 @@ def within(table: Table, limits: Mapping[str, float | None]) -> NDArray[np.intp]
     )
 
 
+def evenly_spaced(size: NDArray[Any], n_points: int) -> NDArray[np.intp]:
+    """Return at most `n_points` indices of a decreasing sequence, evenly spaced in its values and with the first."""
+    grid = np.linspace(size[0], size[-1], n_points)
+    return np.unique(np.searchsorted(-size, -grid).clip(0, len(size) - 1))
+
+
 def choose(
     table: Table,
     info: PathInfo,

@@ -29,6 +29,8 @@ class Solver(ABC):
     """Whether this method needs rows the model was not trained on."""
     fills_budget: ClassVar[bool] = False
     """Whether points computed for a node budget exhaust it, so that the largest of each run is selected."""
+    many_passes: ClassVar[bool] = False
+    """Whether the solver makes many passes over remote rows, so that they should be persisted first."""
 
     @property
     def supports_symmetric(self) -> bool:
@@ -39,11 +41,6 @@ class Solver(ABC):
     def needs_rows(self) -> bool:
         """Whether the solver reads single rows, which are then collected; otherwise sums over rows are enough."""
         return True
-
-    @property
-    def many_passes(self) -> bool:
-        """Whether the solver makes many passes over remote rows, so that they should be persisted first."""
-        return False
 
     @property
     def changes(self) -> tuple[str, ...]:

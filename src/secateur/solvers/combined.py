@@ -8,10 +8,10 @@ from numpy.typing import NDArray
 
 from secateur.costs import Cost
 from secateur.forest import Forest
-from secateur.forest.masks import PackedMasks
 from secateur.losses import Loss
 from secateur.path import Path
-from secateur.path.build import trace_path
+from secateur.path.combine import join_paths
+from secateur.path.rules import evenly_spaced
 from secateur.problem import Problem
 from secateur.solvers.base import Solver
 
@@ -60,44 +60,18 @@ class Several(Solver):
 
     def path(self, problem: Problem) -> Path:
         """Return the unpruned forest and the points of all solvers, sorted by decreasing cost."""
-        paths = [solver.path(problem) for solver in self.solvers]
-        return join(problem, [_thinned(path) for path in paths], [one.name for one in self.solvers], repr(self))
-
-
-def join(problem: Problem, paths: list[Path], names: list[str], solver: str) -> Path:
-    """Return one path with the points of several paths of the same forest, sorted by decreasing cost."""
-    forest = problem.forest
-    # Pairs (path, point) of all pruned points, sorted by decreasing cost, after the unpruned forest.
-    chosen = [(k, point) for k, path in enumerate(paths) for point in range(1, len(path))]
-    cost = [float(paths[k].table["cost"][point]) for k, point in chosen]
-    chosen = [(0, 0), *(chosen[i] for i in np.argsort(-np.array(cost), kind="stable"))]
-
-    def column(name: str) -> Floats:
-        return np.array([paths[k].table[name][point] if name in paths[k].table else np.nan for k, point in chosen])
-
-    more: dict[str, NDArray[Any]] = {"bound": column("bound")} if any("bound" in path.table for path in paths) else {}
-    inner = [str(paths[k].table["origin"][point]) if "origin" in paths[k].table else "" for k, point in chosen]
-    origin = [name or names[k] for (k, _), name in zip(chosen, inner, strict=True)]
-    more["origin"] = np.array(["", *origin[1:]])
-    # A risk that refers to single trees moves to `tree_risk`; `trace_path` computes the ensemble's risk instead of NaN.
-    whole = [path.info.is_ensemble_risk for path in paths]
-    risk = np.array([paths[k].table["risk"][point] if whole[k] else np.nan for k, point in chosen])
-    more["tree_risk"] = np.array([np.nan if whole[k] else paths[k].table["risk"][point] for k, point in chosen])
-    masks = PackedMasks(np.array([np.packbits(paths[k].masks.keep(point)) for k, point in chosen]), forest.n_nodes)
-    values = [_values(paths[k], point) for k, point in chosen]
-    joined = trace_path(
-        problem,
-        masks,
-        column("penalty"),
-        solver,
-        more=more,
-        ensemble=True,
-        risk=risk,
-        cost=column("cost"),
-        values=values,
-    )
-    exact = next((path.info.exact for path in paths if path.info.exact is not None), None)
-    return joined.with_info(exact=exact, runs=("origin",))
+        paths = [_thinned(path) for path in [solver.path(problem) for solver in self.solvers]]
+        names = ["" if "origin" in path.table else one.name for one, path in zip(self.solvers, paths, strict=True)]
+        joined = join_paths(paths, names)
+        bounded = any("bound" in path.table for path in paths)
+        more: dict[str, NDArray[Any]] = {"bound": joined.column("bound")} if bounded else {}
+        more["origin"] = np.array(["", *joined.table["origin"][1:]])
+        # A risk of single trees moves to `tree_risk`; `trace_path` computes the ensemble's risk instead of NaN.
+        whole = np.array([path.info.is_ensemble_risk for path in paths])[joined.place[:, 0]]
+        risk = np.where(whole, joined.column("risk"), np.nan)
+        more["tree_risk"] = np.where(whole, np.nan, joined.column("risk"))
+        values = [_values(paths[k], point) for k, point in joined.place]
+        return joined.retrace(problem, repr(self), more=more, ensemble=True, risk=risk, values=values)
 
 
 def _values(path: Path, point: int) -> Floats:
@@ -112,7 +86,6 @@ def _thinned(path: Path) -> Path:
     if len(path) <= _OF_EACH:
         return path
     cost = path.table["cost"]
-    grid = np.linspace(cost[0], cost[-1], _OF_EACH // 2)
-    spread = np.searchsorted(-cost, -grid).clip(0, len(path) - 1)
     steps = np.argsort(np.diff(cost))[: _OF_EACH // 4]
-    return path.take(np.unique(np.concatenate([spread, steps, steps + 1, [len(path) - 1]])))
+    spread = evenly_spaced(cost, _OF_EACH // 2)
+    return path.take(np.concatenate([spread, steps, steps + 1, [len(path) - 1]]))

@@ -5,6 +5,7 @@ Any other failure, such as a lost machine, is left to Spark, which retries the t
 """
 
 import pickle
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -92,18 +93,37 @@ def read_block(content: Any) -> LocalRows:
     return sample
 
 
+class Task(ABC):
+    """Compute one result for a partition."""
+
+    def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
+        """Yield the result of this task's partition, or its data error; an empty partition yields nothing."""
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        assert context is not None
+        part = context.partitionId()
+        try:
+            with one_blas_thread:
+                result = self._of_partition(batches, part)
+        except (TypeError, ValueError) as error:
+            result = PartitionResult({part: 0}, 0.0, None, plain(error))
+        if result:
+            yield message(part, result)
+
+    @abstractmethod
+    def _of_partition(self, batches: Batches, part: int) -> PartitionResult | None:
+        """Return the result of a partition, None if it is empty."""
+
+
 @dataclass(frozen=True, eq=False)
-class Total:
+class Total(Task):
     """Sum `query(forest, rows)` over the chunks of a partition."""
 
     source: PartitionSource
     model: Payload
     forest: Payload | None
     query: Callable[[Forest, LocalRows], Any]
-
-    def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
-        """Yield the result of the partition."""
-        yield from _emit(self._of_partition, batches)
 
     def _of_partition(self, batches: Batches, part: int) -> PartitionResult | None:
         forest, result = _forest(self.model, self.forest), None
@@ -115,7 +135,7 @@ class Total:
 
 
 @dataclass(frozen=True, eq=False)
-class Each:
+class Each(Task):
     """Evaluate `query(forest, rows, number)` on all rows of a partition at once."""
 
     source: PartitionSource
@@ -123,10 +143,6 @@ class Each:
     forest: Payload | None
     query: Callable[[Forest, LocalRows, int], Any]
     numbers: dict[int, int]
-
-    def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
-        """Yield the result of the partition."""
-        yield from _emit(self._of_partition, batches)
 
     def _of_partition(self, batches: Batches, part: int) -> PartitionResult | None:
         samples = list(self.source.samples(batches))
@@ -139,14 +155,10 @@ class Each:
 
 
 @dataclass(frozen=True, eq=False)
-class Count:
+class Count(Task):
     """Count the rows of a partition and sum their weights; the weight column alone suffices."""
 
     columns: FrameColumns
-
-    def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
-        """Yield the result of the partition."""
-        yield from _emit(self._of_partition, batches)
 
     def _of_partition(self, batches: Batches, part: int) -> PartitionResult | None:
         n_rows, weight = 0, 0.0
@@ -171,22 +183,6 @@ class Route:
                 yield pa.RecordBatch.from_pydict({"block": pa.array([pickle.dumps(sample, 5)], pa.binary())})
         except (TypeError, ValueError) as error:
             yield pa.RecordBatch.from_pydict({"block": pa.array([pickle.dumps(plain(error))], pa.binary())})
-
-
-def _emit(query: Callable[[Batches, int], PartitionResult | None], batches: Batches) -> Iterator[pa.RecordBatch]:
-    """Yield the result of `query` for this task's partition, or its data error; an empty partition yields nothing."""
-    from pyspark import TaskContext
-
-    context = TaskContext.get()
-    assert context is not None
-    part = context.partitionId()
-    try:
-        with one_blas_thread:
-            result = query(batches, part)
-    except (TypeError, ValueError) as error:
-        result = PartitionResult({part: 0}, 0.0, None, plain(error))
-    if result:
-        yield message(part, result)
 
 
 def _forest(model: Payload, forest: Payload | None) -> Forest:

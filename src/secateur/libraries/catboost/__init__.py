@@ -7,8 +7,9 @@ from typing import Any
 
 from catboost import CatBoost, CatBoostClassifier, CatBoostError, CatBoostRanker, CatBoostRegressor, Pool
 
-from secateur.errors import InvalidInputError, UnsupportedFileError, UnsupportedModelError
+from secateur.errors import UnsupportedFileError, UnsupportedModelError
 from secateur.files.tempdir import scratch_folder
+from secateur.libraries.adapter import not_fitted
 from secateur.libraries.catboost.adapter import CatBoostAdapter
 from secateur.libraries.catboost.cbm import NativeModel, read_cbm
 from secateur.libraries.catboost.ctr_checks import check_tail
@@ -37,9 +38,7 @@ def adapt(model: Any) -> CatBoostAdapter:
             "CatBoostClassifier, CatBoostRegressor or CatBoostRanker."
         )
     if not model.is_fitted():
-        raise InvalidInputError(
-            f"This {type(model).__name__} is not fitted, but pruning needs a trained model. Call fit first."
-        )
+        raise not_fitted(model)
     adapter = CatBoostAdapter(model)
     if any(part.startswith("text_process") for part in adapter.native.parts):
         raise UnsupportedModelError(
@@ -64,9 +63,8 @@ def load(file: Path) -> CatBoost:
     in_preorder(native.trees)
     if not native.plain:
         raise UnsupportedFileError(
-            f"{file.name} contains a CatBoost model with text or embedding features. secateur cannot validate their "
-            "tables, and CatBoost may crash on damaged ones. Load the file with CatBoost's load_model and pass the "
-            "model."
+            "It contains a CatBoost model with text or embedding features. secateur cannot validate their tables, "
+            "and CatBoost may crash on damaged ones. Load the file with CatBoost's load_model and pass the model."
         )
     check_tail(native)
     check_info(native.info)

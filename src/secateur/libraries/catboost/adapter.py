@@ -10,9 +10,9 @@ from catboost import CatBoost, CatBoostClassifier, CatBoostRanker, CatBoostRegre
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from secateur.data.targets import as_columns, as_real_target, class_codes
+from secateur.data.targets import as_columns
 from secateur.errors import InvalidInputError
-from secateur.forest import Forest, Leaves, check_forest
+from secateur.forest import Forest, check_forest
 from secateur.forest.subforest import Decision
 from secateur.libraries.adapter import Adapter, as_matrix, as_numbers, check_feature_names
 from secateur.libraries.catboost.cbm import NativeModel, probe_cbm, read_cbm, write_cbm
@@ -52,9 +52,9 @@ class CatBoostAdapter(Adapter):
         return loss_named(self.native.info)
 
     @cached_property
-    def classes(self) -> NDArray[Any] | None:
-        """The labels the trees predict, None unless a classifier; the model may name classes absent from training."""
-        return np.array(self.model.classes_)[self._class_positions] if self.loss.classes else None
+    def classes(self) -> list[NDArray[Any]]:
+        """The labels the trees predict, empty unless a classifier; the model may name classes absent from training."""
+        return [np.array(self.model.classes_)[self._class_positions]] if self.loss.classes else []
 
     @cached_property
     def _class_positions(self) -> list[int]:
@@ -81,7 +81,7 @@ class CatBoostAdapter(Adapter):
             addition="scaled",
             link=self.loss.link,
             n_features=len(conditions.names),
-            n_classes=() if self.classes is None else (len(self.classes),),
+            n_classes=tuple(len(classes) for classes in self.classes),
             input_dtype="float32",
             feature_names=conditions.names,
             symmetric=native.trees.symmetric,
@@ -189,27 +189,20 @@ class CatBoostAdapter(Adapter):
 
     def target(self, y: Any) -> NDArray[np.generic]:
         """Return class codes or values, (n_rows, n_targets)."""
-        y = as_columns(y, 1 if self.classes is not None else self.forest.n_outputs)
-        if self.classes is None:
-            return as_real_target(y)
-        labels = y[:, 0]
-        if self.classes.dtype.kind in "OU" and labels.dtype.kind in "bif":
+        if not self.classes:
+            return super().target(y)
+        labels = as_columns(y, 1)
+        if self.classes[0].dtype.kind in "OU" and labels.dtype.kind in "bif":
             # CatBoost before 1.2.1 stores labels such as True as strings.
             labels = labels.astype(str)
-        return class_codes(labels, self.classes)[:, None]
-
-    def decode(self, label: NDArray[np.generic]) -> NDArray[np.generic]:
-        """Return labels or values; a single target loses its axis."""
-        if self.classes is not None:
-            label = self.classes.take(label.astype(np.intp))
-        return label[:, 0] if label.shape[1] == 1 else label
+        return super().target(labels)
 
     def predict(self, raw: NDArray[np.floating]) -> NDArray[np.generic]:
         """Return labels for a classifier, else transformed or raw values, as the model's `predict` does."""
-        if isinstance(self.model, CatBoostClassifier) and self.classes is not None:
+        if isinstance(self.model, CatBoostClassifier) and self.classes:
             if raw.shape[1] == 1:
-                return self.classes.take((raw[:, 0] > self._border).astype(np.intp))
-            return self.classes.take(raw.argmax(axis=1))[:, None]
+                return self.classes[0].take((raw[:, 0] > self._border).astype(np.intp))
+            return self.classes[0].take(raw.argmax(axis=1))[:, None]
         if isinstance(self.model, CatBoostClassifier) and self.loss.many_labels:
             return (raw > self._border).astype(np.int64)
         kind = self.model._get_default_prediction_type() if isinstance(self.model, CatBoostRegressor) else ""
@@ -249,22 +242,6 @@ class CatBoostAdapter(Adapter):
         weight = self.forest.weight
         unweighted = len(self.native.trees.leaf_weight) and (weight == np.floor(weight)).all()
         return weight.astype(np.int64) if unweighted else None
-
-    def in_bag(self, n_rows: int) -> NDArray[np.uint8] | None:
-        """Return 1 for every row: CatBoost fits the leaf values of each tree on all rows."""
-        samples = self.samples_per_node()
-        if samples is None or not (samples[self.forest.root] == n_rows).all():
-            return None
-        return np.ones((self.forest.n_trees, n_rows), np.uint8)
-
-    def grown_on(self, leaves: Leaves) -> bool:
-        """Return whether the rows give exactly the leaf counts of training."""
-        forest, samples = self.forest, self.samples_per_node()
-        if samples is None or self.in_bag(leaves.shape[1]) is None or not forest.is_split.any():
-            return False
-        reached = (forest.root[:, None] + leaves).ravel()
-        counts = np.bincount(reached, minlength=forest.n_nodes)
-        return np.array_equal(counts, np.where(forest.is_split, 0, samples))
 
     def refit(self, X: Any, y: Any, sample_weight: Any) -> Any:
         """Return a model with the same parameters, fitted on other rows."""

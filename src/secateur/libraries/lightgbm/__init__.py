@@ -5,8 +5,8 @@ from typing import Any
 
 import lightgbm
 
-from secateur.errors import DamagedFileError, InvalidInputError, UnsupportedModelError
-from secateur.libraries.adapter import Adapter
+from secateur.errors import DamagedFileError, UnsupportedModelError
+from secateur.libraries.adapter import Adapter, not_fitted
 from secateur.libraries.fork_safety import one_thread_in_a_fork
 from secateur.libraries.lightgbm.adapter import (
     ClassifierAdapter,
@@ -38,9 +38,7 @@ def adapt(model: Any) -> Adapter:
             "LGBMRegressor or LGBMRanker: model.to_local() for a Dask model, one of the boosters for a CVBooster."
         )
     if getattr(model, "_Booster", None) is None:
-        raise InvalidInputError(
-            f"This {type(model).__name__} is not fitted, but pruning needs a trained model. Call fit first."
-        )
+        raise not_fitted(model)
     return ClassifierAdapter(model) if isinstance(model, lightgbm.LGBMClassifier) else LightGBMWrapperAdapter(model)
 
 
@@ -57,7 +55,7 @@ def load(file: Path) -> Any:
         text = parse(file.read_bytes().decode())
     except UnicodeDecodeError as error:
         raise DamagedFileError(
-            f"{file} is not a text file ({error.reason}), but LightGBM saves models as text. Save the model again with "
+            f"It is not a text file ({error.reason}), but LightGBM saves models as text. Save the model again with "
             "save_model."
         ) from error
     read_objective(text)

@@ -25,7 +25,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from secateur.errors import InvalidInputError, UnsupportedModelError
 from secateur.libraries import adapt as adapt_any
-from secateur.libraries.adapter import Adapter
+from secateur.libraries.adapter import Adapter, not_fitted
 from secateur.libraries.sklearn.adaboost import AdaBoostAdapter
 from secateur.libraries.sklearn.bagging import (
     BaggingAdapter,
@@ -91,6 +91,4 @@ def _check_fitted(model: Any) -> None:
     try:
         check_is_fitted(model)
     except NotFittedError as error:
-        raise InvalidInputError(
-            f"This {type(model).__name__} is not fitted, but pruning needs a trained model. Call fit first."
-        ) from error
+        raise not_fitted(model) from error

@@ -4,7 +4,6 @@ import copy
 from abc import abstractmethod
 from collections.abc import Sequence
 from functools import cached_property
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -12,8 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
 from sklearn.utils import get_tags
 
-from secateur.data.targets import as_columns, as_real_target, class_codes
-from secateur.forest import Forest, Leaves, check_forest
+from secateur.forest import Forest, check_forest
 from secateur.forest.subforest import Decision, kept_trees
 from secateur.libraries.adapter import Adapter, as_matrix
 from secateur.libraries.constraints import monotone_signs
@@ -28,6 +26,7 @@ class SklearnAdapter(Adapter):
     library = "sklearn"
     package = "scikit-learn"
     generates_names = False
+    can_refit = True
 
     @cached_property
     def routes_missing(self) -> bool:
@@ -38,48 +37,9 @@ class SklearnAdapter(Adapter):
         """Return X as a checked matrix."""
         return as_matrix(X, self.forest)
 
-    def target(self, y: Any) -> NDArray[np.generic]:
-        """Return class codes or values, (n_rows, n_targets)."""
-        y = as_columns(y, len(self.classes) or self.forest.n_outputs)
-        if not self.classes:
-            return as_real_target(y)
-        return np.column_stack(
-            [class_codes(column, classes) for column, classes in zip(y.T, self.classes, strict=True)]
-        )
-
-    def decode(self, label: NDArray[np.generic]) -> NDArray[np.generic]:
-        """Return labels or values as `predict` does; a single target loses its axis."""
-        if self.classes:
-            columns = [c.take(codes) for c, codes in zip(self.classes, label.T, strict=True)]
-            label = np.column_stack(columns) if len(columns) > 1 else columns[0][:, None]
-        return label[:, 0] if label.shape[1] == 1 else label
-
-    def in_bag(self, n_rows: int) -> NDArray[np.uint8] | None:
-        """Return 1 for every row, or None if `n_rows` differs from the number of training rows.
-
-        By default all trees are trained on all rows; adapters of models that sample rows override this.
-        """
-        roots = self.samples_per_node()[self.forest.root]
-        return np.ones((len(roots), n_rows), np.uint8) if (roots == n_rows).all() else None
-
     @abstractmethod
     def samples_per_node(self) -> NDArray[np.int64]:
         """Return the number of distinct training rows at each node of the forest, (n_nodes,)."""
-
-    def grown_on(self, leaves: Leaves) -> bool:
-        """Return whether the rows drawn for each tree give exactly the leaf counts of training."""
-        drawn = self.in_bag(leaves.shape[1])
-        # Trees of a single leaf have the same counts for any rows and prove nothing.
-        if drawn is None or not self.forest.is_split.any():
-            return False
-        samples, forest = self.samples_per_node(), self.forest
-        for tree, (start, stop) in enumerate(pairwise(forest.tree_start)):
-            counts = np.bincount(leaves[tree][drawn[tree] > 0], minlength=stop - start)
-            if not np.array_equal(counts, np.where(forest.is_split[start:stop], 0, samples[start:stop])):
-                return False
-        return True
-
-    can_refit = True
 
     def refit(self, X: Any, y: Any, sample_weight: Any) -> Any:
         """Return a clone fitted on other rows."""

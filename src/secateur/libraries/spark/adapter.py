@@ -7,7 +7,6 @@ its trees and normalises the total; boosting adds weighted predictions.
 from abc import abstractmethod
 from dataclasses import replace
 from functools import cached_property
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ from scipy.special import expit
 
 from secateur.data.targets import as_columns, as_real_target, check_known_labels
 from secateur.errors import InvalidInputError
-from secateur.forest import Forest, Leaves
+from secateur.forest import Forest
 from secateur.forest.subforest import Decision, kept_trees, subforest
 from secateur.libraries.adapter import Adapter, as_matrix
 from secateur.libraries.input_columns import ColumnRoles
@@ -148,24 +147,6 @@ class SparkAdapter(Adapter):
             self.saved.param("subsamplingRate") == 1.0 and (kind.boosted or self.saved.param("bootstrap") is False)
         )
         return None if count is None or drawn or (count < 0).any() else count
-
-    def in_bag(self, n_rows: int) -> NDArray[np.uint8] | None:
-        """Return 1 for every row if all trees were trained on all rows, else None."""
-        samples = self.samples_per_node()
-        if samples is None or (samples[self.forest.root] != n_rows).any():
-            return None
-        return np.ones((self.forest.n_trees, n_rows), np.uint8)
-
-    def grown_on(self, leaves: Leaves) -> bool:
-        """Return whether the rows give exactly the leaf counts of training."""
-        samples, forest = self.samples_per_node(), self.forest
-        if samples is None or self.in_bag(leaves.shape[1]) is None or not forest.is_split.any():
-            return False
-        for tree, (start, stop) in enumerate(pairwise(forest.tree_start)):
-            counts = np.bincount(leaves[tree], minlength=stop - start)
-            if not np.array_equal(counts, np.where(forest.is_split[start:stop], 0, samples[start:stop])):
-                return False
-        return True
 
     def portable(self) -> "SavedAdapter":
         """Return an adapter without a session, native nodes or other files of the folder."""

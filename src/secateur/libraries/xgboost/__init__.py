@@ -6,13 +6,7 @@ from typing import Any
 
 import xgboost
 
-from secateur.errors import (
-    DamagedFileError,
-    InvalidInputError,
-    SecateurError,
-    UnsupportedFileError,
-    UnsupportedModelError,
-)
+from secateur.errors import DamagedFileError, InvalidInputError, UnsupportedFileError, UnsupportedModelError
 from secateur.libraries.adapter import Adapter
 from secateur.libraries.fork_safety import one_thread_in_a_fork
 from secateur.libraries.xgboost.adapter import XGBoostBoosterAdapter
@@ -70,21 +64,14 @@ def load(file: Path) -> Any:
     except xgboost.core.XGBoostError as error:
         reason = str(error).splitlines()[0]
         raise UnsupportedFileError(
-            f"XGBoost {xgboost.__version__} cannot load {file}: {reason} The model must have been saved by this "
-            "version or an older one. Save it again, or upgrade XGBoost."
+            f"XGBoost {xgboost.__version__} cannot load it: {reason} The model must have been saved by this version "
+            "or an older one. Save it again, or upgrade XGBoost."
         ) from error
     except UnicodeError as error:
         # Either the file or XGBoost's error message is not UTF-8.
-        raise DamagedFileError(
-            f"{file} cannot be read: it contains text that is not UTF-8. Save the model again."
-        ) from error
+        raise DamagedFileError("It contains text that is not UTF-8. Save the model again.") from error
     except OverflowError as error:
-        raise DamagedFileError(
-            f"{file} cannot be read: it contains a number out of range. Save the model again."
-        ) from error
-    except ValueError as error:
-        kind = type(error) if isinstance(error, SecateurError) else DamagedFileError
-        raise kind(f"{file} cannot be read. {error}") from error
+        raise DamagedFileError("It contains a number out of range. Save the model again.") from error
     return booster
 
 

@@ -14,7 +14,6 @@ import xgboost
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
-from secateur.data.targets import as_columns, as_real_target, class_codes
 from secateur.forest import Forest, Leaves, check_forest
 from secateur.forest.subforest import Decision, apply_decision, kept_trees
 from secateur.libraries.adapter import Adapter
@@ -154,17 +153,6 @@ class XGBoostBoosterAdapter(Adapter):
         """Return X as float32, with NaN for missing values and codes for categories."""
         matrix: NDArray[np.floating] = columns.rows(X, self.forest, self._known, self._categorical, self.missing_value)
         return matrix
-
-    def target(self, y: Any) -> NDArray[np.generic]:
-        """Return class codes or values, (n_rows, n_targets)."""
-        y = as_columns(y, len(self.classes) or self.forest.n_outputs)
-        if not self.classes:
-            return as_real_target(y)
-        return np.column_stack([class_codes(column, known) for column, known in zip(y.T, self.classes, strict=True)])
-
-    def decode(self, label: NDArray[np.generic]) -> NDArray[np.generic]:
-        """Return class codes, which are also the labels, or values; a single target loses its axis."""
-        return label[:, 0] if label.shape[1] == 1 else label
 
     def native_ids(self) -> NDArray[np.int64]:
         """Return the node ids that `pred_leaf` and the saved arrays use."""

@@ -85,12 +85,6 @@ class XGBoostWrapperAdapter(XGBoostBoosterAdapter):
         predictions: NDArray[Any] = method(blank, base_margin=_as_margin(raw), validate_features=False)
         return predictions
 
-    def decode(self, label: NDArray[np.generic]) -> NDArray[np.generic]:
-        """Return labels or values; a single target loses its axis."""
-        if self.classes:
-            label = np.column_stack([c.take(codes) for c, codes in zip(self.classes, label.T, strict=True)])
-        return super().decode(label)
-
     def write(self, decision: Decision) -> Any:
         """Return a deep copy of the model with a pruned Booster."""
         return copy.deepcopy(self.model, {id(self.booster): super().write(decision)})

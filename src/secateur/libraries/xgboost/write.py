@@ -64,21 +64,27 @@ def _categories(trees: XGBoostTrees, order: Ints, categorical: Bools) -> Categor
     """Return the categories that each categorical split routes right; all others are routed left."""
     if not categorical.any():
         return Categories()
-    list_of = np.full(trees.start[-1], -1, np.int64)
-    list_of[trees.category_node] = np.arange(len(trees.category_node))
-    lists = list_of[order[categorical]]
-    length = np.diff(trees.category_start)[lists]
-    start = np.concatenate([[0], np.cumsum(length)])
-    entries = np.arange(start[-1]) + np.repeat(trees.category_start[lists] - start[:-1], length)
+    start, code = _lists_at(trees, order[categorical])
     row = np.full(len(order), -1, np.int32)
-    row[categorical] = np.arange(len(lists))
+    row[categorical] = np.arange(len(start) - 1)
     return Categories(
         row=row,
         start=start,
-        code=trees.category[entries].astype(np.int32),
-        left=np.zeros(len(entries), bool),
-        other_left=np.ones(len(lists), bool),
+        code=code.astype(np.int32),
+        left=np.zeros(len(code), bool),
+        other_left=np.ones(len(start) - 1, bool),
     )
+
+
+def _lists_at(trees: XGBoostTrees, nodes: Ints) -> tuple[Ints, Ints]:
+    """Return the start of the list of categories of each categorical split, (n_lists + 1,), and the joined lists."""
+    list_of = np.full(trees.start[-1], -1, np.int64)
+    list_of[trees.category_node] = np.arange(len(trees.category_node))
+    lists = list_of[nodes]
+    length = np.diff(trees.category_start)[lists]
+    start = np.concatenate([[0], np.cumsum(length)]).astype(np.int64)
+    entries = np.arange(start[-1]) + np.repeat(trees.category_start[lists] - start[:-1], length)
+    return start, trees.category[entries]
 
 
 def prune_model(model: Saved, trees: XGBoostTrees, forest: Forest, decision: Decision) -> tuple[Saved, Ints]:
@@ -184,13 +190,7 @@ def _pruned_lists(
 ) -> tuple[Ints, Ints, Ints]:
     """Return the positions of categorical splits, the start of each list of categories, and the lists."""
     position = np.flatnonzero(is_split & (split_type == 1))
-    list_of = np.full(trees.start[-1], -1, np.int64)
-    list_of[trees.category_node] = np.arange(len(trees.category_node))
-    lists = list_of[trees.order[source[position]]]
-    length = np.diff(trees.category_start)[lists]
-    start = np.concatenate([[0], np.cumsum(length)]).astype(np.int64)
-    entries = np.arange(start[-1]) + np.repeat(trees.category_start[lists] - start[:-1], length)
-    return position, start, trees.category[entries]
+    return position, *_lists_at(trees, trees.order[source[position]])
 
 
 def _slices(node: Saved, lists: tuple[Ints, Ints, Ints], first: int, stop: int) -> Saved:
