@@ -111,8 +111,10 @@ class JoinedPath(Path):
         )
 
 
-def join_paths(parts: Sequence[Path], names: Sequence[str]) -> JoinedPath:
+def join_paths(parts: Sequence[Path], names: Sequence[str], *, by_size: bool = False) -> JoinedPath:
     """Return one path with the points of several, sorted by decreasing cost; `names` prefix their origins.
+
+    With `by_size`, points are sorted by decreasing number of nodes, then by increasing cost.
 
     The unpruned forest of a later part is a point only if it differs from that of the first part.
     """
@@ -122,7 +124,8 @@ def join_paths(parts: Sequence[Path], names: Sequence[str]) -> JoinedPath:
     cheapest = [path.info.cheapest for path in parts if path.info.cheapest is not None]
     info = replace(first.info, cheapest=min(cheapest, default=None), runs=("origin",))
     joined = JoinedPath(first.source, first.masks, {}, first.solver, info, parts=tuple(parts), place=place)
-    order = np.concatenate([[0], 1 + np.argsort(-joined.column("cost")[1:], kind="stable")])
+    keys = [joined.column("cost"), -joined.column("n_nodes")] if by_size else [-joined.column("cost")]
+    order = np.concatenate([[0], 1 + np.lexsort([key[1:] for key in keys])])
     joined = replace(joined, place=place[order])
     common = [name for name in first.table if all(name in path.table for path in parts)]
     table = {name: joined.column(name) for name in common}

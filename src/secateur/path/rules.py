@@ -48,8 +48,12 @@ def within(table: Table, limits: Mapping[str, float | None]) -> NDArray[np.intp]
 
 
 def evenly_spaced(size: NDArray[Any], n_points: int) -> NDArray[np.intp]:
-    """Return at most `n_points` indices of a decreasing sequence, evenly spaced in its values and with the first."""
+    """Return at most `n_points` indices of a decreasing sequence, evenly spaced in its values and with the first.
+
+    For a sequence of integers the values are rounded to integers.
+    """
     grid = np.linspace(size[0], size[-1], n_points)
+    grid = grid.round() if size.dtype.kind == "i" else grid
     return np.unique(np.searchsorted(-size, -grid).clip(0, len(size) - 1))
 
 

@@ -6,15 +6,17 @@ Nan, Wang, Saligrama (2016): Optimally Pruning Decision Tree Ensembles With Feat
 """
 
 from dataclasses import dataclass, replace
-from typing import Any, Literal, final
+from typing import Literal, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from secateur.costs import paid
-from secateur.forest.masks import PackedMasks, cut_at
+from secateur.forest.masks import cut_at
 from secateur.path import Path
 from secateur.path.build import trace_path
+from secateur.path.combine import join_paths
+from secateur.path.rules import evenly_spaced
 from secateur.problem import Problem
 from secateur.solvers.base import check_choices
 from secateur.solvers.feature_cost._base import FeatureSolver, class_weights, node_labels
@@ -192,22 +194,7 @@ def _bound(problem: Problem, counts: Counts, path: Path) -> Floats:
 
 def _joined(problem: Problem, paths: list[Path], solver: str) -> Path:
     """Return one path with the points of several, largest first; the column `origin` names the scope of each."""
-    chosen = [(path, point) for path in paths for point in _evenly_spaced(len(path))]
-    chosen = [chosen[0], *(one for one in chosen[1:] if one[1] > 0)]
-    chosen[1:] = sorted(chosen[1:], key=lambda one: (-one[0].table["n_nodes"][one[1]], one[0].table["cost"][one[1]]))
-    table = {
-        name: np.array([path.table[name][point] for path, point in chosen])
-        for name in ("penalty", "risk", "cost", "objective", "bound", "jump")
-    }
-    masks = PackedMasks(
-        np.array([np.packbits(path.masks.keep(point)) for path, point in chosen]), problem.forest.n_nodes
-    )
-    more: dict[str, NDArray[Any]] = {name: table[name] for name in ("objective", "bound", "jump")}
-    more["origin"] = np.array(["individual" if path is paths[1] else "ensemble" for path, _ in chosen])
-    joined = trace_path(problem, masks, table["penalty"], solver, more=more, risk=table["risk"], cost=table["cost"])
-    return joined.with_info(exact=paths[0].info.exact, runs=("origin",))
-
-
-def _evenly_spaced(n_points: int) -> NDArray[np.intp]:
-    """Return at most `_MAX_POINTS_PER_SCOPE` evenly spaced points, including the first and the last."""
-    return np.unique(np.linspace(0, n_points - 1, min(n_points, _MAX_POINTS_PER_SCOPE)).round().astype(np.intp))
+    thin = [path.take(evenly_spaced(-np.arange(len(path)), min(len(path), _MAX_POINTS_PER_SCOPE))) for path in paths]
+    joined = join_paths(thin, ("ensemble", "individual"), by_size=True)
+    more = {name: joined.table[name] for name in ("objective", "bound", "jump", "origin")}
+    return joined.retrace(problem, solver, more=more, risk=joined.table["risk"])
