@@ -16,7 +16,10 @@ class MeanRows(NamedTuple):
 
 
 class MeanTrees(NamedTuple):
-    """The trees: start (n_trees + 1,); by node right, the sums of w, w y and w |y|², the original value and prices."""
+    """The trees: start (n_trees + 1,); by node right, the sums of w, w y and w |y|², the original value and prices.
+
+    `sign` (n_nodes, n_outputs) has the monotonic constraints at splits, as in `secateur.kernels.ensemble.arrays.Trees`.
+    """
 
     start: np.ndarray
     right: np.ndarray
@@ -26,6 +29,7 @@ class MeanTrees(NamedTuple):
     original: np.ndarray
     as_leaf: np.ndarray
     as_split: np.ndarray
+    sign: np.ndarray
 
 
 class Range(NamedTuple):
@@ -63,7 +67,8 @@ class MeanScratch(NamedTuple):
 
     Let f be the prediction without the tree. `sums` (n, n_outputs), `with_target` and `square` (n,) are the sums of
     w f, w f·y and w |f|² over the rows at a node; `fit` (n, n_outputs) the fitted values times 1/m; `cost` (n,) the
-    cost of the best subtree; `choice` (n,) int8 its root.
+    cost of the best subtree; `choice` (n,) int8 its root; `low` and `high` (n, n_outputs) the bounds that monotonic
+    constraints set for the value of a node, without rows if there are none.
     """
 
     sums: np.ndarray
@@ -72,3 +77,5 @@ class MeanScratch(NamedTuple):
     fit: np.ndarray
     cost: np.ndarray
     choice: np.ndarray
+    low: np.ndarray
+    high: np.ndarray

@@ -88,6 +88,8 @@ def update_tree(
     new_m = m if present else m + 1
     scale = 1.0 if present else m / new_m
     share = 1.0 / new_m
+    if trees.sign.shape[0] > 0:
+        value_ranges(tree, trees, state, scratch)
     fit_subtree(tree, trees, bounds, state.status, scratch, scale, share, penalty, ridge, keep_values, frozen)
     after = scale * scale * without_square - 2.0 * scale * without_y
     after += scratch.cost[0] + ridge * share * share * others
@@ -182,7 +184,8 @@ def fit_subtree(
     """
     start, n = trees.start[tree], trees.start[tree + 1] - trees.start[tree]
     n_outputs, choice = bounds.center.shape[0], scratch.choice
-    z, slope = np.empty(n_outputs), np.empty(n_outputs)
+    z, other, slope = np.empty(n_outputs), np.empty(n_outputs), np.empty(n_outputs)
+    constrained = trees.sign.shape[0] > 0 and not keep_values
     center = 0.0
     for k in range(n_outputs):
         center += ridge * share * share * bounds.center[k] * bounds.center[k]
@@ -193,13 +196,12 @@ def fit_subtree(
         if choice[a] == ABSENT:
             continue
         u = start + a
-        curvature = trees.weight[u] + ridge
-        inverse = 1.0 / curvature if curvature > 0.0 else 0.0
+        curvature = free_value(u, a, trees, bounds, scratch, scale, share, ridge, slope, z)
         for k in range(n_outputs):
-            slope[k] = trees.target[u, k] - scale * scratch.sums[a, k] + ridge * share * bounds.center[k]
-            z[k] = share * trees.original[u, k] if keep_values else slope[k] * inverse
-        if not keep_values:
-            project(z, share, bounds)
+            if keep_values:
+                z[k] = share * trees.original[u, k]
+            elif constrained:
+                z[k] = min(max(z[k], share * scratch.low[a, k]), share * scratch.high[a, k])
         cost = center
         for k in range(n_outputs):
             scratch.fit[a, k] = z[k]
@@ -212,6 +214,10 @@ def fit_subtree(
             visit = status[u] == SPLIT if frozen else cost + rest > penalty * price
             if visit:
                 choice[a], choice[a + 1], choice[right - start] = SPLIT, LEAF, LEAF
+                if constrained:
+                    free_value(u + 1, a + 1, trees, bounds, scratch, scale, share, ridge, slope, z)
+                    free_value(right, right - start, trees, bounds, scratch, scale, share, ridge, slope, other)
+                    bound_children(u, a, right - start, trees, status, scratch, share, z, other)
     # Reverse preorder: both children are solved before their parent. Visited splits are marked as such.
     for a in range(n - 1, -1, -1):
         if choice[a] == SPLIT:
@@ -221,6 +227,82 @@ def fit_subtree(
                 scratch.cost[a] = below
             else:
                 choice[a] = LEAF
+
+
+@kernel
+def free_value(
+    u: int,
+    a: int,
+    trees: MeanTrees,
+    bounds: Range,
+    scratch: MeanScratch,
+    scale: float,
+    share: float,
+    ridge: float,
+    slope: np.ndarray,
+    z: np.ndarray,
+) -> float:
+    """Write half the negative gradient of a node at 0 to `slope` and its best value in C, times `share`, to `z`.
+
+    Returns the curvature. Monotonic constraints are not considered.
+    """
+    curvature = trees.weight[u] + ridge
+    inverse = 1.0 / curvature if curvature > 0.0 else 0.0
+    for k in range(z.shape[0]):
+        slope[k] = trees.target[u, k] - scale * scratch.sums[a, k] + ridge * share * bounds.center[k]
+        z[k] = slope[k] * inverse
+    project(z, share, bounds)
+    return curvature
+
+
+@kernel
+def value_ranges(tree: int, trees: MeanTrees, state: MeanArrays, scratch: MeanScratch) -> None:
+    """Write the smallest and the largest current value below each node to `low` and `high`; no bounds for the root."""
+    start, low, high = trees.start[tree], scratch.low, scratch.high
+    for a in range(trees.start[tree + 1] - start - 1, -1, -1):
+        u = start + a
+        for k in range(low.shape[1]):
+            if trees.right[u] == -1:
+                low[a, k] = high[a, k] = state.value[u, k]
+            else:
+                b = trees.right[u] - start
+                low[a, k], high[a, k] = min(low[a + 1, k], low[b, k]), max(high[a + 1, k], high[b, k])
+    for k in range(low.shape[1]):
+        low[0, k], high[0, k] = -np.inf, np.inf
+
+
+@kernel
+def bound_children(
+    u: int,
+    a: int,
+    b: int,
+    trees: MeanTrees,
+    status: np.ndarray,
+    scratch: MeanScratch,
+    share: float,
+    z_left: np.ndarray,
+    z_right: np.ndarray,
+) -> None:
+    """Divide the interval of split a between its children, a + 1 and b, by a separator if the split is constrained.
+
+    The separator lies halfway between the free values of the children, moved to where the current subtree stays
+    feasible. Before, `low` and `high` of the children are the ranges of their current values.
+    """
+    low, high = scratch.low, scratch.high
+    for k in range(low.shape[1]):
+        below, above = a + 1, b
+        if trees.sign[u, k] == 0:
+            low[below, k] = low[above, k] = low[a, k]
+            high[below, k] = high[above, k] = high[a, k]
+            continue
+        if trees.sign[u, k] < 0:
+            below, above = above, below
+        middle = 0.5 * (z_left[k] + z_right[k]) / share
+        if status[u] == SPLIT and high[below, k] <= low[above, k]:
+            middle = min(max(middle, high[below, k]), low[above, k])
+        middle = min(max(middle, low[a, k]), high[a, k])
+        low[below, k], high[below, k] = low[a, k], middle
+        low[above, k], high[above, k] = middle, high[a, k]
 
 
 @kernel

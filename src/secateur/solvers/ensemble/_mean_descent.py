@@ -125,8 +125,9 @@ class MeanDescent(PathDescent[MeanState]):
             np.ascontiguousarray(sums[:, -1]),
             original,
             *self.prices,
+            ensemble.trees.sign,
         )
-        self.scratch = _scratch(int(np.diff(forest.tree_start).max()), target.shape[1])
+        self.scratch = _scratch(int(np.diff(forest.tree_start).max()), target.shape[1], len(self.trees.sign) > 0)
         self.state = self._empty_state()
         self.target_square = float(ensemble.weight @ (target**2).sum(axis=1))
         self.scale = self.loss()
@@ -307,8 +308,8 @@ class MeanDescent(PathDescent[MeanState]):
         return mixed
 
 
-def _scratch(n_nodes: int, n_outputs: int) -> MeanScratch:
+def _scratch(n_nodes: int, n_outputs: int, constrained: bool) -> MeanScratch:
     """Return the buffers for trees of up to `n_nodes` nodes."""
-    shape = (n_nodes, n_outputs)
+    shape, bounds = (n_nodes, n_outputs), (n_nodes * constrained, n_outputs)
     numbers = np.empty(shape), np.empty(n_nodes), np.empty(n_nodes), np.empty(shape), np.empty(n_nodes)
-    return MeanScratch(*numbers, np.empty(n_nodes, np.int8))
+    return MeanScratch(*numbers, np.empty(n_nodes, np.int8), np.empty(bounds), np.empty(bounds))
