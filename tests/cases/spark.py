@@ -66,6 +66,9 @@ def session():
         "spark.sql.codegen.wholeStage": "false",  # compiling a plan takes longer than a hundred rows do
         "spark.sql.codegen.factoryMode": "NO_CODEGEN",
         "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",  # least work for a short life
+        "spark.python.daemon.module": "tests.spark_daemon",
+        "spark.executorEnv.PYTHONPATH": str(Path(__file__).parents[2]),  # where Python workers find that module
+        "spark.python.unix.domain.socket.enabled": "true",  # over TCP, a task waits 0.04 s for an acknowledgement
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.warehouse.dir": tempfile.gettempdir(),
     }.items():
@@ -103,16 +106,19 @@ def ask_live(model, X, column="features"):
     return {method: found[name] for method, name in names.items() if name in found}
 
 
-_asked = {}
+_loaded, _predicted = {}, {}
 
 
 def ask(saved, X):
-    """Return what Spark says of a saved model; the same question is asked once."""
+    """Return what Spark predicts by a saved model; equal models are loaded once, and equal rows predicted once."""
     files = b"".join(name.encode() + content for name, content in sorted(saved.files().items()))
-    key = hashlib.sha256(files + np.asarray(X).tobytes()).digest()
-    if key not in _asked:
-        _asked[key] = ask_live(live(saved), X, "vector" if saved.place else "features")
-    return dict(_asked[key])
+    model = hashlib.sha256(files).digest()
+    if model not in _loaded:
+        _loaded[model] = live(saved)
+    key = model, np.asarray(X).tobytes()
+    if key not in _predicted:
+        _predicted[key] = ask_live(_loaded[model], X, "vector" if saved.place else "features")
+    return dict(_predicted[key])
 
 
 def _saved(kind, **params):
