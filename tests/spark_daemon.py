@@ -5,8 +5,8 @@ With scikit-learn and Numba imported, one collection takes 0.2 s, and a task of 
 
 import gc
 
-from pyspark.daemon import manager
-
 if __name__ == "__main__":
+    from pyspark.daemon import manager
+
     gc.collect = lambda *_: 0
     manager()

@@ -65,7 +65,8 @@ def session():
         "spark.sql.execution.arrow.maxRecordsPerBatch": "40",  # so that a partition comes in several batches
         "spark.sql.codegen.wholeStage": "false",  # compiling a plan takes longer than a hundred rows do
         "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",  # least work for a short life
+        # Least work for a short life. The default code cache of one compiler fills up, and methods are compiled again.
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m",
         "spark.python.daemon.module": "tests.spark_daemon",
         "spark.executorEnv.PYTHONPATH": str(Path(__file__).parents[2]),  # where Python workers find that module
         "spark.python.unix.domain.socket.enabled": "true",  # over TCP, a task waits 0.04 s for an acknowledgement
