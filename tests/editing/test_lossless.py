@@ -16,28 +16,43 @@ from secateur.editing import simplify
 from secateur.forest import Categories, check_forest
 from secateur.libraries import adapt
 
-cases = pytest.mark.each_kind(RECIPES)
 boosters = pytest.mark.parametrize("name", [n for n in ALL_RECIPES if n not in RECIPES and not n.startswith("spark")])
 
 
-@cases
-def test_exact_changes_no_bit_and_does_not_grow(name):
+@pytest.mark.each_kind(RECIPES)
+def test_every_mode_preserves_what_it_promises_and_repeating_it_changes_nothing(name):
     model = case(name).model
     before = pickle.dumps(model)
-    small = simplify(model)
-    assert type(small) is type(model)
-    assert adapt(small).forest.n_nodes <= adapt(model).forest.n_nodes
-    assert_same(model, small, edge_rows(name, adapt(model).forest))
+    check_modes(name, model)
     assert pickle.dumps(model) == before
-
-
-@cases
-def test_exact_changes_no_bit_of_a_tangled_model_and_makes_it_smaller(name):
     model = tangled(name)
-    small = simplify(model)
-    assert_same(model, small, edge_rows(name, adapt(model).forest))
+    exact = check_modes(name, model)
     if adapt(model).library == "sklearn" and adapt(model).forest.n_nodes > 30:
-        assert adapt(small).forest.n_nodes < adapt(model).forest.n_nodes
+        assert adapt(exact).forest.n_nodes < adapt(model).forest.n_nodes
+
+
+def check_modes(name, model):
+    """Assert what the modes of `simplify` preserve, and return the model simplified by the exact one."""
+    small = {preserve: simplify(model, preserve) for preserve in MODES}
+    n_nodes = {preserve: adapt(small[preserve]).forest.n_nodes for preserve in MODES}
+    assert type(small["exact"]) is type(model)
+    assert n_nodes["exact"] <= adapt(model).forest.n_nodes
+    assert max(n_nodes.values()) == n_nodes["exact"]
+    check_predictions(model, small, edge_rows(name, adapt(model).forest))
+    for preserve, once in small.items():
+        assert_equal_forests(adapt(once).forest, adapt(simplify(once, preserve)).forest)
+    return small["exact"]
+
+
+def check_predictions(model, small, X):
+    """Assert equal bits of all predictions, probabilities within rounding, and equal labels."""
+    assert_same(model, small["exact"], X)
+    assert np.array_equal(model.predict(X), small["labels"].predict(X))
+    found = predictions(small["probabilities"], X)
+    for method, expected in predictions(model, X).items():
+        for a, b in zip(expected, found[method], strict=True):
+            if a.dtype.kind == "f":
+                np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12, err_msg=method)
 
 
 @boosters
@@ -77,34 +92,6 @@ def test_a_level_of_symmetric_trees_is_kept_if_one_leaf_differs():
     assert forest.n_nodes - small.n_nodes >= len(last) - in_last_tree
     assert small.tree_start[-1] - small.tree_start[-2] == forest.tree_start[-1] - forest.tree_start[-2]
     np.testing.assert_array_equal(slow_scores(small, rows), slow_scores(forest, rows))
-
-
-@cases
-def test_probabilities_stay_within_rounding(name):
-    for model in (case(name).model, tangled(name)):
-        small = simplify(model, "probabilities")
-        assert adapt(small).forest.n_nodes <= adapt(simplify(model)).forest.n_nodes
-        X = edge_rows(name, adapt(model).forest)
-        for method, expected in predictions(model, X).items():
-            for a, b in zip(expected, predictions(small, X)[method], strict=True):
-                if a.dtype.kind == "f":
-                    np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12, err_msg=method)
-
-
-@cases
-def test_labels_do_not_change(name):
-    for model in (case(name).model, tangled(name)):
-        small = simplify(model, "labels")
-        assert adapt(small).forest.n_nodes <= adapt(simplify(model)).forest.n_nodes
-        X = edge_rows(name, adapt(model).forest)
-        assert np.array_equal(model.predict(X), small.predict(X))
-
-
-@cases
-def test_simplifying_twice_changes_nothing(name):
-    for model, preserve in itertools.product((case(name).model, tangled(name)), MODES):
-        once = simplify(model, preserve)
-        assert_equal_forests(adapt(once).forest, adapt(simplify(once, preserve)).forest)
 
 
 def assert_equal_forests(a, b):

@@ -14,8 +14,6 @@ from secateur.editing import Condition, NodeView, node_views
 from secateur.forest.routing import route
 from secateur.libraries import adapt
 
-cases = pytest.mark.parametrize("name", list(RECIPES))
-
 
 def inner(model):
     """Return the tree model inside a pipeline or a search."""
@@ -30,34 +28,41 @@ def native_trees(model):
     return [estimator.tree_ for estimator in estimators if hasattr(estimator, "tree_")]
 
 
-@cases
-def test_the_ids_are_those_apply_gives(name):
+@pytest.mark.parametrize("name", list(RECIPES))
+def test_every_node_is_viewed_once_by_its_id_and_agrees_with_the_tree_it_is_from(name):
     adapter, model = adapt(case(name).model), inner(case(name).model)
-    trees = native_trees(model)
-    rows = adapter.rows(case(name).X_new)
+    trees, views = native_trees(model), list(node_views(case(name).model))
+    assert len({(view.tree, view.node) for view in views}) == len(views) == adapter.forest.n_nodes
+    for view in views:
+        if trees:
+            check_view(view, trees[view.tree])
+        else:  # HistGradientBoosting
+            check_view_of_boosting(view, np.ravel(model._predictors)[view.tree].nodes[view.node])
+    check_ids(adapter, trees, model, case(name).X_new)
+
+
+def check_view(view, tree):
+    """Assert that a view has the facts of its node in a `Tree`."""
+    assert view.is_leaf == (tree.children_left[view.node] == -1)
+    assert view.n_samples == tree.n_node_samples[view.node]
+    assert view.weight == tree.weighted_n_node_samples[view.node]
+    assert view.is_leaf or view.threshold == tree.threshold[view.node]
+    assert view.impurity is None or view.impurity == tree.impurity[view.node]
+
+
+def check_view_of_boosting(view, node):
+    """Assert that a view has the facts of a node of HistGradientBoosting."""
+    assert (view.n_samples, view.depth, view.is_leaf) == (node["count"], node["depth"], node["is_leaf"])
+    assert view.is_leaf or not np.isfinite(view.threshold) or view.threshold == node["num_threshold"]
+
+
+def check_ids(adapter, trees, model, X):
+    """Assert that the ids of leaves are those `apply` gives."""
+    rows = adapter.rows(X)
     reached = adapter.native_ids()[adapter.forest.root[:, None] + route(adapter.forest, rows)]
     columns = getattr(model, "estimators_features_", [slice(None)] * len(trees))
     for tree, ids, columns_of_tree in zip(trees, reached, columns, strict=False):
         assert np.array_equal(tree.apply(np.ascontiguousarray(rows[:, columns_of_tree])), ids)
-
-
-@cases
-def test_every_node_is_viewed_once_and_agrees_with_the_tree_it_is_from(name):
-    trees, views = native_trees(case(name).model), list(node_views(case(name).model))
-    assert len({(view.tree, view.node) for view in views}) == len(views) == adapt(case(name).model).forest.n_nodes
-    for view in views:
-        if not trees:  # HistGradientBoosting
-            predictors = np.ravel(inner(case(name).model)._predictors)
-            node = predictors[view.tree].nodes[view.node]
-            assert (view.n_samples, view.depth, view.is_leaf) == (node["count"], node["depth"], node["is_leaf"])
-            assert view.is_leaf or not np.isfinite(view.threshold) or view.threshold == node["num_threshold"]
-            continue
-        tree = trees[view.tree]
-        assert view.is_leaf == (tree.children_left[view.node] == -1)
-        assert view.n_samples == tree.n_node_samples[view.node]
-        assert view.weight == tree.weighted_n_node_samples[view.node]
-        assert view.is_leaf or view.threshold == tree.threshold[view.node]
-        assert view.impurity is None or view.impurity == tree.impurity[view.node]
 
 
 def holds(condition, x, dtype):

@@ -86,7 +86,7 @@ MODELS = {
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_models_trained_with_constraints_have_their_signs_and_pass_the_check(name):
+def test_models_with_constraints_and_their_pruned_copies_have_the_signs_of_the_constraints(name):
     model, y = MODELS[name]
     model.fit(X, y)
     check = sc.check_monotonic(model)
@@ -95,12 +95,7 @@ def test_models_trained_with_constraints_have_their_signs_and_pass_the_check(nam
     assert check.holds
     against = sc.check_monotonic(replace(sc.as_forest(model), monotone=-np.array(SIGNS, np.int8)))
     assert not against.holds
-
-
-@pytest.mark.parametrize("name", MODELS)
-def test_a_pruned_copy_has_the_signs_of_the_model(name):
-    model, y = MODELS[name]
-    adapter = adapt(model.fit(X, y))
+    adapter = adapt(model)
     forest = adapter.forest
     small = adapter.write(Decision(forest.depth < (2 if forest.symmetric else 3)))
     assert signs_of(small) == SIGNS

@@ -31,7 +31,6 @@ MORE = (
 )
 ON_ANOTHER = [name for name in FOR_SOLVERS if "on another model" in name]
 NAMES = [name for name in (*FOR_SOLVERS, *MORE) if "spark" not in name and name not in ON_ANOTHER]
-served = pytest.mark.parametrize("name", NAMES)
 
 
 def predictor_of(name, cost=None):
@@ -49,8 +48,14 @@ def as_trained(name):
     return new
 
 
-@served
-def test_values_and_early_labels_equal_those_of_the_library(name):
+@pytest.mark.parametrize("name", NAMES)
+def test_predictions_equal_those_of_the_library_at_the_price_of_the_features_on_the_paths(name):
+    check_predictions(name)
+    check_purchases(name)
+
+
+def check_predictions(name):
+    """Assert that values and early labels equal those of the library."""
     c, predictor = case(name), predictor_of(name)
     expected = c.predictions(c.model, as_trained(name))
     for same in ("leaves", "value"):
@@ -69,8 +74,8 @@ def test_values_and_early_labels_equal_those_of_the_library(name):
         assert c.same(early.prediction, expected["predict"])
 
 
-@served
-def test_purchases_are_the_features_on_the_paths_at_their_price(name):
+def check_purchases(name):
+    """Assert that the features on the paths are bought at their price."""
     c = case(name)
     n_columns = c.X.shape[1]
     rng = np.random.default_rng(0)

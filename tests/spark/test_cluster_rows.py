@@ -146,7 +146,7 @@ def test_more_answers_than_the_driver_adds_up_are_added_in_groups(spark, monkeyp
     for _ in range(2):
         found = there.total(adapter.forest, class_counts)
         assert np.array_equal(found.counts, class_counts(adapter.forest, read_sample(adapter, X, Y)).counts)
-    assert [[sorted(said.counts) for said in pass_] for pass_ in driver] == 2 * [[[0, 2, 4], [1, 3]]]
+    assert [[sorted(result.counts) for result in pass_] for pass_ in driver] == 2 * [[[0, 2, 4], [1, 3]]]
 
 
 def test_counts_of_rows_are_exact_and_every_pass_has_the_same_bits(spark):
@@ -331,7 +331,7 @@ def test_of_more_rows_than_the_driver_may_hold_a_share_is_drawn_by_content(spark
     assert {tuple(row) for row in np.column_stack([*drawn[0].leaves, drawn[0].y, drawn[0].weight]).tolist()} <= contents
 
 
-def test_a_driver_without_room_for_a_row_is_told_what_to_do(spark):
+def test_a_driver_without_room_for_a_row_raises_an_error_with_advice(spark):
     there = ClusterSample.of(frame(spark), classifier(), WEIGHTED, driver_bytes=40)
     with pytest.raises(InvalidInputError, match="Raise driver_bytes"):
         there.collect()
@@ -373,7 +373,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("what", WRONG)
-def test_what_is_wrong_with_rows_is_said_as_it_is_here(spark, what):
+def test_invalid_rows_raise_the_error_of_rows_in_memory(spark, what):
     change, words = WRONG[what]
     adapter = saved()
     there = ClusterSample.of(frame(spark, **change).repartition(2), adapter, WEIGHTED)

@@ -20,11 +20,12 @@ def test_a_model_pruned_in_every_task_is_the_one_pruned_here(spark):
 
         for frame in frames:
             pruned = [sc.prune(models[seed], X[1::2], y[1::2], max_nodes=60) for seed in frame["seed"]]
-            shares = [model.predict_proba(X).tobytes() for model in pruned]
-            yield pd.DataFrame({"seed": frame["seed"], "said": shares})
+            probabilities = [model.predict_proba(X).tobytes() for model in pruned]
+            yield pd.DataFrame({"seed": frame["seed"], "probabilities": probabilities})
 
     frame = spark.createDataFrame([(seed,) for seed in range(4)], "seed int").repartition(4)
-    found = {row["seed"]: row["said"] for row in frame.mapInPandas(prune, "seed int, said binary").collect()}
+    rows = frame.mapInPandas(prune, "seed int, probabilities binary").collect()
+    found = {row["seed"]: row["probabilities"] for row in rows}
     assert sorted(found) == [0, 1, 2, 3]
     for seed, model in enumerate(models):
         here = sc.prune(model, X[1::2], y[1::2], max_nodes=60).predict_proba(X)

@@ -12,7 +12,7 @@ NAMES = ["a", "b", "c", "d"]
 
 @pytest.fixture(scope="module")
 def frame(spark):
-    X, y = load_iris(return_X_y=True)
+    X, y = (rows[::2] for rows in load_iris(return_X_y=True))
     kind = np.where(np.random.default_rng(0).random(len(y)) < 0.1, (y + 1) % 3, y)  # noise, so that pruning helps
     rows = [(*x, ("left", "middle", "right")[label]) for x, label in zip(X.tolist(), kind.tolist(), strict=True)]
     return spark.createDataFrame(rows, [*NAMES, "kind"]).repartition(2).cache()
@@ -25,7 +25,15 @@ def stages(spark):
 
     indexer = StringIndexer(inputCol="kind", outputCol="label")
     assembler = VectorAssembler(inputCols=NAMES, outputCol="features")
-    return indexer, assembler, RandomForestClassifier(numTrees=4, maxDepth=4, seed=1)
+    return indexer, assembler, RandomForestClassifier(numTrees=2, maxDepth=3, seed=1)
+
+
+@pytest.fixture(scope="module")
+def prepared(frame, stages):
+    """Return rows with the label and the features that the first two stages add."""
+    from pyspark.ml import Pipeline
+
+    return Pipeline(stages=stages[:2]).fit(frame).transform(frame).cache()
 
 
 def predictions(model, frame):
@@ -37,19 +45,18 @@ def n_functions(frame):
     return frame._jdf.queryExecution().optimizedPlan().toString().count("UDF(")
 
 
-# More than five seconds: two pipelines are fitted, saved, loaded and compared, and every step is a job of Spark's.
-def test_an_estimator_inside_is_trained_on_some_rows_and_pruned_by_others(frame, stages, tmp_path):
+def test_an_estimator_inside_is_trained_on_some_rows_and_pruned_by_others(frame, stages, prepared, tmp_path):
     from pyspark.ml import Pipeline, PipelineModel
 
     from secateur.spark import PruneEstimator, PruneModel
 
     *before, forest = stages
-    pipeline = Pipeline(stages=[*before, PruneEstimator(estimator=forest, maxNodes=20, seed=3)])
+    pipeline = Pipeline(stages=[*before, PruneEstimator(estimator=forest, maxNodes=8, seed=3)])
     fitted = pipeline.fit(frame)
     stage = fitted.stages[-1]
     assert isinstance(stage, PruneModel)
     assert type(stage.model).__name__ == "RandomForestClassificationModel"
-    assert stage.summary["after"]["nodes"] == sc.as_forest(stage.model).n_nodes <= 20
+    assert stage.summary["after"]["nodes"] == sc.as_forest(stage.model).n_nodes <= 8
     assert stage.summary["rows"]["chosen_on"] == "the validation rows"
     assert stage.summary["rows"]["made_on"] + stage.summary["rows"]["chosen_on_rows"] == frame.count()
 
@@ -57,26 +64,27 @@ def test_an_estimator_inside_is_trained_on_some_rows_and_pruned_by_others(frame,
     again = PipelineModel.load((tmp_path / "fitted").as_uri())
     assert again.stages[-1].summary == stage.summary
     assert again.stages[-1].uid == stage.uid
-    assert predictions(again, frame) == predictions(fitted, frame)
+    expected = predictions(fitted, frame)
+    assert predictions(again, frame) == expected
 
     pipeline.write().save((tmp_path / "pipeline").as_uri())
     loaded = Pipeline.load((tmp_path / "pipeline").as_uri()).getStages()[-1]
     assert loaded.uid == pipeline.getStages()[-1].uid
-    assert loaded.getOrDefault("maxNodes") == 20
-    assert loaded.getOrDefault("estimator").getNumTrees() == 4
-    assert predictions(Pipeline(stages=[*before, loaded]).fit(frame), frame) == predictions(fitted, frame)
+    assert loaded.getOrDefault("maxNodes") == 8
+    assert loaded.getOrDefault("estimator").getNumTrees() == 2
+    assert predictions(loaded.fit(prepared), prepared) == expected
 
 
-def test_the_model_of_the_stage_before_is_pruned(frame, stages, tmp_path):
+def test_the_model_of_the_stage_before_is_pruned(frame, stages):
     from pyspark.ml import Pipeline, PipelineModel
 
     from secateur.spark import PruneEstimator
 
-    pipeline = Pipeline(stages=[*stages, PruneEstimator(maxNodes=20)])
+    pipeline = Pipeline(stages=[*stages, PruneEstimator(maxNodes=8)])
     with pytest.warns(TrainingRowsWarning, match="estimator"):
         fitted = pipeline.fit(frame)
     unpruned, pruned = fitted.stages[-2:]
-    assert sc.as_forest(pruned.model).n_nodes <= 20 < sc.as_forest(unpruned).n_nodes
+    assert sc.as_forest(pruned.model).n_nodes <= 8 < sc.as_forest(unpruned).n_nodes
     prepared = fitted.transform(frame)
     assert prepared.columns.count("prediction") == 1
     plain = pruned.model.transform(PipelineModel(fitted.stages[:-2]).transform(frame))
@@ -92,13 +100,13 @@ def test_the_model_of_the_stage_before_is_pruned(frame, stages, tmp_path):
         pytest.param("GBTClassifier", marks=pytest.mark.nightly),
     ],
 )
-def test_every_kind_of_tree_model_is_found_behind_its_predictions(frame, stages, kind):
-    from pyspark.ml import Pipeline, classification, regression
+def test_every_kind_of_tree_model_is_found_behind_its_predictions(prepared, kind):
+    from pyspark.ml import classification, regression
 
     from secateur.spark.lineage import fitted_before
 
     estimator = getattr(regression, kind, None) or getattr(classification, kind)
-    rows = Pipeline(stages=stages[:2]).fit(frame).transform(frame).filter("label < 2")
+    rows = prepared.filter("label < 2")
     fitted = estimator(maxDepth=2).fit(rows)
     found = fitted_before(fitted.transform(rows))
     assert found.uid == fitted.uid
@@ -115,12 +123,12 @@ def test_rows_without_predictions_have_no_model_behind_them(frame):
 def test_a_copy_has_an_estimator_of_its_own(stages):
     from secateur.spark import PruneEstimator
 
-    stage = PruneEstimator(estimator=stages[-1], maxNodes=20)
+    stage = PruneEstimator(estimator=stages[-1], maxNodes=8)
     copied = stage.copy({stage.maxNodes: 30, stages[-1].maxDepth: 2})
     assert copied.getOrDefault("maxNodes") == 30
     assert copied.getOrDefault("estimator").getMaxDepth() == 2
-    assert stage.getOrDefault("maxNodes") == 20
-    assert stages[-1].getMaxDepth() == 4
+    assert stage.getOrDefault("maxNodes") == 8
+    assert stages[-1].getMaxDepth() == 3
 
 
 @pytest.mark.nightly
@@ -133,7 +141,7 @@ def test_cross_validation_chooses_how_much_to_prune(frame, stages):
     from secateur.spark import PruneEstimator
 
     stage = PruneEstimator(estimator=stages[-1].copy({stages[-1].maxDepth: 2}))
-    grid = ParamGridBuilder().addGrid(stage.maxNodes, [4, 20]).build()
+    grid = ParamGridBuilder().addGrid(stage.maxNodes, [2, 8]).build()
     search = CrossValidator(
         estimator=Pipeline(stages=[*stages[:2], stage]),
         estimatorParamMaps=grid,
@@ -142,15 +150,13 @@ def test_cross_validation_chooses_how_much_to_prune(frame, stages):
         seed=0,
     )
     fitted = search.fit(frame)
-    assert fitted.avgMetrics[1] > fitted.avgMetrics[0]  # four nodes are four roots, which know nothing
-    assert 4 < fitted.bestModel.stages[-1].summary["after"]["nodes"] <= 20
+    assert fitted.avgMetrics[1] > fitted.avgMetrics[0]  # two nodes are two roots, which know nothing
+    assert 2 < fitted.bestModel.stages[-1].summary["after"]["nodes"] <= 8
 
 
-def test_prices_and_a_budget_prune_by_features(frame, stages):
-    from pyspark.ml import Pipeline
-
+def test_prices_and_a_budget_prune_by_features(prepared, stages):
     from secateur.spark import PruneEstimator
 
     stage = PruneEstimator(estimator=stages[-1], prices=[1.0, 1.0, 1.0, 5.0], maxCost=2.5)
-    fitted = Pipeline(stages=[*stages[:2], stage]).fit(frame).stages[-1]
+    fitted = stage.fit(prepared)
     assert fitted.summary["cost"]["after"] <= 2.5 < fitted.summary["cost"]["before"]

@@ -183,18 +183,15 @@ def test_prune_gives_a_model_of_the_same_type(spark, classifier, flowers, valida
         assert type(chosen.to_model()) is RandomForestClassifier
         rows = chosen.summary()["rows"]
         assert rows["chosen_on"].startswith(
-            {0.25: "a random share", "frame": "the validation", None: "the rows"}[validation]
+            {0.25: "a random 25 %", "frame": "the validation", None: "the rows"}[validation]
         )
         if validation == 0.25:
             assert rows["chosen_on_rows"] < 0.5 * len(flowers[1])
 
 
 def test_a_pruned_spark_model_is_judged_in_the_cluster_as_in_memory(spark):
-    from tests.cases.spark import frame as vectors
-
     from secateur.spark import evaluate, prune_path
 
-    del vectors
     X, targets = data()
     adapter = saved("forest_classes")
     frame = labelled(spark, X, targets["three"], targets["weight"])
@@ -275,12 +272,12 @@ def test_a_forest_of_500_trees_with_categories(spark, tmp_path):
     assert forest.forest.n_nodes <= 1500 < adapter.forest.n_nodes
     small.write().save((tmp_path / "small").as_uri())
     again = type(model).load((tmp_path / "small").as_uri())
-    said = [row.probability.toArray().tolist() for row in again.transform(frame).collect()]
+    probabilities = [row.probability.toArray().tolist() for row in again.transform(frame).collect()]
     made = model.stages[1].transform(model.stages[0].transform(frame))
     features = np.array([row.features.toArray() for row in made.collect()])
     whole = sc.prune_path(forest, features, y, solver=WeakestLink())[0]
     assert forest.forest.n_trees == 500
-    np.testing.assert_array_equal(np.array(said), whole.predict_proba(features))
+    np.testing.assert_array_equal(np.array(probabilities), whole.predict_proba(features))
 
 
 @pytest.mark.parametrize("library", ["xgboost", pytest.param("lightgbm", marks=NIGHTLY)])
