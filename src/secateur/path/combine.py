@@ -111,10 +111,10 @@ class JoinedPath(Path):
         )
 
 
-def join_paths(parts: Sequence[Path], names: Sequence[str], *, by_size: bool = False) -> JoinedPath:
+def join_paths(parts: Sequence[Path], names: Sequence[str], *, size_order: bool = False) -> JoinedPath:
     """Return one path with the points of several, sorted by decreasing cost; `names` prefix their origins.
 
-    With `by_size`, points are sorted by decreasing number of nodes, then by increasing cost.
+    With `size_order`, points are sorted by decreasing number of nodes, then by increasing cost.
 
     The unpruned forest of a later part is a point only if it differs from that of the first part.
     """
@@ -124,7 +124,7 @@ def join_paths(parts: Sequence[Path], names: Sequence[str], *, by_size: bool = F
     cheapest = [path.info.cheapest for path in parts if path.info.cheapest is not None]
     info = replace(first.info, cheapest=min(cheapest, default=None), runs=("origin",))
     joined = JoinedPath(first.source, first.masks, {}, first.solver, info, parts=tuple(parts), place=place)
-    keys = [joined.column("cost"), -joined.column("n_nodes")] if by_size else [-joined.column("cost")]
+    keys = [joined.column("cost"), -joined.column("n_nodes")] if size_order else [-joined.column("cost")]
     order = np.concatenate([[0], 1 + np.lexsort([key[1:] for key in keys])])
     joined = replace(joined, place=place[order])
     common = [name for name in first.table if all(name in path.table for path in parts)]

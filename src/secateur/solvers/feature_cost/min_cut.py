@@ -195,6 +195,6 @@ def _bound(problem: Problem, counts: Counts, path: Path) -> Floats:
 def _joined(problem: Problem, paths: list[Path], solver: str) -> Path:
     """Return one path with the points of several, largest first; the column `origin` names the scope of each."""
     thin = [path.take(evenly_spaced(-np.arange(len(path)), min(len(path), _MAX_POINTS_PER_SCOPE))) for path in paths]
-    joined = join_paths(thin, ("ensemble", "individual"), by_size=True)
+    joined = join_paths(thin, ("ensemble", "individual"), size_order=True)
     more = {name: joined.table[name] for name in ("objective", "bound", "jump", "origin")}
     return joined.retrace(problem, solver, more=more, risk=joined.table["risk"])
