@@ -5,7 +5,9 @@ from collections.abc import Hashable, Sequence
 import pandas as pd
 from tests.cases import adapter_of, case
 
+from secateur.forest.promises import range_of
 from secateur.losses import default_loss
+from secateur.losses.objectives import objective_of
 
 
 def traits(name: str) -> tuple[Hashable, ...]:
@@ -14,6 +16,9 @@ def traits(name: str) -> tuple[Hashable, ...]:
     forest = adapter.forest
     return (
         default_loss(forest).name,
+        type(objective_of(forest)).__name__,
+        forest.monotone is not None,
+        range_of(forest),
         forest.response.linear,
         forest.response.logits,
         forest.aggregation,

@@ -55,6 +55,7 @@ from secateur.kernels.forest.routing import (
     route_categorical,
     route_numeric,
 )
+from secateur.kernels.forest.separators import order_values
 from secateur.kernels.node_weights.max_heap import fit_max_heap, node_gradient, project_max_heap
 from secateur.kernels.node_weights.rule_lasso import fit_rule_lasso
 from secateur.kernels.single_tree.optimal_size import (
@@ -122,6 +123,7 @@ __all__ = [
     "needed_until",
     "no_more_than_parent",
     "node_gradient",
+    "order_values",
     "order_violations",
     "preorder",
     "price_needs",

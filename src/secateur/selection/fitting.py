@@ -18,6 +18,7 @@ from secateur.path import Path, Progress
 from secateur.problem import Problem
 from secateur.solvers import SOLVERS, Solver
 from secateur.solvers.auto import automatic
+from secateur.solvers.promises import keep_promises
 
 logger = logging.getLogger("secateur")
 
@@ -67,7 +68,7 @@ def fit_path(settings: FitSettings, adapter: Adapter, rows: RowSource) -> Path:
             problem = problem.local()
             _log_share(solver, problem.row_source)
         _warn_of_training_rows(solver, adapter, problem.row_source)
-        return replace(solver.path(problem), source=adapter)
+        return replace(keep_promises(solver, problem, solver.path(problem)), source=adapter)
 
 
 def check_supported(solver: Solver, problem: Problem, adapter: Adapter) -> None:

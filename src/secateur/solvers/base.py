@@ -33,6 +33,16 @@ class Solver(ABC):
     """Whether the solver makes many passes over remote rows, so that they should be persisted first."""
 
     @property
+    def free_values(self) -> bool:
+        """Whether values may leave the range of the model's predictions, on request."""
+        return False
+
+    @property
+    def keeps_leaves(self) -> bool:
+        """Whether values are the original ones, up to the weights of trees and an intercept."""
+        return False
+
+    @property
     def supports_symmetric(self) -> bool:
         """Whether the solver prunes symmetric (oblivious) trees by whole levels or whole trees only."""
         return False

@@ -35,6 +35,11 @@ class Several(Solver):
     uses_ensemble_loss = True  # points of different solvers are compared by the ensemble's loss
 
     @property
+    def free_values(self) -> bool:
+        """Whether values of one of the solvers may leave the range of the model's predictions."""
+        return any(solver.free_values for solver in self.solvers)
+
+    @property
     def changes(self) -> tuple[str, ...]:
         """Parameters changed by at least one of the solvers."""
         return tuple(dict.fromkeys(what for solver in self.solvers for what in solver.changes))

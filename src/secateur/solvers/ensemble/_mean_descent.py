@@ -20,8 +20,18 @@ from numpy.typing import NDArray
 
 from secateur import kernels
 from secateur.forest import Forest
+from secateur.forest.promises import range_of
 from secateur.kernels import Prices, State
-from secateur.kernels.ensemble.mean_arrays import MeanArrays, MeanRows, MeanScratch, MeanTrees, Range
+from secateur.kernels.ensemble.mean_arrays import (
+    ABSENT,
+    LEAF,
+    SPLIT,
+    MeanArrays,
+    MeanRows,
+    MeanScratch,
+    MeanTrees,
+    Range,
+)
 from secateur.problem import Problem
 from secateur.solvers.ensemble.additive_model import Additive, fill_splits
 from secateur.solvers.ensemble.descent_path import DescentSettings, PathDescent, layer_prices
@@ -34,32 +44,27 @@ _OVERSHOOT = 4
 """How many times a node budget the path grows before it returns to the budget from above."""
 
 
-def is_plain_mean(forest: Forest) -> bool:
-    """Return whether predictions are the unweighted mean of predictions of single trees."""
-    return bool(
-        forest.trees_predict_target
-        and forest.aggregation == "mean"
-        and not forest.base.any()
-        and (forest.tree_output < 0).all()
-        and (forest.tree_weight == 1.0).all()
-        and forest.n_trees > 0
-    )
-
-
-def prediction_range(forest: Forest, target: Floats, weight: Floats) -> Range:
+def leaf_range(forest: Forest, target: Floats, weight: Floats, bounded: bool) -> Range:
     """Return the set of leaf values that keeps the predictions of a mean of trees valid.
 
-    Class probabilities form a simplex for each target. The predictions of a regression forest lie between the lowest
-    and the highest of its leaf values and the targets of the given rows.
+    Class probabilities form a simplex for each target. Numbers lie in the natural range of the model, or with
+    `bounded` between the lowest and the highest of its leaf values and the targets of the given rows.
     """
     center = weight @ target / weight.sum()
+    natural = range_of(forest)
+    low, high = np.full(len(center), -np.inf), np.full(len(center), np.inf)
+    block = np.zeros(1, np.int64)
     if forest.n_classes and forest.n_outputs > 1:
+        low, high = np.zeros(len(center)), np.ones(len(center))
         block = np.concatenate([[0], np.cumsum(forest.n_classes)]).astype(np.int64)
-        return Range(center, np.zeros(len(center)), np.ones(len(center)), block)
-    value = forest.value[~forest.is_split] / forest.unit
-    low = np.minimum(value.min(axis=0), target.min(axis=0))
-    high = np.maximum(value.max(axis=0), target.max(axis=0))
-    return Range(center, low, high, np.zeros(1, np.int64))
+    elif bounded:
+        value = forest.value[~forest.is_split] / forest.unit
+        low = np.minimum(value.min(axis=0), target.min(axis=0))
+        high = np.maximum(value.max(axis=0), target.max(axis=0))
+    elif natural is not None:
+        low, high = np.full(len(center), natural.low), np.full(len(center), natural.high)
+        center = np.clip(center, low, high)
+    return Range(center, low, high, block)
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +118,7 @@ class MeanDescent(PathDescent[MeanState]):
         self.ridge = 0.0 if self.keeps_values else settings.ridge * ensemble.ridge_unit
         self.rng = np.random.default_rng(settings.seed)
         self.open = np.ones(forest.n_trees, bool)
-        self.range = prediction_range(forest, target, ensemble.weight)
+        self.range = leaf_range(forest, target, ensemble.weight, settings.values == "bounded")
         self.rows = MeanRows(ensemble.rows.leaves, ensemble.rows.weight, target)
         original = np.ascontiguousarray(forest.value / forest.unit)
         sums = kernels.sum_targets(self.rows, forest.tree_start, forest.right)
@@ -147,6 +152,23 @@ class MeanDescent(PathDescent[MeanState]):
         )
         kernels.recompute_scores(self.rows, self.trees, self.range, state.arrays)
         return state
+
+    def start_from(self, keep: NDArray[np.bool_]) -> None:
+        """Let the state be a pruning with original values; trees that are cut to their root do not count."""
+        forest, state = self.ensemble.forest, self._empty_state()
+        split = forest.is_split & keep
+        split[split] = keep[np.flatnonzero(split) + 1]
+        tree = np.repeat(np.arange(forest.n_trees), np.diff(forest.tree_start))
+        used = split[forest.root]
+        state.status[:] = np.where(keep & used[tree], np.where(split, SPLIT, LEAF), ABSENT)
+        value = np.clip(self.trees.original, self.range.low, self.range.high)
+        # A node below a leaf has the value of that leaf.
+        state.value[:] = value[np.maximum(kernels.lift(forest.parent, keep), 0)]
+        squares = ((value - self.range.center) ** 2).sum(axis=1)
+        state.deviation[:] = np.bincount(tree, np.where(state.status == LEAF, squares, 0.0), forest.n_trees)
+        state.size[0] = np.count_nonzero(used)
+        kernels.recompute_scores(self.rows, self.trees, self.range, state.arrays)
+        self.state = state
 
     def run(self) -> Iterator[tuple[float, MeanState]]:
         """Yield the penalty and the state at every penalty, down to the smallest and up again.

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secateur.errors import InvalidInputError
+from secateur.forest.promises import is_plain_mean, range_of
 from secateur.path import Path
 from secateur.path.build import Point, trace_points
 from secateur.path.fold import Fold
@@ -22,7 +23,7 @@ from secateur.solvers._checks import check_at_least
 from secateur.solvers.base import Solver, check_choices
 from secateur.solvers.ensemble._descent import Descent
 from secateur.solvers.ensemble._gram_descent import gram_points
-from secateur.solvers.ensemble._mean_descent import MeanDescent, is_plain_mean
+from secateur.solvers.ensemble._mean_descent import MeanDescent
 from secateur.solvers.ensemble._ridge_averaging import average_ridges
 from secateur.solvers.ensemble.additive_model import (
     Additive,
@@ -154,6 +155,16 @@ class BlockDescent(Solver):
     fills_budget = True
 
     @property
+    def free_values(self) -> bool:
+        """Whether `values="free"`."""
+        return self.values == "free"
+
+    @property
+    def keeps_leaves(self) -> bool:
+        """Whether `values="keep"`."""
+        return self.values == "keep"
+
+    @property
     def supports_symmetric(self) -> bool:
         """Whether trees are cut at a depth."""
         return self.granularity == "layer"
@@ -241,10 +252,10 @@ class BlockDescent(Solver):
 
     def _keeps_range(self, problem: Problem) -> bool:
         """Return whether the model is a mean of trees whose range of predictions is to be kept."""
-        forest = problem.forest
-        if self.values == "free" or self.granularity == "layer" or self.polish is not None or not is_plain_mean(forest):
+        if self.values == "free" or self.granularity == "layer" or self.polish is not None:
             return False
-        return bool(forest.n_classes) or self.values == "bounded"
+        natural = range_of(problem.forest)
+        return is_plain_mean(problem.forest) if self.values == "bounded" else natural is not None and natural.simplex
 
     def _points_of_run(
         self, ensemble: Additive, problem: Problem, settings: DescentSettings, watch: Watch | None

@@ -51,8 +51,9 @@ class CostDescent(Solver):
     ----------
     anneal : tuple of float
         The exponents θ of the annealing stages. An empty tuple uses the true price only.
-    values : "refit" or "keep"
-        Whether leaf values are refitted or kept.
+    values : "refit", "keep" or "free"
+        Whether leaf values are refitted or kept. A forest that averages its trees and has a natural range of
+        predictions, such as class probabilities, keeps it; "free" gives this up for a sum of trees with an intercept.
     ridge : float
         Shrinkage of refitted leaf values: each leaf is fitted as if `ridge` extra rows had the leaf's original value as
         target. For models that sum their trees instead of averaging them, the target of these rows is 0.
@@ -86,7 +87,7 @@ class CostDescent(Solver):
     """
 
     anneal: tuple[float, ...] = (1.0, 2.0, 4.0)
-    values: Literal["refit", "keep"] = "refit"
+    values: Literal["refit", "keep", "free"] = "refit"
     ridge: float = 10.0
     penalties: int | tuple[float, ...] = 16
     elimination: bool = True
@@ -98,9 +99,19 @@ class CostDescent(Solver):
     uses_ensemble_loss = True
 
     def __post_init__(self) -> None:
-        check_choices(self, values=("refit", "keep"))
+        check_choices(self, values=("refit", "keep", "free"))
         check_penalties(self.penalties, _RANGE[0])
         _check(self)
+
+    @property
+    def free_values(self) -> bool:
+        """Whether `values="free"`."""
+        return self.values == "free"
+
+    @property
+    def keeps_leaves(self) -> bool:
+        """Whether `values="keep"`."""
+        return self.values == "keep"
 
     @property
     def changes(self) -> tuple[str, ...]:

@@ -73,6 +73,7 @@ class BestSubset(Solver):
     name = "best_subset"
     changes = ("value",)
     supports_symmetric = True
+    keeps_leaves = True
     uses_ensemble_loss = True
 
     def __post_init__(self) -> None:

@@ -87,6 +87,7 @@ class TreeLasso(Solver):
     name = "tree_lasso"
     changes = ("value",)
     supports_symmetric = True
+    keeps_leaves = True
     uses_ensemble_loss = True
 
     def __post_init__(self) -> None:

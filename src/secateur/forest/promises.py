@@ -1,0 +1,71 @@
+"""Read from a forest what its predictions promise: probabilities, a natural range, monotonic constraints.
+
+A mean of trees predicts within the range of its leaf values. If these are class probabilities, so is every prediction;
+if none of them is negative, no prediction is. The pruned model must keep this.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secateur.forest.forest import Forest
+
+_ROUNDING = 1e-6
+"""Largest deviation of the sum of stored probabilities from 1: libraries may store them in single precision."""
+
+
+@dataclass(frozen=True)
+class PredictionRange:
+    """The set that contains all leaf values of a mean of trees, and therefore all predictions.
+
+    Attributes
+    ----------
+    simplex : bool
+        Whether the values of each target are class probabilities.
+    low, high : float
+        Bounds of the values; infinite if there is none.
+    """
+
+    simplex: bool
+    low: float
+    high: float
+
+    def contains(self, value: NDArray[np.floating], n_classes: tuple[int, ...]) -> bool:
+        """Return whether all rows of `value`, (n, n_outputs), lie in the range."""
+        if not ((value >= self.low) & (value <= self.high)).all():
+            return False
+        blocks = np.split(value, np.cumsum(n_classes)[:-1], axis=1) if self.simplex else []
+        return all(bool((np.abs(block.sum(axis=1) - 1) <= _ROUNDING).all()) for block in blocks)
+
+    def __str__(self) -> str:
+        if self.simplex:
+            return "class probabilities"
+        return f"numbers from {self.low:g}" + (f" to {self.high:g}" if np.isfinite(self.high) else "")
+
+
+def is_plain_mean(forest: Forest) -> bool:
+    """Return whether predictions are the unweighted mean of predictions of single trees."""
+    return bool(
+        forest.trees_predict_target
+        and forest.aggregation == "mean"
+        and not forest.base.any()
+        and (forest.tree_output < 0).all()
+        and (forest.tree_weight == 1.0).all()
+        and forest.n_trees > 0
+    )
+
+
+def range_of(forest: Forest) -> PredictionRange | None:
+    """Return the natural range of the predictions of a mean of trees; None if there is none.
+
+    It consists of class probabilities, or of the numbers from 0 to 1, or of the numbers from 0, whichever is the
+    smallest set that contains all leaf values.
+    """
+    if not is_plain_mean(forest):
+        return None
+    value = forest.value[~forest.is_split] / forest.unit
+    ranges = [PredictionRange(True, 0.0, 1.0 + _ROUNDING)]
+    if not forest.n_classes:
+        ranges = [PredictionRange(False, 0.0, 1.0), PredictionRange(False, 0.0, np.inf)]
+    return next((found for found in ranges if found.contains(value, forest.n_classes)), None)

@@ -1,0 +1,61 @@
+"""Move the leaf values of trees so that they respect monotonic constraints."""
+
+import numpy as np
+
+from secateur.kernels._jit import kernel
+
+
+@kernel
+def order_values(
+    tree_start: np.ndarray,
+    right: np.ndarray,
+    sign: np.ndarray,
+    keep: np.ndarray,
+    weight: np.ndarray,
+    value: np.ndarray,
+) -> None:
+    """Clip the values of kept nodes in place so that both sides of every constrained split are in order.
+
+    `value` and `sign` are (n_nodes, width); `sign` is 1 where values on the left must not exceed those on the right.
+    A separator halfway between the weighted means of both sides divides the interval of a split that is not in order;
+    one between the values of both sides leaves a split in order as it is.
+    """
+    n_nodes = value.shape[0]
+    total, mean = np.empty(n_nodes), np.empty(n_nodes)
+    low, high = np.empty(n_nodes), np.empty(n_nodes)
+    for k in range(value.shape[1]):
+        # Reverse preorder: weight, mean and range of the values of the kept leaves below each kept node.
+        for u in range(n_nodes - 1, -1, -1):
+            if not keep[u]:
+                continue
+            if right[u] == -1 or not keep[u + 1]:
+                total[u], mean[u], low[u], high[u] = weight[u], value[u, k], value[u, k], value[u, k]
+                continue
+            a, b = u + 1, right[u]
+            total[u] = total[a] + total[b]
+            mean[u] = 0.5 * (mean[a] + mean[b])
+            if total[u] > 0.0:
+                mean[u] = (total[a] * mean[a] + total[b] * mean[b]) / total[u]
+            low[u], high[u] = min(low[a], low[b]), max(high[a], high[b])
+        for tree in range(tree_start.shape[0] - 1):
+            low[tree_start[tree]], high[tree_start[tree]] = -np.inf, np.inf
+        # Preorder. Invariant: the bounds of u are final, those of its children still the range of their values.
+        for u in range(n_nodes):
+            if not keep[u]:
+                continue
+            value[u, k] = min(max(value[u, k], low[u]), high[u])
+            if right[u] == -1 or not keep[u + 1]:
+                continue
+            below, above = u + 1, right[u]
+            if sign[u, k] == 0:
+                low[below], high[below] = low[u], high[u]
+                low[above], high[above] = low[u], high[u]
+                continue
+            if sign[u, k] < 0:
+                below, above = above, below
+            middle = 0.5 * (mean[below] + mean[above])
+            if high[below] <= low[above]:
+                middle = min(max(middle, high[below]), low[above])
+            middle = min(max(middle, low[u]), high[u])
+            low[below], high[below] = low[u], middle
+            low[above], high[above] = middle, high[u]

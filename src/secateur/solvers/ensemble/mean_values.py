@@ -1,0 +1,54 @@
+"""Refit the leaf values of a pruned forest that averages its trees, within the range of its predictions."""
+
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secateur.problem import Problem
+from secateur.solvers.ensemble._mean_descent import MeanDescent
+from secateur.solvers.ensemble.additive_model import additive
+from secateur.solvers.ensemble.descent_path import DescentSettings
+
+Floats = NDArray[np.float64]
+_RIDGE, _SWEEPS = 25.0, 15
+
+
+class MeanValues:
+    """Refit the values of any pruning of a forest that averages its trees.
+
+    Parameters
+    ----------
+    problem : Problem
+        Its forest has a natural range.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        settings = DescentSettings(
+            layered=False,
+            values="refit",
+            by_depth=False,
+            ridge=_RIDGE,
+            penalties=(1.0,),
+            smallest=1.0,
+            max_sweeps=_SWEEPS,
+            local_search=0,
+            max_nodes=None,
+            max_trees=None,
+            seed=0,
+        )
+        problem = problem.local()
+        self._descent = MeanDescent(additive(problem), problem, settings)
+
+    @staticmethod
+    @lru_cache(maxsize=1)
+    def of(problem: Problem) -> "MeanValues":
+        """Return the object for a problem, made once for all points of a path."""
+        return MeanValues(problem)
+
+    def refit(self, keep: NDArray[np.bool_]) -> Floats:
+        """Return node values that minimise the squared error of the pruned forest, (n_nodes, n_outputs)."""
+        descent = self._descent
+        descent.start_from(keep)
+        descent.descend(0.0, frozen=True)
+        return descent.decide(descent.state)[1]

@@ -1,0 +1,113 @@
+"""Keep the promises of a model on the path of any solver: the range of its predictions and monotonic constraints.
+
+Some solvers fit values that only the sum over all trees makes valid, or not even that. This module replaces or moves
+such values, so that every point of the path keeps what the unpruned model promises.
+"""
+
+import logging
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secateur import kernels
+from secateur.forest import Forest
+from secateur.forest.monotonicity import check_monotonicity, constrained_splits
+from secateur.forest.promises import PredictionRange, range_of
+from secateur.forest.subforest import subforest
+from secateur.path import Path
+from secateur.path.evaluation import LossesAt
+from secateur.problem import Problem
+from secateur.solvers.base import Solver
+from secateur.solvers.ensemble.mean_values import MeanValues
+
+Floats = NDArray[np.float64]
+logger = logging.getLogger("secateur")
+
+
+def keep_promises(solver: Solver, problem: Problem, path: Path) -> Path:
+    """Return the path with values that keep the model's range of predictions and its monotonic constraints.
+
+    Values out of range are replaced: by the original ones if the solver keeps these up to tree weights and an
+    intercept, otherwise by values refitted on the kept nodes. Values out of order are moved. A point with original
+    values that violates a constraint, although the unpruned model keeps it, is dropped.
+    """
+    forest = problem.forest
+    natural = None if solver.free_values else range_of(forest)
+    constrained = len(constrained_splits(forest)) > 0
+    if path.values is None:
+        return _drop_violations(path) if constrained else path
+    values, changed = list(path.values), []
+    for point in range(1, len(path)):
+        keep, value = path.masks.keep(point), values[point]
+        if natural is not None:
+            original = solver.keeps_leaves or ("kept" in path.table and path.table["kept"][point] == 1)
+            value = _in_range(natural, problem, keep, value, original)
+        if constrained:
+            value = _in_order(forest, problem, keep, value)
+        if value is not values[point]:
+            values[point] = value
+            changed.append(point)
+    return _with_values(path, problem, values, changed)
+
+
+def _in_range(
+    natural: PredictionRange, problem: Problem, keep: NDArray[np.bool_], value: Floats, original: bool
+) -> Floats:
+    """Return the values of the kept nodes, replaced if those of the leaves are not in range."""
+    forest = problem.forest
+    leaf = _kept_leaves(forest, keep)[keep]
+    scaled = value[leaf] / forest.unit
+    if natural.contains(scaled, forest.n_classes):
+        return value
+    if not natural.simplex:
+        tree = np.repeat(np.arange(forest.n_trees), np.diff(forest.tree_start))[keep][leaf]
+        first = np.flatnonzero(np.diff(tree, prepend=-1))
+        # No row can get less than the mean of the lowest leaves of all trees, or more than that of the highest.
+        extremes = [reduce(scaled, first).mean(axis=0) for reduce in (np.minimum.reduceat, np.maximum.reduceat)]
+        if natural.contains(np.array(extremes), ()):
+            return value
+    if original:
+        return forest.value[keep]
+    return MeanValues.of(problem).refit(keep)[keep]
+
+
+def _in_order(forest: Forest, problem: Problem, keep: NDArray[np.bool_], value: Floats) -> Floats:
+    """Return the values of the kept nodes, moved if they violate a constraint."""
+    tree = np.repeat(np.arange(forest.n_trees), np.diff(forest.tree_start))
+    ordered = np.zeros_like(forest.value)
+    direction = np.where(forest.tree_weight < 0, -1, 1)[tree][:, None].astype(np.int8)
+    ordered[keep] = value
+    kernels.order_values(
+        forest.tree_start, forest.right, constrained_splits(forest) * direction, keep, problem.weight, ordered
+    )
+    return value if np.array_equal(ordered[keep], value) else ordered[keep]
+
+
+def _kept_leaves(forest: Forest, keep: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return which kept nodes are leaves of the pruned forest, (n_nodes,)."""
+    split = forest.is_split & keep
+    split[split] = keep[np.flatnonzero(split) + 1]
+    return keep & ~split
+
+
+def _with_values(path: Path, problem: Problem, values: list[Floats], changed: list[int]) -> Path:
+    """Return the path with other values at some points, and their risk computed again."""
+    if not changed:
+        return path
+    path = replace(path, values=values, table={**path.table, "risk": path.table["risk"].copy()})
+    query = LossesAt(path.decisions, tuple(changed), problem.loss)
+    path.table["risk"][changed] = problem.row_source.total(problem.forest, query) / problem.total_weight
+    return path
+
+
+def _drop_violations(path: Path) -> Path:
+    """Return the path without points that violate a constraint, unless the unpruned model does."""
+    forest = path.forest
+    if not check_monotonicity(forest).holds:
+        return path
+    holds = [check_monotonicity(subforest(forest, path.decision(point))).holds for point in range(len(path))]
+    if all(holds):
+        return path
+    logger.info("%d of %d points violate a monotonic constraint and are left out.", holds.count(False), len(path))
+    return path.take(np.flatnonzero(holds))
