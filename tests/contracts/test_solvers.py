@@ -12,10 +12,11 @@ from tests.contracts.refusals import reason_to_refuse
 import secateur as sc
 from secateur.costs import COSTS, NodeCost
 from secateur.data.rows import read_sample
+from secateur.forest.promises import range_of
 from secateur.forest.routing import route
 from secateur.forest.subforest import check_keep
 from secateur.libraries import adapt
-from secateur.losses import LOSSES
+from secateur.losses import loss_named
 from secateur.path import NestedMasks, Path
 from secateur.problem import Problem
 from secateur.solvers import SOLVERS
@@ -87,6 +88,7 @@ def test_the_path_is_right_or_refused_with_the_right_reason(solver, name):
     costs = [(solver.default_cost() or NodeCost()).name, *([] if raises else COSTS)]
     check_cost_and_risk(solver, path, case(name), costs)
     check_native_loss(path, case(name))
+    check_promises(path, case(name))
 
 
 @pytest.mark.contracts
@@ -135,7 +137,7 @@ def check_cost_and_risk(solver, path, c, costs):
     """
     rows = path.source.rows(rows_for(solver, c))
     sample = read_sample(path.source, rows_for(solver, c), c.y, c.sample_weight)
-    loss = LOSSES[path.info.loss]()
+    loss = loss_named(path.info.loss)
     columns = [path.table["cost"]]
     columns += [Problem(path.forest, sample, loss, COSTS[cost]()).costs(path.masks) for cost in costs[1:]]
     for point in some_points(path):
@@ -155,7 +157,7 @@ def check_native_loss(path, c):
     """Assert that the native model of a point has the loss the path reports."""
     X = c.X_new[: len(c.X)]
     path = path.evaluate(X, c.y)
-    loss = LOSSES[path.info.loss]()
+    loss = loss_named(path.info.loss)
     for point in some_points(path):
         native = adapt(path[int(point)].to_model())
         sample = read_sample(native, X, c.y)
@@ -163,6 +165,24 @@ def check_native_loss(path, c):
         losses = loss.rows(native.forest, sample.scores(native.forest), y)
         assert path.table["loss"][point] == pytest.approx(losses.mean(), rel=1e-12, abs=1e-15)
     assert path.table["changed"][0] == 0.0
+
+
+def check_promises(path, c):
+    """Assert that native models of the path keep what the unpruned model promises: range, probabilities, order."""
+    adapter, X = path.source, c.X_new[: len(c.X)]
+    natural = range_of(adapter.forest)
+    ordered = adapter.forest.monotone is not None and sc.check_monotonic(adapter.forest).holds
+    for point in some_points(path) if natural or ordered else []:
+        native = adapt(path[int(point)].to_model())
+        assert not ordered or sc.check_monotonic(native.forest).holds
+        if natural is None:
+            continue
+        raw = native.forest.response.mean(read_sample(native, X, c.y).scores(native.forest), adapter.forest.n_classes)
+        for block in raw:
+            assert block.min() >= 0
+            assert block.max() <= natural.high
+            if natural.simplex:
+                np.testing.assert_array_almost_equal_nulp(block.sum(axis=1), np.ones(len(X)), 4)
 
 
 @solvers

@@ -149,7 +149,7 @@ def trace_path(
         known[unknown] = problem.row_source.total(forest, query) / problem.total_weight
     elif ensemble or changes:
         for point in unknown:
-            known[point] = _risk_of(problem, path.decision(point))
+            known[point] = tree_risk(problem, path.decision(point))
     elif np.isnan(known).any():
         totals = masks.totals(forest, problem.risk, np.zeros(forest.n_nodes)) / max(forest.n_trees, 1)
         table["risk"] = np.where(np.isnan(known), totals, known)
@@ -164,7 +164,7 @@ def trace_path(
     return path
 
 
-def _risk_of(problem: Problem, decision: Decision) -> float:
+def tree_risk(problem: Problem, decision: Decision) -> float:
     """Return the mean over kept trees of the loss of their predictions with the new values."""
     changed = apply_decision(problem.forest, decision)
     losses = problem.loss.nodes(changed, problem.stats) / problem.total_weight

@@ -34,8 +34,8 @@ class Solver(ABC):
 
     @property
     def free_values(self) -> bool:
-        """Whether values may leave the range of the model's predictions, on request."""
-        return False
+        """Whether values may leave the range of the model's predictions, by `values="free"`."""
+        return getattr(self, "values", None) == "free"
 
     @property
     def keeps_leaves(self) -> bool:

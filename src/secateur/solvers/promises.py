@@ -5,7 +5,9 @@ such values, so that every point of the path keeps what the unpruned model promi
 """
 
 import logging
+from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +18,7 @@ from secateur.forest.monotonicity import check_monotonicity, constrained_splits
 from secateur.forest.promises import PredictionRange, range_of
 from secateur.forest.subforest import subforest
 from secateur.path import Path
+from secateur.path.build import tree_risk
 from secateur.path.evaluation import LossesAt
 from secateur.problem import Problem
 from secateur.solvers.base import Solver
@@ -37,12 +40,13 @@ def keep_promises(solver: Solver, problem: Problem, path: Path) -> Path:
     constrained = len(constrained_splits(forest)) > 0
     if path.values is None:
         return _drop_violations(path) if constrained else path
+    mean_values = cache(lambda: MeanValues(problem))
     values, changed = list(path.values), []
     for point in range(1, len(path)):
         keep, value = path.masks.keep(point), values[point]
         if natural is not None:
             original = solver.keeps_leaves or ("kept" in path.table and path.table["kept"][point] == 1)
-            value = _in_range(natural, problem, keep, value, original)
+            value = _in_range(natural, forest, keep, value, None if original else mean_values)
         if constrained:
             value = _in_order(forest, problem, keep, value)
         if value is not values[point]:
@@ -52,14 +56,20 @@ def keep_promises(solver: Solver, problem: Problem, path: Path) -> Path:
 
 
 def _in_range(
-    natural: PredictionRange, problem: Problem, keep: NDArray[np.bool_], value: Floats, original: bool
+    natural: PredictionRange,
+    forest: Forest,
+    keep: NDArray[np.bool_],
+    value: Floats,
+    mean_values: Callable[[], MeanValues] | None,
 ) -> Floats:
-    """Return the values of the kept nodes, replaced if those of the leaves are not in range."""
-    forest = problem.forest
+    """Return the values of the kept nodes; others if predictions may leave the range.
+
+    These are refitted by `mean_values`, or the original ones without it.
+    """
     leaf = _kept_leaves(forest, keep)[keep]
     scaled = value[leaf] / forest.unit
     if natural.contains(scaled, forest.n_classes):
-        return value
+        return _normalised(value, forest) if natural.simplex else value
     if not natural.simplex:
         tree = np.repeat(np.arange(forest.n_trees), np.diff(forest.tree_start))[keep][leaf]
         first = np.flatnonzero(np.diff(tree, prepend=-1))
@@ -67,9 +77,15 @@ def _in_range(
         extremes = [reduce(scaled, first).mean(axis=0) for reduce in (np.minimum.reduceat, np.maximum.reduceat)]
         if natural.contains(np.array(extremes), ()):
             return value
-    if original:
-        return forest.value[keep]
-    return MeanValues.of(problem).refit(keep)[keep]
+    return forest.value[keep] if mean_values is None else mean_values().refit(keep)[keep]
+
+
+def _normalised(value: Floats, forest: Forest) -> Floats:
+    """Return class probabilities without the rounding errors of their sums."""
+    blocks = np.split(value / forest.unit, np.cumsum(forest.n_classes)[:-1], axis=1)
+    total = np.hstack([np.repeat(block.sum(axis=1, keepdims=True), block.shape[1], axis=1) for block in blocks])
+    exact = np.abs(total - 1).max(initial=0.0) <= np.finfo(np.float64).eps
+    return value if exact else value / total
 
 
 def _in_order(forest: Forest, problem: Problem, keep: NDArray[np.bool_], value: Floats) -> Floats:
@@ -96,8 +112,11 @@ def _with_values(path: Path, problem: Problem, values: list[Floats], changed: li
     if not changed:
         return path
     path = replace(path, values=values, table={**path.table, "risk": path.table["risk"].copy()})
-    query = LossesAt(path.decisions, tuple(changed), problem.loss)
-    path.table["risk"][changed] = problem.row_source.total(problem.forest, query) / problem.total_weight
+    if path.info.is_ensemble_risk:
+        query = LossesAt(path.decisions, tuple(changed), problem.loss)
+        path.table["risk"][changed] = problem.row_source.total(problem.forest, query) / problem.total_weight
+    else:
+        path.table["risk"][changed] = [tree_risk(problem, path.decision(point)) for point in changed]
     return path
 
 

@@ -182,8 +182,8 @@ def test_the_native_classifier_of_a_point_has_the_probabilities_halfway_up_the_s
 def test_a_point_of_the_path_is_what_was_learned():
     X, y = DIABETES
     forest = RandomForestRegressor(5, max_depth=5, random_state=0).fit(X, y)
-    path = sc.prune_path(forest, X, y, solver=RuleLasso(penalties=6))
-    for weights in learn(RuleLasso(penalties=6), problem_of(forest, X, y)):
+    path = sc.prune_path(forest, X, y, solver=RuleLasso(penalties=6, values="free"))
+    for weights in learn(RuleLasso(penalties=6, values="free"), problem_of(forest, X, y)):
         point = int(np.flatnonzero(path.table["penalty"] == weights.penalty)[0])
         score = weights.intercept[0, 0] + ways_of(forest, X) @ weights.node[0]
         np.testing.assert_allclose(path[point].to_model().predict(X), score, rtol=1e-9)
@@ -225,7 +225,7 @@ def test_rows_counted_twice_are_rows_given_twice():
     X, y = DIABETES
     forest = RandomForestRegressor(4, max_depth=5, random_state=0).fit(X, y)
     weight = np.random.default_rng(0).integers(0, 4, len(y))
-    solver = RuleLasso(penalties=5, tolerance=1e-9, max_sweeps=5000)
+    solver = RuleLasso(penalties=5, values="free", tolerance=1e-9, max_sweeps=5000)
     weighted = sc.prune_path(forest, X, y, sample_weight=weight, solver=solver)
     repeated = sc.prune_path(forest, np.repeat(X, weight, axis=0), np.repeat(y, weight), solver=solver)
     np.testing.assert_allclose(weighted.table["penalty"], repeated.table["penalty"])

@@ -181,7 +181,7 @@ def test_no_subset_of_a_native_models_trees_is_below_the_bound(name, time_limit)
     ridge = 1e-6 * (columns**2).sum() / len(size)
     for share in (0.2, 0.5):
         budget = int(share * size.sum())
-        solver = BestSubset(max_nodes=budget, time_limit=time_limit)
+        solver = BestSubset(max_nodes=budget, values="free", time_limit=time_limit)
         row = sc.prune_path(model, X, y, solver=solver)[1].row
         squares = []
         for chosen in subsets(size, budget):
@@ -199,7 +199,8 @@ def test_no_subset_of_a_native_models_trees_is_below_the_bound(name, time_limit)
 def test_the_native_model_predicts_with_the_weights_that_were_found(name):
     model, (X, y) = MODELS[name]
     model.fit(X[::2], y[::2])
-    path = sc.prune_path(model, X, y, solver=BestSubset(max_nodes=int(0.4 * sc.as_forest(model).n_nodes)))
+    budget = int(0.4 * sc.as_forest(model).n_nodes)
+    path = sc.prune_path(model, X, y, solver=BestSubset(max_nodes=budget, values="free"))
     kept = np.flatnonzero(path.masks.keep(1)[path.forest.root])
     added = outputs(model, X)[0][kept]
     target = as_numbers(model, y)

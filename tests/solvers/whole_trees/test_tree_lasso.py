@@ -63,7 +63,9 @@ def test_every_point_predicts_what_the_lasso_of_scikit_learn_does(name):
     model, (X, y) = MODELS[name]
     weight = np.random.default_rng(0).integers(0, 3, len(y)).astype(float)
     model.fit(X[::2], y[::2])
-    path = sc.prune_path(model, X, y, solver=TreeLasso(penalties=12, smallest=1e-3), sample_weight=weight)
+    path = sc.prune_path(
+        model, X, y, solver=TreeLasso(values="free", penalties=12, smallest=1e-3), sample_weight=weight
+    )
     trees, _ = outputs(model, X)
     target = as_numbers(model, y)
     n_targets = 1 if hasattr(model, "classes_") else target.shape[1]
@@ -187,7 +189,7 @@ def test_a_tree_may_count_against_the_others():
     X, y = DIABETES
     forest = RandomForestRegressor(2, max_depth=4, random_state=0).fit(X, y)
     first, second = (tree.predict(X) for tree in forest.estimators_)
-    path = sc.prune_path(forest, X, first - 0.5 * second, solver=TreeLasso(smallest=1e-6))
+    path = sc.prune_path(forest, X, first - 0.5 * second, solver=TreeLasso(smallest=1e-6, values="free"))
     best = path[int(path.table["risk"].argmin())].to_model()
     np.testing.assert_allclose(best.predict(X), first - 0.5 * second, atol=0.1)
 

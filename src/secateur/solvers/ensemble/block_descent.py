@@ -155,11 +155,6 @@ class BlockDescent(Solver):
     fills_budget = True
 
     @property
-    def free_values(self) -> bool:
-        """Whether `values="free"`."""
-        return self.values == "free"
-
-    @property
     def keeps_leaves(self) -> bool:
         """Whether `values="keep"`."""
         return self.values == "keep"

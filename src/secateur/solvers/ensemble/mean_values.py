@@ -1,10 +1,11 @@
 """Refit the leaf values of a pruned forest that averages its trees, within the range of its predictions."""
 
-from functools import lru_cache
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from secateur.costs import NodeCost
 from secateur.problem import Problem
 from secateur.solvers.ensemble._mean_descent import MeanDescent
 from secateur.solvers.ensemble.additive_model import additive
@@ -37,14 +38,8 @@ class MeanValues:
             max_trees=None,
             seed=0,
         )
-        problem = problem.local()
+        problem = replace(problem.local(), cost=NodeCost())
         self._descent = MeanDescent(additive(problem), problem, settings)
-
-    @staticmethod
-    @lru_cache(maxsize=1)
-    def of(problem: Problem) -> "MeanValues":
-        """Return the object for a problem, made once for all points of a path."""
-        return MeanValues(problem)
 
     def refit(self, keep: NDArray[np.bool_]) -> Floats:
         """Return node values that minimise the squared error of the pruned forest, (n_nodes, n_outputs)."""

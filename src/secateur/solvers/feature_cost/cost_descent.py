@@ -104,11 +104,6 @@ class CostDescent(Solver):
         _check(self)
 
     @property
-    def free_values(self) -> bool:
-        """Whether `values="free"`."""
-        return self.values == "free"
-
-    @property
     def keeps_leaves(self) -> bool:
         """Whether `values="keep"`."""
         return self.values == "keep"

@@ -51,8 +51,10 @@ class MaxHeap(Solver):
         empties every tree and ends at `smallest` times that.
     smallest : float
         Ratio of the smallest penalty to the largest.
-    values : "learned" or "mean"
-        Leaf values of the pruned model: the fitted sums of weights, or the original node values.
+    values : "learned", "mean" or "free"
+        Leaf values of the pruned model: the fitted sums of weights, or with "mean" the original node values.
+        Where the sum of jointly fitted trees could leave a forest's natural range of predictions, such as class
+        probabilities, the values are fitted again within it, unless `values="free"`.
     joint : bool
         Fit all trees jointly to the target of the ensemble instead of each tree separately. An iteration then takes
         O(rows · trees).
@@ -92,7 +94,7 @@ class MaxHeap(Solver):
 
     penalties: int | tuple[float, ...] = 40
     smallest: float = 1e-3
-    values: Literal["learned", "mean"] = "learned"
+    values: Literal["learned", "mean", "free"] = "learned"
     joint: bool = False
     tolerance: float = 1e-6
     growth: float = 2.0
@@ -216,7 +218,7 @@ def _largest_penalty(block: Block, k: int) -> float:
 def _check(settings: MaxHeap) -> None:
     """Raise InvalidInputError for invalid settings."""
     check_penalties(settings.penalties, settings.smallest)
-    check_choices(settings, values=("learned", "mean"))
+    check_choices(settings, values=("learned", "mean", "free"))
     for name in ("sample_fraction", "stable_smallest"):
         value = getattr(settings, name)
         if value is not None and not 0 < value <= 1:

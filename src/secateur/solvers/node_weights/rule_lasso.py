@@ -5,7 +5,7 @@ The descent is `secateur.kernels.node_weights.rule_lasso.fit_rule_lasso`.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import final
+from typing import Literal, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from secateur.errors import InvalidInputError
 from secateur.path import Path
 from secateur.problem import Problem
 from secateur.solvers._checks import check_at_least
-from secateur.solvers.base import Solver
+from secateur.solvers.base import Solver, check_choices
 from secateur.solvers.node_weights._weights import Block, Weights, blocks, cannot_weigh, fit_path, path_of
 from secateur.solvers.penalty_grid import check_penalties, decreasing_penalties
 
@@ -54,6 +54,10 @@ class RuleLasso(Solver):
         Stop when the criticality is at most this.
     max_sweeps : int
         Maximum number of sweeps at each penalty.
+    values : "learned" or "free"
+        Leaf values of the pruned model: the fitted sums of weights. Where the sum of jointly fitted trees could leave a
+        forest's natural range of predictions, such as class probabilities, the values are fitted again within it,
+        unless `values="free"`.
 
     References
     ----------
@@ -79,6 +83,7 @@ class RuleLasso(Solver):
     joint: bool = True
     tolerance: float = 1e-6
     max_sweeps: int = 1000
+    values: Literal["learned", "free"] = "learned"
 
     name = "rule_lasso"
     changes = ("value",)
@@ -90,6 +95,7 @@ class RuleLasso(Solver):
                 f"tolerance={self.tolerance!r}, but it must be greater than 0. Use for example tolerance=1e-6."
             )
         check_at_least(self, max_sweeps=1)
+        check_choices(self, values=("learned", "free"))
 
     @property
     def uses_ensemble_loss(self) -> bool:

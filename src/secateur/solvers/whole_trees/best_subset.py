@@ -6,7 +6,7 @@ This is best subset tree selection, Problem (9) of ForestPrune (Liu and Mazumder
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import final
+from typing import Literal, final
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from secateur.path import Path
 from secateur.path.build import Point, trace_points
 from secateur.problem import Problem
 from secateur.solvers._checks import check_at_least
-from secateur.solvers.base import Solver
+from secateur.solvers.base import Solver, check_choices
 from secateur.solvers.ensemble.additive_model import Additive, additive, decide, empty_state, loss_of
 from secateur.solvers.penalty_grid import decreasing_penalties
 from secateur.solvers.whole_trees._branch_and_bound import pose, search, solve
@@ -50,6 +50,9 @@ class BestSubset(Solver):
         Node budget. By default the path has one point each for 1/50, 1/20, 1/10 and 1/5 of the model's nodes.
     time_limit : float
         Seconds for all budgets together, not counting the Gram matrix and the lasso path.
+    values : "keep" or "free"
+        A forest that averages its trees may have a natural range of predictions, such as class probabilities. Where
+        the weighted sum could leave it, "keep" gives the chosen trees equal weights, and "free" does not.
 
     References
     ----------
@@ -69,6 +72,7 @@ class BestSubset(Solver):
 
     max_nodes: int | None = None
     time_limit: float = 10.0
+    values: Literal["keep", "free"] = "keep"
 
     name = "best_subset"
     changes = ("value",)
@@ -78,6 +82,7 @@ class BestSubset(Solver):
 
     def __post_init__(self) -> None:
         check_at_least(self, max_nodes=1, time_limit=0)
+        check_choices(self, values=("keep", "free"))
 
     def with_budget(
         self, *, max_nodes: int | None = None, max_trees: int | None = None, max_cost: float | None = None

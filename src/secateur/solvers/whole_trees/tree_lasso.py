@@ -6,7 +6,7 @@ The descent is `secateur.kernels.whole_trees.tree_lasso.fit_tree_lasso`.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import final
+from typing import Literal, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from secateur.kernels import State
 from secateur.path import Path
 from secateur.path.build import Point, trace_points
 from secateur.problem import Problem
-from secateur.solvers.base import Solver
+from secateur.solvers.base import Solver, check_choices
 from secateur.solvers.ensemble.additive_model import (
     Additive,
     additive,
@@ -61,6 +61,9 @@ class TreeLasso(Solver):
         Ratio of the smallest penalty to the largest.
     tolerance : float
         Duality gap to reach, relative to the squared error without trees.
+    values : "keep" or "free"
+        A forest that averages its trees may have a natural range of predictions, such as class probabilities. Where
+        the weighted sum could leave it, "keep" gives the chosen trees equal weights, and "free" does not.
 
     References
     ----------
@@ -83,6 +86,7 @@ class TreeLasso(Solver):
     penalties: int | tuple[float, ...] = 50
     smallest: float = 1e-4
     tolerance: float = 1e-8
+    values: Literal["keep", "free"] = "keep"
 
     name = "tree_lasso"
     changes = ("value",)
@@ -92,6 +96,7 @@ class TreeLasso(Solver):
 
     def __post_init__(self) -> None:
         check_penalties(self.penalties, self.smallest)
+        check_choices(self, values=("keep", "free"))
         if not 0 < self.tolerance < 1:
             raise InvalidInputError(
                 f"tolerance={self.tolerance!r}, but it must be between 0 and 1. Use for example tolerance=1e-8."
