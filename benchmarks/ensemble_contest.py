@@ -13,6 +13,7 @@ import secateur as sc
 from benchmarks.folds import Floats, Fold
 from benchmarks.grown_small import grow_small
 from benchmarks.results import Row
+from secateur.path.info import PathInfo
 from secateur.path.rules import choose
 from secateur.selection.evaluated_path import evaluated_path
 
@@ -28,12 +29,13 @@ _BLOCKS = sc.solvers.BlockDescent
 
 @dataclass(frozen=True, eq=False)
 class Offer:
-    """The candidates of a method: a table like that of a path, and the test predictions of each of its models.
+    """The candidates of a method: table and info like those of a path, and the test predictions of each of its models.
 
     With `uses_up`, the largest model within a budget is selected, as in prune().
     """
 
     table: Mapping[str, NDArray[Any]]
+    info: PathInfo
     predict: Callable[[int], Floats]
     uses_up: bool = False
 
@@ -43,7 +45,7 @@ class Offer:
         """Return nodes and test error of the model selected by a limit; of a constant if no model satisfies it."""
         rule = "fullest" if self.uses_up and aimed and max_nodes is not None else None
         try:
-            point = choose(self.table, {"max_nodes": max_nodes}, max_loss_increase, rule, guard=GUARD)
+            point = choose(self.table, self.info, {"max_nodes": max_nodes}, max_loss_increase, rule, guard=GUARD)
         except ValueError:
             return {"nodes": 1, "error": fold.error(np.zeros(len(fold.test.y)))}
         return {"nodes": int(self.table["n_nodes"][point]), "error": fold.error(self.predict(point))}
@@ -106,7 +108,7 @@ class Contest:
         else:
             other = (validation.X, validation.y)
             path = evaluated_path(self.model, train.X, train.y, solver=solver, validation=other, max_nodes=budget)
-        return Offer(path.table, _predictor(path, test.X), once_more)
+        return Offer(path.table, path.info, _predictor(path, test.X), once_more)
 
     def _small(self) -> Offer:
         """Return the ensemble itself and small models trained directly as candidates."""
@@ -121,8 +123,9 @@ class Contest:
             "loss": squares.mean(axis=1),
             "increase_se": (squares - squares[0]).std(axis=1) / len(validation.y) ** 0.5,
         }
+        info = PathInfo(loss="squared_error", cost="nodes", made_on_rows=len(self.fold.train.y))
         predictors = [self.model.predict, *(one.predict for one in grown)]
-        return Offer(table, lambda point: predictors[point](test.X))
+        return Offer(table, info, lambda point: predictors[point](test.X))
 
 
 def _predictor(path: sc.Path, X: Floats) -> Callable[[int], Floats]:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_diabetes, load_iris
 from sklearn.ensemble import GradientBoostingRegressor, RandomForestClassifier, RandomForestRegressor
+from tests.in_one_test import for_each
 from tests.solvers.by_need import solvers_of_node_sums
 
 from secateur.costs import DepthCost, FeatureCost, NodeCost
@@ -59,8 +60,8 @@ def assert_same_path(found, expected, rtol=1e-9):
     assert found.info.made_on_rows == expected.info.made_on_rows
 
 
-@pytest.mark.parametrize("how", SPLITS)
 @pytest.mark.parametrize("solver", [*SOLVERS, MinimumError(m=2.0)], ids=repr)
+@for_each("how", SPLITS)
 def test_classes_in_parts_give_the_same_path(solver, how):
     problem = problem_of("classes")
     assert not solver.needs_rows
@@ -68,9 +69,9 @@ def test_classes_in_parts_give_the_same_path(solver, how):
     assert_same_path(solver.path(parts), solver.path(problem), rtol=1e-7 if solver.changes else 0)
 
 
-@pytest.mark.parametrize("how", SPLITS)
 @pytest.mark.parametrize("solver", SOLVERS, ids=repr)
 @pytest.mark.parametrize("kind", ["numbers", "boosted"])
+@for_each("how", SPLITS)
 def test_numbers_in_parts_give_the_same_path(solver, how, kind):
     problem = problem_of(kind, weighted=True)
     parts = replace(problem, row_source=parts_of(problem.sample, how))
@@ -81,7 +82,7 @@ def test_numbers_in_parts_give_the_same_path(solver, how, kind):
 
 
 @pytest.mark.parametrize("cost", [DepthCost(), FeatureCost({"a": 1.0, "b": 2.0, "c": 0.5, "d": 3.0}), FeatureCost()])
-@pytest.mark.parametrize("how", SPLITS)
+@for_each("how", SPLITS)
 def test_a_cost_in_parts_is_the_same(cost, how):
     problem = replace(problem_of("classes"), cost=cost)
     masks = WeakestLink().path(problem_of("classes")).masks
@@ -89,8 +90,8 @@ def test_a_cost_in_parts_is_the_same(cost, how):
     np.testing.assert_allclose(parts.costs(masks), problem.costs(masks), rtol=1e-12)
 
 
-@pytest.mark.parametrize("how", SPLITS)
 @pytest.mark.parametrize("kind", ["classes", "numbers", "boosted"])
+@for_each("how", SPLITS)
 def test_a_path_evaluated_in_parts_is_the_same(kind, how):
     problem = problem_of(kind, weighted=True)
     path = WeakestLink().path(problem).thin(10)
@@ -114,7 +115,7 @@ def test_the_error_of_a_difference_is_that_of_the_rows_differences():
         assert found[3, place] == pytest.approx(np.sqrt(share**2 @ (more - share @ more) ** 2))
 
 
-@pytest.mark.parametrize("how", SPLITS)
+@for_each("how", SPLITS)
 def test_rows_split_in_parts_are_complementary(how):
     problem = problem_of("classes")
     sample = replace(problem.sample, row_index=np.arange(len(problem.sample)))

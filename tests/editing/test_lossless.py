@@ -10,13 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.cases import ALL_RECIPES, RECIPES, case
 from tests.editing.tangles import MODES, assert_same, edge_rows, predictions, tangled
+from tests.in_one_test import for_each
 from tests.strategies import forests, generators, random_rows, slow_scores, walk
 
 from secateur.editing import simplify
 from secateur.forest import Categories, check_forest
 from secateur.libraries import adapt
 
-boosters = pytest.mark.parametrize("name", [n for n in ALL_RECIPES if n not in RECIPES and not n.startswith("spark")])
+OTHER_LIBRARIES = [n for n in ALL_RECIPES if n not in RECIPES and not n.startswith("spark")]
 
 
 @pytest.mark.each_kind(RECIPES)
@@ -55,7 +56,7 @@ def check_predictions(model, small, X):
                 np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12, err_msg=method)
 
 
-@boosters
+@for_each("name", OTHER_LIBRARIES)
 def test_exact_changes_no_bit_of_models_of_other_libraries(name):
     c = case(name)
     small = simplify(c.model)

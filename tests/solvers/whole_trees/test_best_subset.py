@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_diabetes, load_iris
 from sklearn.ensemble import GradientBoostingRegressor, RandomForestClassifier, RandomForestRegressor
 from tests.cases import case
+from tests.in_one_test import for_each
 from tests.solvers.ensemble.test_block_descent import random_problem
 from tests.solvers.whole_trees.test_tree_lasso import as_numbers, dense, outputs
 from tests.strategies import generators
@@ -72,7 +73,7 @@ class Clock:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("seed", range(16))
+@for_each("seed", range(16))
 def test_the_search_finds_the_best_of_all_subsets_and_never_claims_more_than_is_true(seed, kind, monkeypatch):
     rng = np.random.default_rng([seed, KINDS.index(kind)])
     trees = random_trees(rng, 12 if seed == 0 else int(rng.integers(1, 11)), kind)
@@ -93,7 +94,7 @@ def test_the_search_finds_the_best_of_all_subsets_and_never_claims_more_than_is_
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("seed", range(8))
+@for_each("seed", range(8))
 def test_branching_alone_finds_the_best_of_all_subsets(seed, kind, monkeypatch):
     for name in ("forward", "_round_down"):
         monkeypatch.setattr(subset_search, name, lambda *_: np.empty(0, int))
@@ -142,7 +143,7 @@ def test_a_first_answer_that_cannot_be_improved_is_kept():
     assert again.bound <= best.objective
 
 
-@pytest.mark.parametrize("seed", range(10))
+@for_each("seed", range(10))
 def test_the_solver_is_as_good_as_least_squares_on_every_subset_of_tree_predictions(seed):
     problem = random_problem(np.random.default_rng(seed), 8, max_splits=5)
     ensemble = additive(problem)
