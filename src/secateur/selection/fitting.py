@@ -18,7 +18,7 @@ from secateur.path import Path, Progress
 from secateur.problem import Problem
 from secateur.solvers import SOLVERS, Solver
 from secateur.solvers.auto import automatic
-from secateur.solvers.promises import keep_promises
+from secateur.solvers.keep_promises import keep_promises
 
 logger = logging.getLogger("secateur")
 
