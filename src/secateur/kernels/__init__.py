@@ -11,6 +11,7 @@ from secateur.kernels.ensemble.block_descent import move_intercept, sweep_blocks
 from secateur.kernels.ensemble.block_update import KEEP, REFIT, SCALE, SCALE_SPARSE
 from secateur.kernels.ensemble.collapse import collapse, drop_tree, weakest_collapses
 from secateur.kernels.ensemble.gram_descent import layer_steps, move_cut, sweep_layers
+from secateur.kernels.ensemble.mean_arrays import MeanProblem
 from secateur.kernels.ensemble.mean_descent import (
     loss_without,
     merged_value,
@@ -30,6 +31,7 @@ from secateur.kernels.feature_cost.cost_descent import (
     list_rows,
     shifts_without,
     sweep_priced_blocks,
+    sweep_priced_means,
 )
 from secateur.kernels.feature_cost.maximum_closure import best_closure, cost_of_levels, no_more_than_parent
 from secateur.kernels.feature_cost.row_items import cost_of_points, equal_items, list_needs, needed_until, price_needs
@@ -76,6 +78,7 @@ __all__ = [
     "SCALE_SPARSE",
     "BlockProblem",
     "CategoryLists",
+    "MeanProblem",
     "Prices",
     "Pricing",
     "PurchaseTable",
@@ -149,6 +152,7 @@ __all__ = [
     "sweep_layers",
     "sweep_means",
     "sweep_priced_blocks",
+    "sweep_priced_means",
     "table_start",
     "tree_depth",
     "tree_parent",

@@ -21,8 +21,8 @@ from secateur.kernels.ensemble.projection import project_on_simplex
 from secateur.losses import default_loss
 from secateur.problem import Problem
 from secateur.solvers import BlockDescent
-from secateur.solvers.ensemble._mean_descent import MeanDescent
 from secateur.solvers.ensemble.additive_model import additive
+from secateur.solvers.ensemble.mean_of_trees import MeanDescent
 
 IRIS = load_iris(return_X_y=True)
 CANCER = load_breast_cancer(return_X_y=True)

@@ -62,6 +62,20 @@ class MeanArrays(NamedTuple):
     size: np.ndarray
 
 
+class MeanProblem(NamedTuple):
+    """What an update minimises besides the loss, and what it may change.
+
+    `keep_values` keeps the original values, `frozen` keeps the splits in use. An update is accepted if it gains more
+    than `tolerance`.
+    """
+
+    penalty: float
+    ridge: float
+    keep_values: bool
+    frozen: bool
+    tolerance: float
+
+
 class MeanScratch(NamedTuple):
     """Buffers for the nodes of one tree.
 

@@ -2,7 +2,7 @@
 
 The model is F = (1/m) Σ value[leaf] over the m trees in use, with every leaf value in a convex set C: a probability
 simplex for each target, or an interval for each output. A mean of points of C lies in C, so predictions are valid
-for every row. `update_tree` minimises exactly, over all subtrees of one tree and all leaf values in C,
+for every row. `update_mean_tree` minimises exactly, over all subtrees of one tree and all leaf values in C,
 
     Σ_i w_i |y_i − F_i|² + penalty · price + ridge / m² · Σ_leaves |value − center|²
 
@@ -18,6 +18,7 @@ from secateur.kernels.ensemble.mean_arrays import (
     LEAF,
     SPLIT,
     MeanArrays,
+    MeanProblem,
     MeanRows,
     MeanScratch,
     MeanTrees,
@@ -35,11 +36,7 @@ def sweep_means(
     scratch: MeanScratch,
     chosen: np.ndarray,
     first: int,
-    penalty: float,
-    ridge: float,
-    keep_values: bool,
-    frozen: bool,
-    tolerance: float,
+    problem: MeanProblem,
 ) -> tuple[int, float]:
     """Update the chosen trees once, beginning with `first`; return how many changed, and the decrease of the objective.
 
@@ -48,10 +45,8 @@ def sweep_means(
     n_trees, n_changed, total = chosen.shape[0], 0, 0.0
     for k in range(n_trees):
         tree = (first + k) % n_trees
-        if chosen[tree] and not (frozen and state.status[trees.start[tree]] == ABSENT):
-            gain = update_tree(
-                tree, rows, trees, bounds, state, scratch, penalty, ridge, keep_values, frozen, tolerance
-            )
+        if chosen[tree] and not (problem.frozen and state.status[trees.start[tree]] == ABSENT):
+            gain = update_mean_tree(tree, rows, trees, bounds, state, scratch, problem)
             if gain > 0.0:
                 n_changed += 1
                 total += gain
@@ -59,27 +54,23 @@ def sweep_means(
 
 
 @kernel
-def update_tree(
+def update_mean_tree(
     tree: int,
     rows: MeanRows,
     trees: MeanTrees,
     bounds: Range,
     state: MeanArrays,
     scratch: MeanScratch,
-    penalty: float,
-    ridge: float,
-    keep_values: bool,
-    frozen: bool,
-    tolerance: float,
+    problem: MeanProblem,
 ) -> float:
     """Replace one tree by its best subtree, or remove it; return the decrease of the objective, 0 if unchanged."""
     start, n = trees.start[tree], trees.start[tree + 1] - trees.start[tree]
-    m, present = state.size[0], state.status[start] != ABSENT
+    m, present, ridge = state.size[0], state.status[start] != ABSENT, problem.ridge
     others = 0.0
     for other in range(state.deviation.shape[0]):
         if other != tree:
             others += state.deviation[other]
-    before = sum_without(tree, rows, trees, state, scratch) + penalty * _price(start, n, trees, state)
+    before = sum_without(tree, rows, trees, state, scratch) + problem.penalty * _price(start, n, trees, state)
     if m > 0:
         before += ridge * (others + state.deviation[tree]) / (m * m)
     without_y, without_square = scratch.with_target[0], scratch.square[0]
@@ -90,17 +81,17 @@ def update_tree(
     share = 1.0 / new_m
     if trees.sign.shape[0] > 0:
         value_ranges(tree, trees, state, scratch)
-    fit_subtree(tree, trees, bounds, state.status, scratch, scale, share, penalty, ridge, keep_values, frozen)
+    fit_subtree(tree, trees, bounds, state.status, scratch, scale, share, problem)
     after = scale * scale * without_square - 2.0 * scale * without_y
     after += scratch.cost[0] + ridge * share * share * others
     remove = False
-    if present and not frozen:
+    if present and not problem.frozen:
         absent = loss_without(m, without_y, without_square, rows, bounds)
         if m > 1:
             absent += ridge * others / ((m - 1.0) * (m - 1.0))
         if absent < after:
             after, remove = absent, True
-    if not before - after > tolerance:
+    if not before - after > problem.tolerance:
         return 0.0
     if remove:
         remove_tree(tree, rows, trees, bounds, state)
@@ -170,10 +161,7 @@ def fit_subtree(
     scratch: MeanScratch,
     scale: float,
     share: float,
-    penalty: float,
-    ridge: float,
-    keep_values: bool,
-    frozen: bool,
+    problem: MeanProblem,
 ) -> None:
     """Find the best subtree by dynamic programming: write the cost of each node's best subtree, choice and values.
 
@@ -185,6 +173,7 @@ def fit_subtree(
     start, n = trees.start[tree], trees.start[tree + 1] - trees.start[tree]
     n_outputs, choice = bounds.center.shape[0], scratch.choice
     z, other, slope = np.empty(n_outputs), np.empty(n_outputs), np.empty(n_outputs)
+    penalty, ridge, keep_values, frozen = problem.penalty, problem.ridge, problem.keep_values, problem.frozen
     constrained = trees.sign.shape[0] > 0 and not keep_values
     center = 0.0
     for k in range(n_outputs):

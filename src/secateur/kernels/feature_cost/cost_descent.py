@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from secateur.kernels._jit import kernel
 from secateur.kernels.ensemble.arrays import BlockProblem, Prices, RoutedRows, State, Trees, empty_scratch
 from secateur.kernels.ensemble.block_descent import move_intercept, move_rows, update_tree
+from secateur.kernels.ensemble.mean_arrays import MeanArrays, MeanProblem, MeanRows, MeanScratch, MeanTrees, Range
+from secateur.kernels.ensemble.mean_descent import update_mean_tree
 from secateur.kernels.feature_cost.row_items import first_needs
 
 Floats = NDArray[np.float64]
@@ -143,6 +145,36 @@ def sweep_priced_blocks(
 
 
 @kernel
+def sweep_priced_means(
+    rows: MeanRows,
+    trees: MeanTrees,
+    bounds: Range,
+    state: MeanArrays,
+    scratch: MeanScratch,
+    problem: MeanProblem,
+    purchases: PurchaseTable,
+    counts: np.ndarray,
+    pricing: Pricing,
+    spent: float,
+    budget: float,
+) -> tuple[float, float]:
+    """Update each tree of a mean of trees in turn; return the gain and the average price that a row then pays.
+
+    As `sweep_priced_blocks`.
+    """
+    gain = 0.0
+    for tree in range(len(trees.start) - 1):
+        start, stop = trees.start[tree], trees.start[tree + 1]
+        spent += count_tree(start, stop, -1, purchases, state.status, counts)
+        price_tree(start, stop, trees.right, purchases, counts, pricing, trees.as_split)
+        gain += update_mean_tree(tree, rows, trees, bounds, state, scratch, problem)
+        spent += count_tree(start, stop, 1, purchases, state.status, counts)
+        if spent <= budget:
+            break
+    return gain, spent
+
+
+@kernel
 def count_tree(
     start: int, stop: int, step: int, purchases: PurchaseTable, status: np.ndarray, counts: np.ndarray
 ) -> float:
@@ -264,8 +296,8 @@ def shifts_without(
 ) -> np.ndarray:
     """Return the change of the raw predictions when all splits on a feature collapse, (n_sets, n_rows, n_outputs).
 
-    `set_index` (n_features,) numbers the features to collapse, −1 for others; features with the same number collapse
-    together.
+    A collapsed split predicts its `mean`. `set_index` (n_features,) numbers the features to collapse, −1 for others;
+    features with the same number collapse together.
     """
     leaves, status, contribution = rows.leaves, state.status, state.contribution
     n_outputs, n_rows = state.neg_gradient.shape
@@ -296,6 +328,5 @@ def shifts_without(
                 k = found[f]
                 u = at[k]
                 for j in range(contribution.shape[1]):
-                    new = mean[u, j] if u != start else 0.0
-                    shift[k, i, column + j] += new - contribution[leaf, j]
+                    shift[k, i, column + j] += mean[u, j] - contribution[leaf, j]
     return shift

@@ -23,7 +23,6 @@ from secateur.solvers._checks import check_at_least
 from secateur.solvers.base import Solver, check_choices
 from secateur.solvers.ensemble._descent import Descent
 from secateur.solvers.ensemble._gram_descent import gram_points
-from secateur.solvers.ensemble._mean_descent import MeanDescent
 from secateur.solvers.ensemble._ridge_averaging import average_ridges
 from secateur.solvers.ensemble.additive_model import (
     Additive,
@@ -37,6 +36,7 @@ from secateur.solvers.ensemble.additive_model import (
 )
 from secateur.solvers.ensemble.descent_path import DescentSettings, distinct
 from secateur.solvers.ensemble.gram import columns, gram_of, no_gram
+from secateur.solvers.ensemble.mean_of_trees import MeanDescent
 from secateur.solvers.penalty_grid import check_penalties
 from secateur.solvers.whole_trees.reweight import polished
 

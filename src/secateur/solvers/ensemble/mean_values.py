@@ -7,12 +7,29 @@ from numpy.typing import NDArray
 
 from secateur.costs import NodeCost
 from secateur.problem import Problem
-from secateur.solvers.ensemble._mean_descent import MeanDescent
 from secateur.solvers.ensemble.additive_model import additive
 from secateur.solvers.ensemble.descent_path import DescentSettings
+from secateur.solvers.ensemble.mean_of_trees import MeanDescent
 
 Floats = NDArray[np.float64]
 _RIDGE, _SWEEPS = 25.0, 15
+
+
+def refit_settings(values: str, ridge: float) -> DescentSettings:
+    """Return settings of a descent whose updates are called one by one, without a path of penalties."""
+    return DescentSettings(
+        layered=False,
+        values=values,
+        by_depth=False,
+        ridge=ridge,
+        penalties=(1.0,),
+        smallest=1.0,
+        max_sweeps=_SWEEPS,
+        local_search=0,
+        max_nodes=None,
+        max_trees=None,
+        seed=0,
+    )
 
 
 class MeanValues:
@@ -25,21 +42,8 @@ class MeanValues:
     """
 
     def __init__(self, problem: Problem) -> None:
-        settings = DescentSettings(
-            layered=False,
-            values="refit",
-            by_depth=False,
-            ridge=_RIDGE,
-            penalties=(1.0,),
-            smallest=1.0,
-            max_sweeps=_SWEEPS,
-            local_search=0,
-            max_nodes=None,
-            max_trees=None,
-            seed=0,
-        )
         problem = replace(problem.local(), cost=NodeCost())
-        self._descent = MeanDescent(additive(problem), problem, settings)
+        self._descent = MeanDescent(additive(problem), problem, refit_settings("refit", _RIDGE))
 
     def refit(self, keep: NDArray[np.bool_]) -> Floats:
         """Return node values that minimise the squared error of the pruned forest, (n_nodes, n_outputs)."""

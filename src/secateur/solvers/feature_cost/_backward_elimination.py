@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secateur import kernels
+from secateur.kernels import State
 from secateur.solvers.ensemble.additive_model import fill_splits, renew_parabolas
 from secateur.solvers.feature_cost._priced_descent import Floats, Found, PricedDescent, Purchases
 
@@ -126,8 +127,8 @@ class Elimination(PricedDescent):
 
     def loss_increases(self, sets: list[NDArray[np.intp]]) -> Floats:
         """Return the loss increase when the splits of each set collapse to their mean leaf values, (n_sets,)."""
-        ensemble, forest, state = self.ensemble, self.forest, self.now.state
-        mean = fill_splits(ensemble, state.status, state.contribution)
+        ensemble, forest = self.ensemble, self.forest
+        state, mean = self.collapsible()
         increase = np.empty(len(sets))
         single = [k for k, members in enumerate(sets) if len(members) == 1]
         # Single features are disjoint and share one pass over the rows. A group needs a pass: it overlaps its members.
@@ -142,6 +143,13 @@ class Elimination(PricedDescent):
             )
             increase[indices] = [self.loss_increase(one) for one in shift]
         return increase
+
+    def collapsible(self) -> tuple[State, Floats]:
+        """Return the state, and the contribution of each node once its split collapses; a collapsed root adds 0."""
+        state = self.now.state
+        mean = fill_splits(self.ensemble, state.status, state.contribution)
+        mean[self.forest.root] = 0.0
+        return state, mean
 
     def loss_increase(self, shift: Floats) -> float:
         """Return the loss increase when the raw predictions move by `shift` (n_rows, n_outputs)."""

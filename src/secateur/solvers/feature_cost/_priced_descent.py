@@ -2,18 +2,19 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from secateur import kernels
-from secateur.kernels import BlockProblem, Prices, Pricing, PurchaseTable, State
+from secateur.kernels import BlockProblem, Prices, Pricing, PurchaseTable
 from secateur.problem import Problem
-from secateur.solvers.ensemble.additive_model import Additive, full_state, loss_of, renew_parabolas
+from secateur.solvers.ensemble.additive_model import Additive, decide, full_state, loss_of, renew_parabolas, risk_of
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
-Found = Iterator[tuple[str, float, State]]
+Found = Iterator[tuple[str, float, Any]]
 """Tuples of the origin of a state, its penalty, and the state."""
 
 
@@ -23,7 +24,7 @@ class Purchases:
 
     Attributes
     ----------
-    state : State
+    state : State, or MeanState for a mean of trees
     counts : (n_rows, n_resources) int16
         The number of trees in which a row needs a resource.
     spent : float
@@ -32,7 +33,7 @@ class Purchases:
         Features that no split may use.
     """
 
-    state: State
+    state: Any
     counts: NDArray[np.int16]
     spent: float
     banned: Bools
@@ -176,6 +177,10 @@ class PricedDescent:
             if gain <= 1e-4 * self.scale:
                 return
 
+    def decide(self, state: Any, problem: Problem) -> tuple[Bools, Floats, float]:
+        """Return keep mask, node values and risk of a state."""
+        return *decide(self.ensemble, state), risk_of(self.ensemble, state, problem)
+
     def anneal(self, penalties: Floats, budgets: tuple[float, ...]) -> Found:
         """Yield the states at increasing penalties and those that just meet the budgets.
 
@@ -220,12 +225,16 @@ class PricedDescent:
     def objective(self, penalty: float, theta: float | None = None) -> float:
         """Return the objective of an annealing stage."""
         state, purchases = self.now.state, self.purchases
-        at_leaf = state.status == 2
-        deviation = state.contribution[at_leaf] - self.settings.centre * self.ensemble.original[at_leaf]
         cumulated = np.concatenate([[0.0], np.cumsum(self.price_fraction(theta))])
         price = (
             float((purchases.reach[:, None] * purchases.prices * cumulated[self.now.counts]).sum()) if penalty else 0.0
         )
         splits = self.settings.per_split * np.count_nonzero(state.status == 1)
-        ridge = self.ridge * float((deviation**2).sum())
-        return loss_of(self.ensemble, state) + ridge + penalty * price + splits
+        return self.loss_and_ridge() + penalty * price + splits
+
+    def loss_and_ridge(self) -> float:
+        """Return the loss plus the ridge term."""
+        state = self.now.state
+        at_leaf = state.status == 2
+        deviation = state.contribution[at_leaf] - self.settings.centre * self.ensemble.original[at_leaf]
+        return loss_of(self.ensemble, state) + self.ridge * float((deviation**2).sum())

@@ -8,13 +8,15 @@ import numpy as np
 
 from secateur.costs import Cost, FeatureCost
 from secateur.errors import InvalidInputError
+from secateur.forest.promises import range_of
 from secateur.path import Path
 from secateur.path.build import Point, trace_points
 from secateur.problem import Problem
 from secateur.solvers.base import Solver, check_choices
-from secateur.solvers.ensemble.additive_model import Additive, additive, decide, not_additive, risk_of
+from secateur.solvers.ensemble.additive_model import Additive, additive, not_additive
 from secateur.solvers.feature_cost._backward_elimination import Elimination
 from secateur.solvers.feature_cost._priced_descent import Found, PricedDescent, PricedDescentSettings
+from secateur.solvers.feature_cost._priced_mean import PricedMean
 from secateur.solvers.penalty_grid import check_penalties, decreasing_penalties
 
 _RANGE = (1e-4, 30.0)
@@ -145,28 +147,31 @@ class CostDescent(Solver):
         """Yield the points of the searches, each set of splits once."""
         ensemble = additive(problem)
         seen: set[bytes] = set()
-        for found in self._searches(ensemble, problem):
+        for descent, found in self._searches(ensemble, problem):
             for origin, penalty, state in found:
                 shape = np.packbits(state.status == 1).tobytes()
                 if shape in seen:
                     continue
                 seen.add(shape)
-                keep, value = decide(ensemble, state)
-                yield Point(penalty, keep, value, {"origin": origin}, risk_of(ensemble, state, problem))
+                keep, value, risk = descent.decide(state, problem)
+                yield Point(penalty, keep, value, {"origin": origin}, risk)
 
-    def _searches(self, ensemble: Additive, problem: Problem) -> Iterator[Found]:
+    def _searches(self, ensemble: Additive, problem: Problem) -> Iterator[tuple[PricedDescent, Found]]:
         """Yield the searches, each starting from the whole ensemble."""
         settings = replace(self.settings, centre=1.0 if problem.forest.aggregation == "mean" else 0.0)
-        descent = PricedDescent(ensemble, problem, settings)
+        natural = None if self.free_values else range_of(problem.forest)
+        search = PricedMean if natural is not None and natural.simplex else Elimination
+        descent = search(ensemble, problem, settings)
         descent.on_progress = problem.watch("pruning", 0, 1 + self.elimination)
         # The scale is 0 for a constant target.
         unit = (descent.scale or 1.0) / (descent.now.spent or 1.0)
         largest, smallest = _RANGE[1] * unit, _RANGE[0] * unit
-        yield descent.anneal(decreasing_penalties(self.penalties, largest, smallest / largest)[::-1], self.budgets)
+        penalties = decreasing_penalties(self.penalties, largest, smallest / largest)[::-1]
+        yield descent, descent.anneal(penalties, self.budgets)
         if self.elimination:
-            elimination = Elimination(ensemble, problem, settings)
+            elimination = search(ensemble, problem, settings)
             elimination.on_progress = problem.watch("pruning", 1, 2)
-            yield elimination.eliminate(smallest, self.budgets)
+            yield elimination, elimination.eliminate(smallest, self.budgets)
 
     @property
     def budgets(self) -> tuple[float, ...]:

@@ -2,7 +2,7 @@
 
 The pruned model stays a plain mean of trees. Every leaf value lies in the range of the model's predictions, so every
 prediction does: class probabilities are probabilities, and numbers lie between the lowest and the highest target. The
-block update is `secateur.kernels.ensemble.mean_descent.update_tree`.
+block update is `secateur.kernels.ensemble.mean_descent.update_mean_tree`.
 
 References
 ----------
@@ -27,6 +27,7 @@ from secateur.kernels.ensemble.mean_arrays import (
     LEAF,
     SPLIT,
     MeanArrays,
+    MeanProblem,
     MeanRows,
     MeanScratch,
     MeanTrees,
@@ -221,11 +222,7 @@ class MeanDescent(PathDescent[MeanState]):
             self.scratch,
             trees,
             first,
-            penalty,
-            self.ridge,
-            self.keeps_values,
-            frozen,
-            1e-12 * self.scale,
+            MeanProblem(penalty, self.ridge, self.keeps_values, frozen, 1e-12 * self.scale),
         )
         return changed == 0, gain
 
