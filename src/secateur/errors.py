@@ -33,6 +33,10 @@ class TrainingRowsWarning(UserWarning):
     """Warn that the given rows look like the model's training rows."""
 
 
+class UnknownObjectiveWarning(UserWarning):
+    """Warn that the model was or may have been trained for a loss that it does not store."""
+
+
 class NothingPrunedWarning(UserWarning):
     """Warn that nothing was pruned and the model is returned unchanged."""
 

@@ -82,6 +82,9 @@ def print_model(facts: Mapping[str, Any]) -> None:
         features = [str(entry["feature"]) for entry in facts.get("monotone", ()) if entry["sign"] == sign]
         if features:
             table.add_row(label, ", ".join(features))
+    for name, label in (("objective", "trained for"), ("range", "predicts")):
+        if name in facts:
+            table.add_row(label, facts[name])
     table.add_row("link", facts["link"])
     table.add_row("file size in bytes", _number(facts["bytes"]))
     console = stdout()

@@ -207,8 +207,9 @@ def read_sample(adapter: Adapter, X: Any, y: Any, sample_weight: Any = None) -> 
     rows, leaves, offset = _route(adapter, X)
     n_rows = leaves.shape[1]
     if not adapter.supervised:
-        raw = raw_scores(adapter.forest, leaves, offset=offset)
-        target: NDArray[Any] = adapter.forest.response.mean(raw, ())[0]
+        target: NDArray[Any] = raw_scores(adapter.forest, leaves, offset=offset).astype(np.float64)
+        if adapter.forest.objective != "score_error":
+            target = adapter.forest.response.mean(target, ())[0]
     elif y is None:
         raise InvalidInputError("y is missing, but this model predicts a target, so its loss depends on y. Pass y.")
     else:

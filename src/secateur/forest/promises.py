@@ -38,6 +38,28 @@ class PredictionRange:
         blocks = np.split(value, np.cumsum(n_classes)[:-1], axis=1) if self.simplex else []
         return all(bool((np.abs(block.sum(axis=1) - 1) <= _ROUNDING).all()) for block in blocks)
 
+    def contains_means(
+        self, value: NDArray[np.floating], tree: NDArray[np.integer], n_classes: tuple[int, ...]
+    ) -> bool:
+        """Return whether every mean of one value of each tree lies in the range.
+
+        Parameters
+        ----------
+        value : (n, n_outputs)
+            The values of all leaves.
+        tree : (n,)
+            The tree of each leaf, in order.
+        n_classes : tuple of int
+        """
+        if self.contains(value, n_classes):
+            return True
+        if self.simplex or not len(value):
+            return not len(value)
+        first = np.flatnonzero(np.diff(tree, prepend=-1))
+        # No row can get less than the mean of the lowest leaves of all trees, or more than that of the highest.
+        extremes = [reduce(value, first).mean(axis=0) for reduce in (np.minimum.reduceat, np.maximum.reduceat)]
+        return self.contains(np.array(extremes), ())
+
     def __str__(self) -> str:
         if self.simplex:
             return "class probabilities"
@@ -54,6 +76,13 @@ def is_plain_mean(forest: Forest) -> bool:
         and (forest.tree_weight == 1.0).all()
         and forest.n_trees > 0
     )
+
+
+def keeps_range(natural: PredictionRange, pruned: Forest) -> bool:
+    """Return whether all predictions of a pruned forest lie in the range of the unpruned one."""
+    leaf = ~pruned.is_split
+    tree = np.repeat(np.arange(pruned.n_trees), np.diff(pruned.tree_start))[leaf]
+    return natural.contains_means(pruned.value[leaf] / pruned.unit, tree, pruned.n_classes)
 
 
 def range_of(forest: Forest) -> PredictionRange | None:

@@ -34,6 +34,12 @@ class Adapter(ABC):
     supervised: bool = True
     """Whether the model was trained with a target. If not, prunings are scored against the unpruned predictions."""
 
+    custom_objective: bool = False
+    """Whether the model was trained with an objective function of the user, which it does not store."""
+
+    hides_objective: bool = False
+    """Whether a model trained with an objective function of the user would claim squared error."""
+
     can_refit: bool = False
     """Whether `refit` can train a clone of the model."""
 
@@ -48,9 +54,14 @@ class Adapter(ABC):
 
     @cached_property
     def forest(self) -> Forest:
-        """The model as a Forest with its training objective, read once."""
-        forest = self.read()
-        return forest if forest.objective == self.objective else replace(forest, objective=self.objective)
+        """The model as a Forest with its training objective, read once.
+
+        An unsupervised model has none; its prunings are compared with its own scores.
+        """
+        forest, objective = self.read(), self.objective
+        if objective is None and not self.supervised:
+            objective = "score_error"
+        return forest if forest.objective == objective else replace(forest, objective=objective)
 
     @abstractmethod
     def read(self) -> Forest:

@@ -17,6 +17,8 @@ from secateur.losses.regression import (
     Poisson,
     PseudoHuber,
     Quantile,
+    RankCorrelation,
+    ScoreError,
     SquaredError,
     SquaredLogError,
     Tweedie,
@@ -34,7 +36,9 @@ __all__ = [
     "Poisson",
     "PseudoHuber",
     "Quantile",
+    "RankCorrelation",
     "RankingError",
+    "ScoreError",
     "SquaredError",
     "SquaredLogError",
     "Tweedie",
@@ -53,6 +57,8 @@ _ALL: tuple[type[Loss], ...] = (
     Gamma,
     Tweedie,
     SquaredLogError,
+    ScoreError,
+    RankCorrelation,
     Brier,
     LogLoss,
     ZeroOne,
@@ -75,10 +81,12 @@ def loss_named(text: str) -> Loss:
 def default_loss(forest: Forest) -> Loss:
     """Return the default loss of a model.
 
-    This is the squared error for regressors, the Brier score for bagged classifiers, the log loss for boosted ones, and
-    the zero-one loss for AdaBoost. Probabilities from AdaBoost's votes are so underconfident that a tiny model has a
-    better log loss.
+    This is the rank correlation for outlier detectors, the squared error for regressors, the Brier score for bagged
+    classifiers, the log loss for boosted ones, and the zero-one loss for AdaBoost. Probabilities from AdaBoost's votes
+    are so underconfident that a tiny model has a better log loss.
     """
+    if forest.link == "anomaly":
+        return RankCorrelation()
     if not forest.n_classes:
         return SquaredError()
     return {"probability": Brier, "vote": ZeroOne}.get(forest.link, LogLoss)()

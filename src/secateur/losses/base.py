@@ -31,6 +31,13 @@ class Loss(ABC):
         fitting = "log_loss, brier, zero_one" if forest.n_classes else "squared_error, absolute_error"
         return f"The loss {self.name} is for {self.task}, but this is a {task} model. Use one of: {fitting}."
 
+    def scale(self, y: NDArray[Any], weight: Floats) -> float | None:
+        """Return the unit of increases where the unpruned model has no loss, as it is compared with itself.
+
+        None if there is none, so that only a model without any loss is within a limit.
+        """
+        return None
+
     @property
     def text(self) -> str:
         """Name of the loss with its parameter, if any, as `loss_named` parses it."""

@@ -259,7 +259,11 @@ def objective_of(forest: Forest) -> Objective | None:
     """
     name, _, number = (forest.objective or "").partition(":")
     link = forest.response
-    if forest.aggregation == "median" or isinstance(link, Anomaly | Vote | Softplus):
+    if forest.aggregation == "median" or isinstance(link, Anomaly | Vote):
+        return None
+    if name == "score_error":
+        return SquaredObjective()
+    if isinstance(link, Softplus):
         return None
     if isinstance(link, Logit | Sigmoid | OneVsAll):
         return LogisticObjective()

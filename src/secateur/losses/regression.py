@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import xlogy
+from scipy.stats import rankdata
 
 from secateur.errors import InvalidInputError
 from secateur.forest import Forest
@@ -36,6 +37,11 @@ class SquaredError(Loss):
         value = forest.value - stats.shift
         loss = stats.square - 2 * value * stats.total + value**2 * stats.weight[:, None]
         return np.maximum(loss, 0.0).mean(axis=1)
+
+    def scale(self, y: NDArray[Any], weight: Floats) -> float | None:
+        """Return the variance of the targets, the loss of a constant prediction."""
+        mean = np.average(y, axis=0, weights=weight)
+        return float(np.average(((y - mean) ** 2).mean(axis=1), weights=weight))
 
 
 class RowLoss(Loss):
@@ -63,6 +69,31 @@ class RowLoss(Loss):
                 f"y contains values such as {y[~allowed].min():g}, but the loss {self.name} needs {need}. "
                 "Drop those rows, or use another loss, such as squared_error."
             )
+
+
+class ScoreError(SquaredError):
+    """Squared error of raw scores, before the link; for models that are compared with their own scores."""
+
+    name = "score_error"
+
+    def rows(self, forest: Forest, raw: Floats, y: NDArray[Any]) -> Floats:
+        """Return (score − y)², averaged over outputs."""
+        return ((raw - y) ** 2).mean(axis=1)
+
+
+class RankCorrelation(RowLoss):
+    """One minus Spearman's rank correlation of predictions and targets; the order of rows is all that counts."""
+
+    name = "rank_correlation"
+
+    def of(self, mean: Floats, y: Floats) -> Floats:
+        """Return 6 d² / (n² − 1) of the difference d of both ranks, whose mean over rows is 1 − ρ without ties."""
+        ranks = [rankdata(column, axis=0) for column in (mean, y)]
+        return 6 * (ranks[0] - ranks[1]) ** 2 / max(len(y) ** 2 - 1, 1)
+
+    def scale(self, y: NDArray[Any], weight: Floats) -> float | None:
+        """Return 1, the loss of an unrelated order."""
+        return 1.0
 
 
 class AbsoluteError(RowLoss):

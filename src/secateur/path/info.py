@@ -33,6 +33,9 @@ class PathInfo:
     risk_loss : str, optional
         The loss of the column `risk`, once the path is evaluated.
     unpruned_loss : float, optional
+    loss_scale : float, optional
+        What a limit on the increase of the loss is a fraction of; None for the unpruned loss. A model that is compared
+        with its own predictions has no unpruned loss; the variance of these predictions takes its place.
     evaluated_on : str, optional
         The validation rows in words.
     evaluated_rows : int, optional
@@ -59,6 +62,7 @@ class PathInfo:
     exact: bool | None = None
     risk_loss: str | None = None
     unpruned_loss: float | None = None
+    loss_scale: float | None = None
     evaluated_on: str | None = None
     evaluated_rows: int | None = None
     clones: int | None = None

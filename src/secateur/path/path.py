@@ -205,7 +205,10 @@ class Path:
         if columns.shape[1] < len(self):
             path = self.take(np.arange(columns.shape[1]))
             path = path.with_info(interrupted=True)
-        return path.with_losses(*columns, rows=rows, n_rows=len(row_source), loss=loss.text)
+        path = path.with_losses(*columns, rows=rows, n_rows=len(row_source), loss=loss.text)
+        if not self.source.supervised and isinstance(row_source, LocalRows):
+            path = path.with_info(loss_scale=loss.scale(row_source.y, row_source.weight))
+        return path
 
     def _compare(self, sample: LocalRows, loss: Loss, progress: Progress | None, partial: bool) -> Floats:
         """Return the result of `compare` for every point, (4, n_points); fewer points if interrupted."""

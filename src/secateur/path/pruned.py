@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 from secateur.errors import UnsupportedModelError
 from secateur.forest import Forest
+from secateur.forest.monotonicity import check_monotonicity
+from secateur.forest.promises import PredictionRange, keeps_range, range_of
 from secateur.forest.routing import raw_scores, route
 from secateur.forest.subforest import Decision, subforest
 from secateur.libraries.adapter import Adapter
@@ -127,6 +129,24 @@ class Pruned:
 
         return save_model(self.to_model(), file, force=force)
 
+    def _promises(self) -> dict[str, str]:
+        """Return what the unpruned model promises and whether the pruned one keeps it; an empty dict without promises.
+
+        Loss, range of predictions and monotonic constraints are listed where the model has them.
+        """
+        before, after = self.original.forest, self.forest
+        found: dict[str, str] = {} if before.objective is None else {"objective": before.objective}
+        natural = range_of(before)
+        if natural is not None:
+            found["range"] = _range_text(natural, keeps_range(natural, after))
+        if before.monotone is not None:
+            checks = [check_monotonicity(forest).holds for forest in (before, after)]
+            found["constraints"] = {
+                (True, True): "monotonic constraints hold",
+                (False, True): "monotonic constraints hold; the unpruned model violates them",
+            }.get((checks[0], checks[1]), "monotonic constraints are violated")
+        return found
+
     def summary(self) -> dict[str, Any]:
         """Return sizes before and after, losses, and how the point was selected, as plain values.
 
@@ -150,6 +170,7 @@ class Pruned:
             "risk": row["risk"],
             "cost": {"name": self.info.cost, "before": self.info.unpruned_cost, "after": row["cost"]},
             "optimality": self.proof,
+            "promises": self._promises(),
             "changed": row.get("changed"),
             "penalty": row["penalty"],
             "point": self.point,
@@ -162,6 +183,14 @@ class Pruned:
                 "chosen_on_rows": info.evaluated_rows or info.made_on_rows,
             },
         }
+
+
+def _range_text(natural: PredictionRange, kept: bool) -> str:
+    if kept:
+        return f"{natural}, as before"
+    if natural.simplex:
+        return "predict_proba may return numbers below 0 or above 1: the values are a free sum"
+    return f"predictions may leave the range of the unpruned model, {natural}: the values are a free sum"
 
 
 def _file_size(model: Any, suffix: str) -> int:

@@ -90,7 +90,8 @@ def choose(
         return _lowest(table, fullest(table, points, info.runs), loss)
     if max_loss_increase is not None:
         feared = loss + guard * table["increase_se"] if guard else loss
-        return _smallest(table, points, feared, loss[0] + max_loss_increase * abs(loss[0]), max_loss_increase)
+        scale = abs(loss[0]) if info.loss_scale is None else info.loss_scale
+        return _smallest(table, points, feared, loss[0] + max_loss_increase * scale, max_loss_increase)
     if rule is not None:
         best = points[loss[points].argmin()]
         slack = table["loss_se"][best] if rule == "one_se" else 0.01 * abs(loss[best])

@@ -8,6 +8,7 @@ import numpy as np
 
 from secateur._util.text import fit_to_show
 from secateur.forest import Forest
+from secateur.forest.promises import range_of
 from secateur.libraries.adapter import Adapter
 
 
@@ -35,23 +36,24 @@ def describe_model(adapter: Adapter) -> dict[str, Any]:
         "features_used": len(forest.features_used),
         "features": forest.n_features,
         "link": forest.link,
-        **_constraints(forest),
+        **_promises(forest),
         "bytes": adapter.n_bytes(adapter.model),
     }
 
 
-def _constraints(forest: Forest) -> dict[str, Any]:
-    """Return the constrained features, by name or index, with their signs; an empty dict if there are none."""
-    if forest.monotone is None or not forest.monotone.any():
-        return {}
-    names = forest.feature_names
-    constrained = np.flatnonzero(forest.monotone).tolist()
-    return {
-        "monotone": [
+def _promises(forest: Forest) -> dict[str, Any]:
+    """Return objective, range of predictions and constrained features with their signs, where the model has them."""
+    found: dict[str, Any] = {} if forest.objective is None else {"objective": forest.objective}
+    natural = range_of(forest)
+    if natural is not None:
+        found["range"] = str(natural)
+    if forest.monotone is not None and forest.monotone.any():
+        names = forest.feature_names
+        found["monotone"] = [
             {"feature": k if names is None else fit_to_show(names[k]), "sign": int(forest.monotone[k])}
-            for k in constrained
+            for k in np.flatnonzero(forest.monotone).tolist()
         ]
-    }
+    return found
 
 
 def versions(adapter: Adapter) -> dict[str, str]:

@@ -26,6 +26,7 @@ class FoldResult(NamedTuple):
     sums: Floats
     weight: float
     n_rows: int
+    loss_scale: float | None
 
 
 def cross_validate(
@@ -69,7 +70,9 @@ def cross_validate(
     if len(results) < n_folds:
         rows = f"{rows}, {len(results)} of {n_folds} rounds"
         path = path.with_info(interrupted=True)
-    return path.with_losses(loss, np.sqrt(variance), changed, np.sqrt(increase), rows=rows, n_rows=n_rows)
+    path = path.with_losses(loss, np.sqrt(variance), changed, np.sqrt(increase), rows=rows, n_rows=n_rows)
+    scales = [one.loss_scale for one in results if one.loss_scale is not None]
+    return path.with_info(loss_scale=float(np.mean(scales))) if scales else path
 
 
 def score_fold(fold: Fold, match: NDArray[np.intp]) -> FoldResult:
@@ -79,7 +82,9 @@ def score_fold(fold: Fold, match: NDArray[np.intp]) -> FoldResult:
     evaluated = fold.path.take(matched).evaluate_sample(fold.validation_rows, rows="the rows of a fold")
     columns = [evaluated.table[name][position[1:]] for name in _COLUMNS]
     weight = fold.validation_rows.total_weight
-    return FoldResult((weight * np.array(columns)) ** _POWER, weight, len(fold.validation_rows))
+    return FoldResult(
+        (weight * np.array(columns)) ** _POWER, weight, len(fold.validation_rows), evaluated.info.loss_scale
+    )
 
 
 def at_typical_penalties(path: Path, whole: Path) -> Path:

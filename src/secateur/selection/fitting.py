@@ -6,12 +6,14 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from secateur._util.blas import one_blas_thread
 from secateur.costs import COSTS, Cost, NodeCost
 from secateur.data.row_provider import RowProvider
 from secateur.data.row_source import RowSource
 from secateur.data.rows import LocalRows
-from secateur.errors import InvalidInputError, TrainingRowsWarning, UnsupportedProblemError
+from secateur.errors import InvalidInputError, TrainingRowsWarning, UnknownObjectiveWarning, UnsupportedProblemError
 from secateur.libraries.adapter import Adapter
 from secateur.losses import Loss, default_loss, loss_named
 from secateur.path import Path, Progress
@@ -21,6 +23,8 @@ from secateur.solvers.auto import automatic
 from secateur.solvers.keep_promises import keep_promises
 
 logger = logging.getLogger("secateur")
+_MAX_MEAN_RESIDUAL = 4.0
+"""Mean residual, in standard errors, above which a model is not one of the mean."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +72,7 @@ def fit_path(settings: FitSettings, adapter: Adapter, rows: RowSource) -> Path:
             problem = problem.local()
             _log_share(solver, problem.row_source)
         _warn_of_training_rows(solver, adapter, problem.row_source)
+        _warn_of_objective(adapter, problem.row_source)
         return replace(keep_promises(solver, problem, solver.path(problem)), source=adapter)
 
 
@@ -98,6 +103,36 @@ def _warn_of_training_rows(solver: Solver, adapter: Adapter, rows: RowSource) ->
             TrainingRowsWarning,
             stacklevel=4,
         )
+
+
+def _warn_of_objective(adapter: Adapter, rows: RowSource) -> None:
+    """Warn of a training objective that the model does not store, or that its predictions contradict."""
+    message = None
+    if adapter.custom_objective:
+        message = (
+            "The model was trained with a custom objective, which secateur cannot evaluate. Prunings are compared with "
+            "the scores of the unpruned model, and y is not used. Check the pruned model by your own metric."
+        )
+    elif adapter.hides_objective and adapter.supervised and isinstance(rows, LocalRows):
+        distance = _mean_residual(adapter, rows)
+        if distance > _MAX_MEAN_RESIDUAL:
+            message = (
+                f"This booster states squared error as its objective, but its predictions are off by {distance:.0f} "
+                "standard errors on average. A booster trained with a custom objective states this, too. If it was, "
+                "prune the scikit-learn wrapper with that objective, or use BlockDescent(values='keep')."
+            )
+    if message is not None:
+        warnings.warn(message, UnknownObjectiveWarning, stacklevel=4)
+
+
+def _mean_residual(adapter: Adapter, rows: LocalRows) -> float:
+    """Return the mean residual of a model of the mean in standard errors, 0 for other models."""
+    forest = adapter.forest
+    if forest.n_classes or forest.objective is not None or forest.link != "identity" or len(rows) < 2:
+        return 0.0
+    residual = rows.y - rows.scores(forest)
+    error = residual.std(axis=0) / np.sqrt(len(rows))
+    return float(np.max(np.abs(residual.mean(axis=0)) / np.maximum(error, 1e-300), initial=0.0))
 
 
 def solver_for(choice: Solver | str, adapter: Adapter, cost: Cost | str | None) -> Solver:

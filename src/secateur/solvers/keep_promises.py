@@ -68,15 +68,9 @@ def _in_range(
     """
     leaf = _kept_leaves(forest, keep)[keep]
     scaled = value[leaf] / forest.unit
-    if natural.contains(scaled, forest.n_classes):
+    tree = np.repeat(np.arange(forest.n_trees), np.diff(forest.tree_start))[keep][leaf]
+    if natural.contains_means(scaled, tree, forest.n_classes):
         return _normalised(value, forest) if natural.simplex else value
-    if not natural.simplex:
-        tree = np.repeat(np.arange(forest.n_trees), np.diff(forest.tree_start))[keep][leaf]
-        first = np.flatnonzero(np.diff(tree, prepend=-1))
-        # No row can get less than the mean of the lowest leaves of all trees, or more than that of the highest.
-        extremes = [reduce(scaled, first).mean(axis=0) for reduce in (np.minimum.reduceat, np.maximum.reduceat)]
-        if natural.contains(np.array(extremes), ()):
-            return value
     return forest.value[keep] if mean_values is None else mean_values().refit(keep)[keep]
 
 

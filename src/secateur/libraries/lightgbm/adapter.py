@@ -41,6 +41,7 @@ class LightGBMBoosterAdapter(SklearnAdapter):
     def __init__(self, model: Any) -> None:
         super().__init__(model)
         self.supervised = self.native_objective.supervised
+        self.custom_objective = not self.native_objective.name
 
     @property
     def booster(self) -> Any:

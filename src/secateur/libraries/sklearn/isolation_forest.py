@@ -25,6 +25,7 @@ class IsolationForestAdapter(TreesAdapter):
     """
 
     supervised = False
+    objective = "rank_correlation"
 
     def read(self) -> Forest:
         """Return a forest of path lengths; that of a collapsed split follows from its depth and its number of rows."""

@@ -32,6 +32,7 @@ class XGBoostBoosterAdapter(Adapter):
     """Adapt a Booster; its `predict` uses all trees and returns the predictions of its objective."""
 
     library = "xgboost"
+    hides_objective = True
 
     def __init__(self, model: Any) -> None:
         super().__init__(model)

@@ -20,9 +20,12 @@ from secateur.libraries.xgboost.adapter import XGBoostBoosterAdapter, _as_margin
 class XGBoostWrapperAdapter(XGBoostBoosterAdapter):
     """Adapt XGBClassifier, XGBRegressor, XGBRanker, XGBRFClassifier and XGBRFRegressor."""
 
+    hides_objective = False
+
     def __init__(self, model: Any) -> None:
         super().__init__(model)
-        self.supervised = self.supervised and not callable(model.objective)
+        self.custom_objective = callable(model.objective)
+        self.supervised = self.supervised and not self.custom_objective
         self.can_refit = self.supervised and not isinstance(model, XGBRanker) and not model.callbacks
 
     def read(self) -> Forest:

@@ -177,12 +177,12 @@ def starts(forest: Forest, sample: LocalRows) -> Floats:
 def as_numbers(forest: Forest, y: NDArray[np.generic]) -> Floats:
     """Return regression targets as floats and class targets one-hot encoded, (n_rows, n_outputs).
 
-    A binary classifier with one output gets a single 0/1 column.
+    Binary targets with one output each get a single 0/1 column.
     """
     if not forest.n_classes:
         return y.astype(np.float64)
-    if forest.n_outputs == 1:
-        return (y[:, :1] == 1).astype(np.float64)
+    if forest.n_outputs == len(forest.n_classes):
+        return (y == 1).astype(np.float64)
     return np.hstack([np.eye(k)[y[:, target]] for target, k in enumerate(forest.n_classes)])
 
 
@@ -249,10 +249,12 @@ def renew_parabolas(ensemble: Additive, state: State, attempt: int = 0) -> float
         Which curvature of the objective to use.
     """
     half, score = 0.5 * ensemble.weight, state.score.T
-    neg_gradient, curvature = ensemble.objective.parabolas(score, ensemble.target, attempt)
-    np.multiply(neg_gradient.T, half, out=state.neg_gradient)
-    np.multiply(curvature.T, half, out=state.curvature)
-    state.loss[0] = ensemble.weight @ ensemble.objective.rows(score, ensemble.target)
+    # Where a sweep went too far, exponentials overflow; the loss is then infinite, and the sweep is undone.
+    with np.errstate(over="ignore", invalid="ignore"):
+        neg_gradient, curvature = ensemble.objective.parabolas(score, ensemble.target, attempt)
+        np.multiply(neg_gradient.T, half, out=state.neg_gradient)
+        np.multiply(curvature.T, half, out=state.curvature)
+        state.loss[0] = ensemble.weight @ ensemble.objective.rows(score, ensemble.target)
     return float(state.loss[0])
 
 
