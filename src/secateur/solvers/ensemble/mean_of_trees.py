@@ -12,7 +12,7 @@ Rⁿ, Journal of Optimization Theory and Applications 50 (projection of leaf val
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from itertools import pairwise
 
 import numpy as np
@@ -48,16 +48,18 @@ _OVERSHOOT = 4
 def leaf_range(forest: Forest, target: Floats, weight: Floats, bounded: bool) -> Range:
     """Return the set of leaf values that keeps the predictions of a mean of trees valid.
 
-    Class probabilities form a simplex for each target. Numbers lie in the natural range of the model, or with
+    Class probabilities form a simplex for each target; that of the second of two classes alone is a number from 0 to 1.
+    Numbers lie in the natural range of the model, or with
     `bounded` between the lowest and the highest of its leaf values and the targets of the given rows.
     """
     center = weight @ target / weight.sum()
     natural = range_of(forest)
     low, high = np.full(len(center), -np.inf), np.full(len(center), np.inf)
     block = np.zeros(1, np.int64)
-    if forest.n_classes and forest.n_outputs > 1:
+    if forest.n_classes:
         low, high = np.zeros(len(center)), np.ones(len(center))
-        block = np.concatenate([[0], np.cumsum(forest.n_classes)]).astype(np.int64)
+        if len(center) > 1:
+            block = np.concatenate([[0], np.cumsum(forest.n_classes)]).astype(np.int64)
     elif bounded:
         value = forest.value[~forest.is_split] / forest.unit
         low = np.minimum(value.min(axis=0), target.min(axis=0))
@@ -112,6 +114,9 @@ class MeanDescent(PathDescent[MeanState]):
     rising = False
 
     def __init__(self, ensemble: Additive, problem: Problem, settings: DescentSettings) -> None:
+        self.two_classes = ensemble.forest.n_classes == (2,) and ensemble.forest.n_outputs == 2
+        if self.two_classes:
+            ensemble = _second_class(ensemble)
         self.ensemble, self.settings = ensemble, settings
         forest, target = ensemble.forest, ensemble.target
         self.prices = layer_prices(forest) if settings.by_depth else Prices(*problem.prices)
@@ -121,7 +126,7 @@ class MeanDescent(PathDescent[MeanState]):
         self.open = np.ones(forest.n_trees, bool)
         self.range = leaf_range(forest, target, ensemble.weight, settings.values == "bounded")
         self.rows = MeanRows(ensemble.rows.leaves, ensemble.rows.weight, target)
-        original = np.ascontiguousarray(forest.value / forest.unit)
+        original = np.ascontiguousarray(forest.value[:, -target.shape[1] :] / forest.unit)
         sums = kernels.sum_targets(self.rows, forest.tree_start, forest.right)
         self.trees = MeanTrees(
             forest.tree_start,
@@ -131,7 +136,7 @@ class MeanDescent(PathDescent[MeanState]):
             np.ascontiguousarray(sums[:, -1]),
             original,
             *self.prices,
-            ensemble.trees.sign,
+            np.ascontiguousarray(ensemble.trees.sign[:, -target.shape[1] :]),
         )
         self.scratch = _scratch(int(np.diff(forest.tree_start).max()), target.shape[1], len(self.trees.sign) > 0)
         self.state = self._empty_state()
@@ -308,7 +313,7 @@ class MeanDescent(PathDescent[MeanState]):
         if not state.size[0]:
             status, value = status.copy(), value.copy()
             status[forest.root[0]], value[forest.root[0]] = 2, self.range.center
-        value = self._with_floor(fill_splits(self.ensemble, status, value))
+        value = self._both_classes(self._with_floor(fill_splits(self.ensemble, status, value)))
         block = self.range.block
         for first, stop in pairwise(block):
             value[:, first:stop] /= np.maximum(value[:, first:stop].sum(axis=1, keepdims=True), 1e-300)
@@ -316,15 +321,34 @@ class MeanDescent(PathDescent[MeanState]):
 
     def raw(self, state: MeanState) -> Floats:
         """Return the predictions of a state for the rows it was fitted on, (n_rows, n_outputs)."""
-        return self._with_floor(state.score)
+        return self._both_classes(self._with_floor(state.score))
+
+    def _both_classes(self, value: Floats) -> Floats:
+        """Return the probabilities of both classes if `value` has only those of the second; otherwise `value`."""
+        return np.hstack([1 - value, value]) if self.two_classes else value
 
     def _with_floor(self, value: Floats) -> Floats:
         """Mix a small fraction of the class frequencies into refitted probabilities, so that log loss stays finite."""
-        if self.keeps_values or len(self.range.block) < 2:
+        if self.keeps_values or not self.ensemble.forest.n_classes:
             return value.copy()
         floor = min(_FLOOR, _FLOOR_ROWS / len(self.ensemble.weight))
         mixed: Floats = (1 - floor) * value + floor * self.range.center
         return mixed
+
+
+def _second_class(ensemble: Additive) -> Additive:
+    """Return a binary classifier as a model of the second class.
+
+    The errors of both classes are equal, so that the Brier score is twice the squared error of the second.
+    """
+    return replace(
+        ensemble,
+        weight=2 * ensemble.weight,
+        node_weight=2 * ensemble.node_weight,
+        target=np.ascontiguousarray(ensemble.target[:, 1:]),
+        start=ensemble.start[:, 1:],
+        original=ensemble.original[:, 1:],
+    )
 
 
 def _scratch(n_nodes: int, n_outputs: int, constrained: bool) -> MeanScratch:

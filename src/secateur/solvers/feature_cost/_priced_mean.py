@@ -85,7 +85,7 @@ class PricedMean(Elimination):
 
     def collapsible(self) -> tuple[State, Floats]:
         """Return the state as a sum of contributions, and the contribution of each node once its split collapses."""
-        state, ensemble = self.now.state, self.ensemble
+        state, ensemble = self.now.state, self.mean.ensemble
         n_trees = max(int(state.size[0]), 1)
         neg_gradient = ensemble.weight * (ensemble.target - state.score).T
         none, status = np.empty((0, 0)), state.status
@@ -94,5 +94,6 @@ class PricedMean(Elimination):
 
     def loss_increase(self, shift: Floats) -> float:
         """Return the loss increase when the predictions move by `shift` (n_rows, n_outputs)."""
-        residual = self.ensemble.target - self.now.state.score
-        return float(self.ensemble.weight @ (shift * (shift - 2 * residual)).sum(axis=1))
+        ensemble = self.mean.ensemble
+        residual = ensemble.target - self.now.state.score
+        return float(ensemble.weight @ (shift * (shift - 2 * residual)).sum(axis=1))
