@@ -116,30 +116,45 @@ def sum_rows(tree: int, rows: RoutedRows, trees: Trees, state: State, scratch: S
     """
     leaf, gradient, hessian = rows.leaves[tree], scratch.gradient, scratch.hessian
     column, n = max(trees.tree_output[tree], 0), trees.tree_start[tree + 1] - trees.tree_start[tree]
-    curved = state.curvature.shape[0] > 0
-    for k in range(gradient.shape[1]):
-        if curved:
+    width = gradient.shape[1]
+    if state.curvature.shape[0] > 0:
+        for k in range(width):
             curvature = state.curvature[column + k]
             sum_pairs_by_leaf(leaf, state.neg_gradient[column + k], curvature, n, scratch.lanes, gradient, hessian, k)
-        else:
-            sum_by_leaf(leaf, state.neg_gradient[column + k], n, scratch.lanes, gradient, k)
+    elif width == 1:
+        sum_by_leaf(leaf, state.neg_gradient[column], n, scratch.lanes, gradient, 0)
+    else:
+        for v in range(n):
+            for k in range(width):
+                gradient[v, k] = 0.0
+        for i in range(leaf.shape[0]):
+            v = leaf[i]
+            for k in range(width):
+                gradient[v, k] += state.neg_gradient[k, i]
 
 
 @kernel
 def move_rows(tree: int, rows: RoutedRows, trees: Trees, state: State, new_contribution: np.ndarray) -> None:
     """Update gradient and score of the rows for a tree whose contribution changes to `new_contribution`."""
     leaf, contribution, start = rows.leaves[tree], state.contribution, trees.tree_start[tree]
-    curved = state.curvature.shape[0] > 0
-    step = np.empty(trees.tree_start[tree + 1] - start)
-    for k in range(contribution.shape[1]):
-        for v in range(step.shape[0]):
-            step[v] = new_contribution[v, k] - contribution[start + v, k]
+    curved, width = state.curvature.shape[0] > 0, contribution.shape[1]
+    step = np.empty((trees.tree_start[tree + 1] - start, width))
+    for v in range(step.shape[0]):
+        for k in range(width):
+            step[v, k] = new_contribution[v, k] - contribution[start + v, k]
+    if width > 1 and not curved:
+        for i in range(leaf.shape[0]):
+            v = leaf[i]
+            for k in range(width):
+                state.neg_gradient[k, i] -= rows.weight[i] * step[v, k]
+        return
+    for k in range(width):
         column = max(trees.tree_output[tree], 0) + k
         neg_gradient = state.neg_gradient[column]
         curvature = state.curvature[column] if curved else rows.weight
         for i in range(leaf.shape[0]):
-            neg_gradient[i] -= curvature[i] * step[leaf[i]]
+            neg_gradient[i] -= curvature[i] * step[leaf[i], k]
         if curved:
             score = state.score[column]
             for i in range(leaf.shape[0]):
-                score[i] += step[leaf[i]]
+                score[i] += step[leaf[i], k]

@@ -31,24 +31,22 @@ def choose_subtree(
     `gradient` and `hessian` of the buffers hold the sums over the rows in each leaf. Writes `status` and `contribution`
     of the buffers if the gain exceeds the tolerance. O(nodes).
     """
-    right, as_leaf, as_split, status = trees.right, prices.as_leaf, prices.as_split, state.status
+    right, as_split, status = trees.right, prices.as_split, state.status
     best, penalty = scratch.best, problem.penalty
     layered, frozen = problem.layered, problem.frozen
     start = trees.tree_start[tree]
     old = _cost_of_factor(status[start], state.factor[tree], problem.ridge, problem.values)
     old += _sum_nodes(tree, trees, state, scratch)
+    if status[start] != 0:
+        old += _penalty(tree, trees, prices, problem, status[start:], state.contribution[start:])
     if trees.sign.shape[0] > 0:
         _set_bounds(tree, trees, state, problem, scratch)
+    _fit_leaves(tree, trees, prices, problem, scratch)
     # Reverse preorder. Invariant: for every node w > v, `best[w]` is the cost of its optimal subtree (for layers: of a
-    # leaf), relative to a contribution of 0. `old` accumulates the cost of the current tree on the same scale.
+    # leaf), relative to a contribution of 0.
     for v in range(trees.tree_start[tree + 1] - start - 1, -1, -1):
         u = start + v
-        best[v] = _fit_leaf(u, v, trees, problem, scratch) + penalty * as_leaf[u]
         scratch.status[v] = 2
-        if status[u] == 1:
-            old += penalty * as_split[u]
-        elif status[u] == 2:
-            old += penalty * as_leaf[u] + _ridge_term(u, u, trees, problem, state.contribution)
         if right[u] != -1 and not layered:
             split_cost = best[v + 1] + best[right[u] - start] + penalty * as_split[u]
             if (frozen and status[u] == 1) or (not frozen and split_cost < best[v]):
@@ -102,7 +100,7 @@ def _set_bounds(tree: int, trees: Trees, state: State, problem: BlockProblem, sc
     the current subtree stays feasible.
     """
     right, status, low, high = trees.right, state.status, scratch.low, scratch.high
-    start, width = trees.tree_start[tree], low.shape[1]
+    start, width, last = trees.tree_start[tree], low.shape[1], scratch.hessian_sum.shape[1] - 1
     n = trees.tree_start[tree + 1] - start
     # First `low` and `high` are the smallest and the largest current contribution below each node.
     for v in range(n - 1, -1, -1):
@@ -127,8 +125,12 @@ def _set_bounds(tree: int, trees: Trees, state: State, problem: BlockProblem, sc
                 continue
             if trees.sign[u, k] < 0:
                 below, above = above, below
-            middle = 0.5 * _free_value(start, below, k, trees, problem, scratch)
-            middle += 0.5 * _free_value(start, above, k, trees, problem, scratch)
+            middle = 0.0
+            for w in (below, above):
+                denominator = scratch.hessian_sum[w, min(k, last)] + problem.ridge
+                prior = problem.centre * trees.original[start + w, k]
+                if denominator > 0.0:
+                    middle += 0.5 * (scratch.sums[w, k] + problem.ridge * prior) / denominator
             if status[u] == 1 and high[below, k] <= low[above, k]:
                 middle = min(max(middle, high[below, k]), low[above, k])
             middle = min(max(middle, low[v, k]), high[v, k])
@@ -137,23 +139,20 @@ def _set_bounds(tree: int, trees: Trees, state: State, problem: BlockProblem, sc
 
 
 @kernel
-def _free_value(start: int, v: int, k: int, trees: Trees, problem: BlockProblem, scratch: Scratch) -> float:
-    """Return the value of a node as a leaf without bounds, shrunk by the ridge."""
-    hessian_sum, ridge = scratch.hessian_sum, problem.ridge
-    denominator = hessian_sum[v, min(k, hessian_sum.shape[1] - 1)] + ridge
-    numerator = scratch.sums[v, k] + ridge * problem.centre * trees.original[start + v, k]
-    return numerator / denominator if denominator > 0.0 else 0.0
-
-
-@kernel
-def _fit_leaf(u: int, v: int, trees: Trees, problem: BlockProblem, scratch: Scratch) -> float:
-    """Write the value of a node as a leaf into `fitted`; return its cost without price."""
+def _fit_leaves(tree: int, trees: Trees, prices: Prices, problem: BlockProblem, scratch: Scratch) -> None:
+    """Write the value of every node as a leaf into `fitted`, and its cost including the price into `best`."""
     original, sums, hessian_sum, fitted = trees.original, scratch.sums, scratch.hessian_sum, scratch.fitted
-    ridge, bounded, cost = problem.ridge, scratch.low.shape[0] > 0, 0.0
-    for k in range(fitted.shape[1]):
-        h = hessian_sum[v, min(k, hessian_sum.shape[1] - 1)]
-        if problem.values == REFIT:
-            denominator, prior = h + ridge, problem.centre * original[u, k]
+    ridge, centre, refit, bounded = problem.ridge, problem.centre, problem.values == REFIT, scratch.low.shape[0] > 0
+    start, width, last = trees.tree_start[tree], fitted.shape[1], hessian_sum.shape[1] - 1
+    for v in range(trees.tree_start[tree + 1] - start):
+        u, cost = start + v, 0.0
+        for k in range(width):
+            h, own = hessian_sum[v, min(k, last)], original[u, k]
+            if not refit:
+                fitted[v, k] = own
+                cost += own * (h * own - 2.0 * sums[v, k])
+                continue
+            denominator, prior = h + ridge, centre * own
             numerator = sums[v, k] + ridge * prior
             value = numerator / denominator if denominator > 0.0 else 0.0
             cost += ridge * prior * prior - value * numerator
@@ -162,19 +161,24 @@ def _fit_leaf(u: int, v: int, trees: Trees, problem: BlockProblem, scratch: Scra
                 cost += denominator * (clipped - value) * (clipped - value)
                 value = clipped
             fitted[v, k] = value
-        else:
-            fitted[v, k] = original[u, k]
-            cost += original[u, k] * (h * original[u, k] - 2.0 * sums[v, k])
-    return cost
+        scratch.best[v] = cost + problem.penalty * prices.as_leaf[u]
 
 
 @kernel
-def _ridge_term(u: int, v: int, trees: Trees, problem: BlockProblem, contribution: np.ndarray) -> float:
-    """Return the ridge penalty on row v of `contribution` as the refitted value of node u."""
-    total = 0.0
-    if problem.values == REFIT:
-        for k in range(contribution.shape[1]):
-            total += problem.ridge * (contribution[v, k] - problem.centre * trees.original[u, k]) ** 2
+def _penalty(
+    tree: int, trees: Trees, prices: Prices, problem: BlockProblem, status: np.ndarray, contribution: np.ndarray
+) -> float:
+    """Return the price and the ridge term of a tree; `status` and `contribution` begin at its root."""
+    start, refit, total = trees.tree_start[tree], problem.values == REFIT, 0.0
+    for v in range(trees.tree_start[tree + 1] - start):
+        u = start + v
+        if status[v] == 1:
+            total += problem.penalty * prices.as_split[u]
+        elif status[v] == 2:
+            total += problem.penalty * prices.as_leaf[u]
+            if refit:
+                for k in range(contribution.shape[1]):
+                    total += problem.ridge * (contribution[v, k] - problem.centre * trees.original[u, k]) ** 2
     return total
 
 
@@ -289,15 +293,6 @@ def penalty_decrease(
     tree: int, trees: Trees, prices: Prices, state: State, problem: BlockProblem, scratch: Scratch
 ) -> float:
     """Return the decrease in penalty plus ridge term from the current tree to that in the buffers."""
-    start, total = trees.tree_start[tree], 0.0
-    for v in range(trees.tree_start[tree + 1] - start):
-        u = start + v
-        if state.status[u] == 1:
-            total += problem.penalty * prices.as_split[u]
-        elif state.status[u] == 2:
-            total += problem.penalty * prices.as_leaf[u] + _ridge_term(u, u, trees, problem, state.contribution)
-        if scratch.status[v] == 1:
-            total -= problem.penalty * prices.as_split[u]
-        elif scratch.status[v] == 2:
-            total -= problem.penalty * prices.as_leaf[u] + _ridge_term(u, v, trees, problem, scratch.contribution)
-    return total
+    start = trees.tree_start[tree]
+    before = _penalty(tree, trees, prices, problem, state.status[start:], state.contribution[start:])
+    return before - _penalty(tree, trees, prices, problem, scratch.status, scratch.contribution)

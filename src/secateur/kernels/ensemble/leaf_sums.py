@@ -12,13 +12,15 @@ N_LANES = 8
 """Number of partial sums per leaf."""
 MAX_LANE_NODES = 512
 """Trees with more nodes have one sum per leaf: their partial sums would not stay in the cache."""
+ROWS_PER_NODE = 16
+"""With fewer rows per node, rows spread over many leaves, and clearing the partial sums takes longer than it saves."""
 
 
 @kernel
 def sum_by_leaf(leaf: np.ndarray, number: np.ndarray, n: int, lanes: np.ndarray, out: np.ndarray, k: int) -> None:
     """Write the sum of `number` over the rows in each of n nodes to out[:, k]."""
     n_rows = leaf.shape[0]
-    if n > MAX_LANE_NODES:
+    if n > MAX_LANE_NODES or n_rows < ROWS_PER_NODE * n:
         for v in range(n):
             out[v, k] = 0.0
         for row in range(n_rows):
@@ -53,7 +55,7 @@ def sum_pairs_by_leaf(
 ) -> None:
     """Write the sums of two numbers over the rows in each of n nodes to first_out[:, k] and second_out[:, k]."""
     n_rows = leaf.shape[0]
-    if n > MAX_LANE_NODES:
+    if n > MAX_LANE_NODES or n_rows < ROWS_PER_NODE * n:
         sum_by_leaf(leaf, first_number, n, lanes, first_out, k)
         sum_by_leaf(leaf, second_number, n, lanes, second_out, k)
         return

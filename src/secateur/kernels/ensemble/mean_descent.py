@@ -185,11 +185,16 @@ def fit_subtree(
         if choice[a] == ABSENT:
             continue
         u = start + a
-        curvature = free_value(u, a, trees, bounds, scratch, scale, share, ridge, slope, z)
+        # This is `free_value`, written out: a call passes all arrays and takes longer than the node does.
+        curvature = trees.weight[u] + ridge
+        inverse = 1.0 / curvature if curvature > 0.0 else 0.0
         for k in range(n_outputs):
-            if keep_values:
-                z[k] = share * trees.original[u, k]
-            elif constrained:
+            slope[k] = trees.target[u, k] - scale * scratch.sums[a, k] + ridge * share * bounds.center[k]
+            z[k] = share * trees.original[u, k] if keep_values else slope[k] * inverse
+        if not keep_values:
+            project(z, share, bounds)
+        if constrained:
+            for k in range(n_outputs):
                 z[k] = min(max(z[k], share * scratch.low[a, k]), share * scratch.high[a, k])
         cost = center
         for k in range(n_outputs):

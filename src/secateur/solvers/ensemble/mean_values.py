@@ -12,7 +12,7 @@ from secateur.solvers.ensemble.descent_path import DescentSettings
 from secateur.solvers.ensemble.mean_of_trees import MeanDescent
 
 Floats = NDArray[np.float64]
-_RIDGE, _SWEEPS = 25.0, 15
+_RIDGE, _SWEEPS = 25.0, 5
 
 
 def refit_settings(values: str, ridge: float) -> DescentSettings:
