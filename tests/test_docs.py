@@ -25,7 +25,9 @@ SHOWN = [
     for source, code in re.findall(r'```python title="(.*?)"\n(.*?)```', page.read_text(), flags=re.S)
 ]
 RUN = [
-    page for page in [DOCS / "index.md", *sorted((DOCS / "cookbook").glob("*.md"))] if "```python\n" in page.read_text()
+    page
+    for page in [DOCS / "index.md", DOCS / "promises.md", *sorted((DOCS / "cookbook").glob("*.md"))]
+    if "```python\n" in page.read_text()
 ]
 TABLES = {"solvers": sc.solvers.SOLVERS, "losses": sc.losses.LOSSES, "costs": sc.costs.COSTS}
 
