@@ -34,6 +34,7 @@ class CatBoostAdapter(Adapter):
     def __init__(self, model: Any) -> None:
         super().__init__(model)
         self.supervised = self.loss.supervised and not isinstance(model, CatBoostRanker)
+        self.custom_objective = self.loss.name.startswith("PythonUserDefined")
         self.can_refit = self.supervised
 
     @cached_property

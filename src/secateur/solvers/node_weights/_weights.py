@@ -16,6 +16,7 @@ from secateur.forest import Forest
 from secateur.path import Path
 from secateur.path.build import Point, trace_points
 from secateur.problem import Problem
+from secateur.solvers.ensemble.additive_model import not_quadratic
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -101,8 +102,9 @@ class Weights:
 def cannot_weigh(problem: Problem, joint: bool) -> str | None:
     """Return why node weights cannot be fitted to this problem, or None if they can."""
     forest = problem.forest
-    if not forest.response.linear or forest.aggregation == "median":
-        return "it fits node weights by least squares, but this model is not a sum of predictions. Use weakest_link."
+    reason = not_quadratic(forest)
+    if reason:
+        return f"it fits node weights by least squares; {reason}Use weakest_link."
     if len(forest.n_classes) > 1 or (not forest.n_classes and forest.n_outputs > 1):
         return "it fits node weights for one target, but this model has several. Use weakest_link."
     if not joint and not forest.trees_predict_target:
