@@ -62,6 +62,10 @@ class Objective(ABC):
     def constant(self, target: Floats, weight: Floats) -> Floats:
         """Return the best constant score of each output, or a value near it, (n_outputs,)."""
 
+    def shift(self, score: Floats, target: Floats, weight: Floats) -> Floats | None:
+        """Return the exact best shift of all scores, (n_outputs,); None if the parabolas lead there anyway."""
+        return None
+
     @abstractmethod
     def rows(self, score: Floats, target: Floats) -> Floats:
         """Return the loss of each row, summed over outputs, (n_rows,)."""
@@ -165,6 +169,10 @@ class PinballObjective(Objective):
     def constant(self, target: Floats, weight: Floats) -> Floats:
         """Return the weighted quantile of the targets."""
         return np.array([weighted_quantile(column, weight, self.level) for column in target.T])
+
+    def shift(self, score: Floats, target: Floats, weight: Floats) -> Floats | None:
+        """Return the weighted quantile of the residuals."""
+        return self.constant(target - score, weight)
 
     def rows(self, score: Floats, target: Floats) -> Floats:
         """Return Σ max(level · r, (level − 1) · r) of the residual r."""

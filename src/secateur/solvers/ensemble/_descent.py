@@ -88,6 +88,20 @@ class Descent(PathDescent[State]):
             self.state = before
         return True, 0.0
 
+    def descend(self, penalty: float, *, first: int = 0, frozen: bool = False) -> float:
+        """Sweep over the trees until nothing changes, then move the intercept to its exact optimum; return the gain."""
+        gain = super().descend(penalty, first=first, frozen=frozen)
+        ensemble, state = self.ensemble, self.state
+        if ensemble.objective.quadratic:
+            return gain
+        step = ensemble.objective.shift(state.score.T, ensemble.target, ensemble.weight)
+        if step is None:
+            return gain
+        before = float(state.loss[0])
+        state.score[:] += step[:, None]
+        state.intercept[:] += step
+        return gain + before - renew_parabolas(ensemble, state)
+
     def converge(self, penalty: float, first: int, frozen: bool, limit: int) -> tuple[int, float]:
         """Update the trees in use until they stop changing; if trees are large, update active sets only."""
         if limit <= 0 or not self.has_large_trees:

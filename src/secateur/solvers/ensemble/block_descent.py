@@ -56,12 +56,15 @@ class BlockDescent(Solver):
 
         loss(y, intercept + Σ_trees tree(x)) + penalty · cost(pruning) + ridge / n · Σ_leaves value²
 
-    The loss is squared error for regression and for class probabilities (Brier score), and log loss for boosted
-    classifiers. A block is one tree: each tree in turn gets the subtree that is optimal given all other trees.
+    The loss is the one the model was trained for: squared error for regression and for class probabilities (Brier
+    score), log loss for boosted classifiers, the pinball loss for quantiles, deviances for counts and amounts; see
+    `secateur.losses.objectives`. A block is one tree: each tree in turn gets the subtree that is optimal given all
+    other trees. Monotonic constraints of the model are kept.
 
     The result is a local optimum with respect to single trees, warm-started from the result at the next larger penalty.
-    For squared error a block update is exact (a dynamic program over the tree). For log loss it minimises a quadratic
-    approximation and is accepted only if the true objective decreases. An update takes O(rows + nodes).
+    For squared error a block update is exact (a dynamic program over the tree). Other losses are replaced by parabolas
+    that are renewed after each sweep over the trees; a sweep is accepted only if the true objective decreases. An
+    update takes O(rows + nodes).
 
     Remote rows are collected, except for `granularity="layer", values="keep"` and squared error with up to 4096 layers
     in all: the Gram matrix of the layers is a sum over rows, from which the whole path follows.
@@ -76,10 +79,10 @@ class BlockDescent(Solver):
     values : "refit", "keep", "both", "free" or "bounded"
         "refit" fits the leaf values again; "keep" keeps the original ones; "both" merges the points of the two into one
         path. A classification forest that averages its trees stays a mean of trees whose leaves are class
-        probabilities, so that every prediction is valid. "free" gives this up: the pruned model is a sum of trees with
-        an intercept, whose Brier score is lower at 500 to 5000 nodes, but whose `predict_proba` returns numbers below
-        0 and above 1. "bounded" keeps the predictions of a regression forest between the lowest and the highest
-        target; without it they are a free sum. `granularity="layer"` and `polish` are free sums, too.
+        probabilities, so that every prediction is valid. A regression forest without negative leaves predicts no
+        negative number. "free" gives this up: the pruned model is a sum of trees with an intercept, whose Brier score
+        is lower at 500 to 5000 nodes, but whose `predict_proba` returns numbers below 0 and above 1. "bounded" keeps
+        the predictions of a regression forest between the lowest and the highest target.
     weights : "nodes" or "depth"
         Price of a layer: the cost of its nodes, or 1.
     ridge : float or tuple of float

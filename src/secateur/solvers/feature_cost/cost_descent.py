@@ -36,7 +36,10 @@ class CostDescent(Solver):
         loss(y, intercept + Σ_trees tree(x)) + penalty · average price of the distinct features of a row
         + node_penalty · splits + ridge / n · Σ_leaves (value − original value)²  [boosters: value²]
 
-    The loss is squared error for regression and for class probabilities (Brier), and log loss for boosted classifiers.
+    The loss is the one the model was trained for, as in `BlockDescent`: squared error for regression, log loss for
+    boosted classifiers. A classification forest that averages its trees stays a mean of trees whose leaves are class
+    probabilities, with the Brier score as loss and the class frequencies as the centre of the ridge.
+
     A feature is bought once per row and is then available to all trees.
 
     One update replaces a tree by its exact best subtree given the other trees. A feature that two trees need is free to

@@ -1,0 +1,106 @@
+"""Paths keep the range and the order of a model's predictions, whatever a solver fits."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer, load_diabetes
+from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier, RandomForestRegressor
+from sklearn.metrics import brier_score_loss, log_loss
+
+import secateur as sc
+from secateur.forest.promises import PredictionRange, keeps_range, range_of
+from secateur.kernels import order_values
+from secateur.solvers import BestSubset, BlockDescent, CostDescent, RuleLasso, TreeLasso
+
+CANCER, DIABETES = load_breast_cancer(return_X_y=True), load_diabetes(return_X_y=True)
+SOLVERS = [
+    BlockDescent(penalties=12),
+    BlockDescent(granularity="layer", penalties=12),
+    BlockDescent(polish="ridge", penalties=12),
+    CostDescent(penalties=6),
+    TreeLasso(penalties=12),
+    BestSubset(time_limit=1.0),
+    RuleLasso(penalties=6),
+]
+solvers = pytest.mark.parametrize("solver", SOLVERS, ids=repr)
+
+
+@solvers
+def test_probabilities_are_valid_and_metrics_accept_them(solver):
+    X, y = CANCER
+    model = RandomForestClassifier(10, max_depth=6, random_state=0).fit(X[::2], y[::2])
+    path = sc.prune_path(model, X[1::2], y[1::2], solver=solver)
+    for point in range(len(path)):
+        small = path[point].to_model()
+        p = small.predict_proba(X)
+        assert p.min() >= 0
+        np.testing.assert_array_almost_equal_nulp(p.sum(axis=1), np.ones(len(X)), 4)
+        assert np.isfinite(log_loss(y, p))
+        assert brier_score_loss(y, p[:, 1]) <= 1
+        assert "as before" in path[point].summary()["promises"]["range"]
+
+
+@pytest.mark.parametrize(
+    "solver", [BlockDescent(values="free"), CostDescent(values="free"), TreeLasso(values="free")], ids=repr
+)
+def test_free_values_leave_the_range_and_the_summary_says_so(solver):
+    X, y = CANCER
+    model = ExtraTreesClassifier(10, max_depth=6, random_state=0).fit(X[::2], y[::2])
+    path = sc.prune_path(model, X[1::2], y[1::2], solver=solver)
+    texts = [path[k].summary()["promises"]["range"] for k in range(1, len(path))]
+    invalid = [not 0 <= path[k].predict_proba(X).min() <= 1 for k in range(1, len(path))]
+    assert any(invalid)
+    assert all("below 0 or above 1" in text for text, bad in zip(texts, invalid, strict=True) if bad)
+
+
+@solvers
+def test_no_prediction_is_negative_where_no_leaf_was(solver):
+    X, y = DIABETES
+    y = np.maximum(y - 90, 0)
+    model = RandomForestRegressor(10, max_depth=6, random_state=0).fit(X[::2], y[::2])
+    path = sc.prune_path(model, X[1::2], y[1::2], solver=solver)
+    natural = range_of(path.forest)
+    assert natural == PredictionRange(False, 0.0, np.inf)
+    # Rows outside of the data reach other combinations of leaves.
+    rows = np.random.default_rng(0).uniform(-0.3, 0.3, (2000, X.shape[1]))
+    for point in range(len(path)):
+        assert keeps_range(natural, path[point].forest)
+        assert path[point].predict(rows).min() >= -1e-9
+
+
+def test_a_free_sum_within_the_range_stays_as_it_is():
+    X, y = DIABETES
+    model = RandomForestRegressor(10, max_depth=3, random_state=0).fit(X[::2], y[::2] + 1000)
+    kept = sc.prune_path(model, X[1::2], y[1::2] + 1000, solver=BlockDescent(penalties=8))
+    free = sc.prune_path(model, X[1::2], y[1::2] + 1000, solver=BlockDescent(penalties=8, values="free"))
+    assert all(np.array_equal(a, b) for a, b in zip(kept.values, free.values, strict=True))
+
+
+def test_a_model_with_invalid_leaves_promises_nothing():
+    X, y = CANCER
+    forest = sc.as_forest(RandomForestClassifier(5, random_state=0).fit(X, y))
+    assert range_of(forest) == PredictionRange(True, 0.0, range_of(forest).high)
+    value = forest.value.copy()
+    value[np.flatnonzero(~forest.is_split)[0]] = [-0.5, 1.5]
+    assert range_of(replace(forest, value=value)) is None
+    assert range_of(replace(forest, tree_weight=np.arange(1.0, 6.0))) is None
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_values_are_put_in_order_and_ordered_values_stay(seed):
+    rng = np.random.default_rng(seed)
+    right = np.array([4, 3, -1, -1, 6, -1, -1], np.int32)
+    start, sign = np.array([0, 7]), np.array([[1], [0], [0], [0], [-1], [0], [0]], np.int8)
+    keep, weight = np.ones(7, bool), rng.integers(1, 9, 7).astype(float)
+    value = rng.normal(size=(7, 1))
+    before = value.copy()
+    order_values(start, right, sign, keep, weight, value)
+    low, high = value[[2, 3], 0], value[[5, 6], 0]
+    assert low.max() <= high.min()
+    assert high[0] >= high[1]
+    again = value.copy()
+    order_values(start, right, sign, keep, weight, again)
+    np.testing.assert_array_equal(again[[2, 3, 5, 6]], value[[2, 3, 5, 6]])
+    if before[[2, 3], 0].max() <= before[[5, 6], 0].min() and before[5, 0] >= before[6, 0]:
+        np.testing.assert_array_equal(value[[2, 3, 5, 6]], before[[2, 3, 5, 6]])
