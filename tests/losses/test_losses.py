@@ -1,12 +1,15 @@
-"""The one loss that is not a sum over rows: ranking."""
+"""Losses that are not sums over rows, and their parameters."""
 
 import numpy as np
 import pytest
+from scipy.stats import spearmanr
 from sklearn.metrics import roc_auc_score
 from sklearn.tree import DecisionTreeClassifier
 from tests.cases import case
 
 import secateur as sc
+from secateur.errors import InvalidInputError
+from secateur.losses import RankCorrelation, loss_named
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -32,3 +35,15 @@ def test_ranking_is_for_two_classes():
     three = case("tree classifier")
     with pytest.raises(ValueError, match="auc"):
         sc.prune_path(three.model, three.X, three.y, loss="auc")
+
+
+@pytest.mark.parametrize("text", ["quantile:nan", "quantile:1", "huber:0", "pseudo_huber:-1", "tweedie:2", "tweedie:1"])
+def test_numbers_without_meaning_are_refused(text):
+    with pytest.raises(InvalidInputError, match=r"but it must be greater than .*Pass such a number"):
+        loss_named(text)
+
+
+def test_rank_correlation_is_that_of_scipy():
+    rng = np.random.default_rng(0)
+    a, b = rng.normal(size=(2, 50, 1))
+    assert RankCorrelation().of(a, b).mean() == pytest.approx(1 - spearmanr(a[:, 0], b[:, 0])[0])

@@ -14,11 +14,13 @@ def named(text: str, table: Mapping[str, Callable[..., T]], what: str) -> T:
     Raises
     ------
     InvalidInputError
-        If the name is unknown or does not take a number.
+        If the name is unknown, does not take a number, or takes another one.
     """
     name, _, number = text.partition(":")
     try:
         return table[name](*([float(number)] if number else []))
+    except InvalidInputError:
+        raise
     except (KeyError, TypeError, ValueError) as error:
         raise InvalidInputError(
             f"{what}={text!r} is unknown. The known names are {', '.join(table)}; some take a number after a colon. "

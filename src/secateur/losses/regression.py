@@ -96,6 +96,13 @@ class RankCorrelation(RowLoss):
         return 1.0
 
 
+def _check_number(name: str, number: float, low: float, high: float) -> None:
+    """Raise InvalidInputError unless a parameter of a loss lies strictly between two numbers."""
+    if not low < number < high:
+        above = f"greater than {low:g}" + (f" and less than {high:g}" if np.isfinite(high) else "")
+        raise InvalidInputError(f"The {name} is {number!r}, but it must be {above}. Pass such a number.")
+
+
 class AbsoluteError(RowLoss):
     """Absolute error |prediction − y|."""
 
@@ -113,6 +120,9 @@ class Quantile(RowLoss):
     name = "quantile"
     level: float = 0.5
 
+    def __post_init__(self) -> None:
+        _check_number("level of a quantile", self.level, 0.0, 1.0)
+
     def of(self, mean: Floats, y: Floats) -> Floats:
         """Return level · (y − mean) if y is above the prediction, otherwise (1 − level) · (mean − y)."""
         return np.maximum(self.level * (y - mean), (self.level - 1) * (y - mean))
@@ -124,6 +134,9 @@ class Huber(RowLoss):
 
     name = "huber"
     delta: float = 1.0
+
+    def __post_init__(self) -> None:
+        _check_number("delta of huber", self.delta, 0.0, np.inf)
 
     def of(self, mean: Floats, y: Floats) -> Floats:
         """Return r² / 2, or its linear continuation."""
@@ -138,6 +151,9 @@ class PseudoHuber(RowLoss):
     name = "pseudo_huber"
     delta: float = 1.0
 
+    def __post_init__(self) -> None:
+        _check_number("delta of pseudo_huber", self.delta, 0.0, np.inf)
+
     def of(self, mean: Floats, y: Floats) -> Floats:
         """Return delta² (√(1 + (r / delta)²) − 1)."""
         return self.delta**2 * (np.hypot(1.0, (y - mean) / self.delta) - 1)
@@ -149,6 +165,9 @@ class Tweedie(RowLoss):
 
     name = "tweedie"
     power: float = 1.5
+
+    def __post_init__(self) -> None:
+        _check_number("power of tweedie", self.power, 1.0, 2.0)
 
     def of(self, mean: Floats, y: Floats) -> Floats:
         """Return the unit deviance, twice the difference in log-likelihood to a perfect prediction."""

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from secateur.errors import UnsupportedModelError
 from secateur.forest import Forest
 from secateur.forest.monotonicity import check_monotonicity
-from secateur.forest.promises import PredictionRange, keeps_range, range_of
+from secateur.forest.promises import PredictionRange, is_plain_mean, keeps_range, range_of
 from secateur.forest.routing import raw_scores, route
 from secateur.forest.subforest import Decision, subforest
 from secateur.libraries.adapter import Adapter
@@ -139,6 +139,8 @@ class Pruned:
         natural = range_of(before)
         if natural is not None:
             found["range"] = _range_text(natural, keeps_range(natural, after))
+        elif before.n_classes and is_plain_mean(before):
+            found["range"] = "the leaves of the unpruned model are not class probabilities; they were not repaired"
         if before.monotone is not None:
             checks = [check_monotonicity(forest).holds for forest in (before, after)]
             found["constraints"] = {

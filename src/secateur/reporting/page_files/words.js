@@ -43,6 +43,7 @@ function showMethod() {
     ["model", [model.type, ...model.inside].join(" > ") + `, ${model.library}`],
     ["task", model.task + (model.classes.length ? ` into ${model.classes.map(count).join(" and ")} classes` : "")],
     ["features", `${count(model.features_used)} of ${count(model.features)} used`],
+    ...[["trained for", model.objective], ["predicts", model.range]].filter(([, text]) => text),
     ...constraints(model.monotone ?? []),
     ["solver", report.solver],
     ["loss", facts.loss],
