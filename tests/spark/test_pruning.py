@@ -312,3 +312,24 @@ def test_clones_and_masks_are_for_rows_in_memory(spark, classifier, flowers):
     for validation in ("cv", "oob", np.ones(3, bool)):
         with pytest.raises(ValueError, match="rows are remote"):
             prune(classifier, frame, features=names, validation=validation, solver="weakest_link")
+
+
+def test_boosters_trained_on_spark_are_pruned_like_the_boosters_they_hold(spark, tmp_path):
+    import lightgbm
+    import xgboost
+    from xgboost.spark import SparkXGBRegressorModel
+
+    X, y = load_diabetes(return_X_y=True)
+    frame, names = frame_of(spark, X[::3], y[::3])
+    booster = xgboost.XGBRegressor(n_estimators=6, max_depth=3, n_jobs=1).fit(X[1::3], y[1::3])
+    trained = SparkXGBRegressorModel(xgb_sklearn_model=booster)
+    # SynapseML saves a LightGBM model as its text.
+    text = tmp_path / "model.txt"
+    light = lightgbm.LGBMRegressor(n_estimators=6, num_leaves=6, verbose=-1, n_jobs=1).fit(X[1::3], y[1::3])
+    light.booster_.save_model(text)
+    for model, native in ((trained, booster.get_booster()), (text, light.booster_)):
+        found = sc.spark.prune_path(model, frame, features=names, label="label", solver=WeakestLink())
+        expected = sc.spark.prune_path(native, frame, features=names, label="label", solver=WeakestLink())
+        assert np.array_equal(found.table["n_nodes"], expected.table["n_nodes"])
+        np.testing.assert_allclose(found.table["risk"], expected.table["risk"])
+        assert type(found[1].to_model()) is type(expected[1].to_model())
