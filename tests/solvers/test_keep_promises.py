@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import catboost
 import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer, load_diabetes
@@ -11,7 +12,7 @@ from sklearn.metrics import brier_score_loss, log_loss
 import secateur as sc
 from secateur.forest.promises import PredictionRange, keeps_range, range_of
 from secateur.kernels import order_values
-from secateur.solvers import BestSubset, BlockDescent, CostDescent, RuleLasso, TreeLasso
+from secateur.solvers import BestSubset, BlockDescent, CostDescent, RuleLasso, TreeLasso, WeakestLink
 
 CANCER, DIABETES = load_breast_cancer(return_X_y=True), load_diabetes(return_X_y=True)
 SOLVERS = [
@@ -104,3 +105,18 @@ def test_values_are_put_in_order_and_ordered_values_stay(seed):
     np.testing.assert_array_equal(again[[2, 3, 5, 6]], value[[2, 3, 5, 6]])
     if before[[2, 3], 0].max() <= before[[5, 6], 0].min() and before[5, 0] >= before[6, 0]:
         np.testing.assert_array_equal(value[[2, 3, 5, 6]], before[[2, 3, 5, 6]])
+
+
+def test_points_with_original_values_that_violate_a_constraint_are_left_out():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 3))
+    y = X[:, 0] + X[:, 1] * X[:, 2] + rng.normal(size=300)
+    options = {"iterations": 15, "depth": 4, "verbose": 0, "allow_writing_files": False, "thread_count": 1}
+    model = catboost.CatBoostRegressor(monotone_constraints=[1, 0, 0], **options).fit(X, y)
+    forest = sc.as_forest(model)
+    path = sc.prune_path(model, X, y, solver=WeakestLink())
+    every = sc.prune_path(replace(forest, monotone=None), X, y, solver=WeakestLink())
+    pruned = [replace(every[k].forest, monotone=forest.monotone) for k in range(len(every))]
+    holds = np.array([sc.check_monotonic(one).holds for one in pruned])
+    assert 0 < holds.sum() < len(holds)
+    np.testing.assert_array_equal(path.table["n_nodes"], every.table["n_nodes"][holds])

@@ -57,7 +57,7 @@ from secateur.kernels.forest.routing import (
     route_categorical,
     route_numeric,
 )
-from secateur.kernels.forest.separators import order_values
+from secateur.kernels.forest.separators import all_in_order, order_values
 from secateur.kernels.node_weights.max_heap import fit_max_heap, node_gradient, project_max_heap
 from secateur.kernels.node_weights.rule_lasso import fit_rule_lasso
 from secateur.kernels.single_tree.optimal_size import (
@@ -92,6 +92,7 @@ __all__ = [
     "add_rows",
     "add_trees",
     "add_trees_by_fours",
+    "all_in_order",
     "best_closure",
     "best_of_every_size",
     "cheapest_cut",

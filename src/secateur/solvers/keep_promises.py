@@ -16,7 +16,7 @@ from secateur import kernels
 from secateur.forest import Forest
 from secateur.forest.monotonicity import check_monotonicity, constrained_splits
 from secateur.forest.promises import PredictionRange, range_of
-from secateur.forest.subforest import subforest
+from secateur.forest.subforest import Decision, subforest
 from secateur.path import Path
 from secateur.path.build import tree_risk
 from secateur.path.evaluation import LossesAt
@@ -84,13 +84,9 @@ def _normalised(value: Floats, forest: Forest) -> Floats:
 
 def _in_order(forest: Forest, problem: Problem, keep: NDArray[np.bool_], value: Floats) -> Floats:
     """Return the values of the kept nodes, moved if they violate a constraint."""
-    tree = np.repeat(np.arange(forest.n_trees), np.diff(forest.tree_start))
     ordered = np.zeros_like(forest.value)
-    direction = np.where(forest.tree_weight < 0, -1, 1)[tree][:, None].astype(np.int8)
     ordered[keep] = value
-    kernels.order_values(
-        forest.tree_start, forest.right, constrained_splits(forest) * direction, keep, problem.weight, ordered
-    )
+    kernels.order_values(forest.tree_start, forest.right, _signs(forest), keep, problem.weight, ordered)
     return value if np.array_equal(ordered[keep], value) else ordered[keep]
 
 
@@ -117,10 +113,30 @@ def _with_values(path: Path, problem: Problem, values: list[Floats], changed: li
 def _drop_violations(path: Path) -> Path:
     """Return the path without points that violate a constraint, unless the unpruned model does."""
     forest = path.forest
-    if not check_monotonicity(forest).holds:
+    if kernels.all_in_order(forest.right, _signs(forest), forest.value) or not check_monotonicity(forest).holds:
         return path
-    holds = [check_monotonicity(subforest(forest, path.decision(point))).holds for point in range(len(path))]
+    tree = np.repeat(np.arange(forest.n_trees), np.diff(forest.tree_start))
+    violates, before = np.zeros(forest.n_trees, bool), np.ones(forest.n_nodes, bool)
+    holds = []
+    for point in range(len(path)):
+        # Only trees that differ from those of the point before are checked again.
+        keep = path.masks.keep(point)
+        changed = np.bincount(tree, keep != before, forest.n_trees) > 0
+        if changed.any():
+            kept = np.flatnonzero(changed & keep[forest.root])
+            check = check_monotonicity(subforest(forest, Decision(keep & changed[tree])))
+            violates[changed] = False
+            violates[kept[[violation.tree for violation in check.violations]]] = True
+        holds.append(not violates.any())
+        before = keep
     if all(holds):
         return path
     logger.info("%d of %d points violate a monotonic constraint and are left out.", holds.count(False), len(path))
     return path.take(np.flatnonzero(holds))
+
+
+def _signs(forest: Forest) -> NDArray[np.int8]:
+    """Return the constraints on the values of trees, reversed where a tree has a negative weight, (n_nodes, width)."""
+    tree = np.repeat(np.arange(forest.n_trees), np.diff(forest.tree_start))
+    direction = np.where(forest.tree_weight < 0, -1, 1).astype(np.int8)
+    return constrained_splits(forest) * direction[tree][:, None]

@@ -1,8 +1,31 @@
-"""Move the leaf values of trees so that they respect monotonic constraints."""
+"""Compare the values on both sides of splits with monotonic constraints, and move those that are not in order."""
 
 import numpy as np
 
 from secateur.kernels._jit import kernel
+
+
+@kernel
+def all_in_order(right: np.ndarray, sign: np.ndarray, value: np.ndarray) -> bool:
+    """Return whether all nodes on one side of every constrained split have values up to those on the other side.
+
+    Then every pruning with these values respects the constraints. `value` and `sign` are (n_nodes, width).
+    """
+    n_nodes = value.shape[0]
+    low, high = np.empty(n_nodes), np.empty(n_nodes)
+    for k in range(value.shape[1]):
+        # Reverse preorder: the range of the values of a node and of all nodes below it.
+        for u in range(n_nodes - 1, -1, -1):
+            low[u] = high[u] = value[u, k]
+            if right[u] == -1:
+                continue
+            a, b = u + 1, right[u]
+            if sign[u, k] > 0 and high[a] > low[b]:
+                return False
+            if sign[u, k] < 0 and high[b] > low[a]:
+                return False
+            low[u], high[u] = min(low[u], min(low[a], low[b])), max(high[u], max(high[a], high[b]))
+    return True
 
 
 @kernel
