@@ -451,3 +451,21 @@ def test_by_depth_a_tree_costs_its_depth(rng):
         kept = forest.depth <= np.array(depths)[tree]
         assert descent.prices.as_leaf[kept].sum() == sum(depths)
     assert np.array_equal(descent.prices.as_leaf, descent.prices.as_split)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        HistGradientBoostingRegressor(max_iter=20, monotonic_cst=[0, 0, 1, 1, 0, 0, -1, 0, 1, 0]),
+        RandomForestRegressor(10, max_depth=6, monotonic_cst=[0, 0, 1, 1, 0, 0, -1, 0, 1, 0], random_state=0),
+    ],
+    ids=["sum", "mean"],
+)
+@pytest.mark.parametrize("values", ["refit", "bounded"])
+def test_the_solver_alone_keeps_monotonic_constraints_in_both_directions(model, values):
+    X, y = DIABETES
+    problem = problem_of(model.fit(X[::2], y[::2]), X[::2], y[::2])
+    path = BlockDescent(values=values, penalties=12, smallest=1e-5).path(problem)
+    assert len(path) > 5
+    for point in range(len(path)):
+        assert sc.check_monotonic(path[point].forest).holds
