@@ -227,7 +227,7 @@ class TweedieObjective(Objective):
 
     power: float = 1.5
 
-    n_curvatures = 3
+    n_curvatures = 6
 
     def constant(self, target: Floats, weight: Floats) -> Floats:
         """Return the logarithm of the mean target."""
@@ -246,10 +246,14 @@ class TweedieObjective(Objective):
         return loss.sum(axis=1)
 
     def parabolas(self, score: Floats, target: Floats, attempt: int = 0) -> tuple[Floats, Floats]:
-        """Return y μ^(1−p) − μ^(2−p), and 1, 3 or 9 times the second derivative; no multiple is a bound."""
+        """Return y μ^(1−p) − μ^(2−p), and the second derivative.
+
+        Later attempts take the larger of it and its expectation μ^(2−p), and then multiples; none of them is a bound.
+        """
         p = self.power
         above, below = np.exp((2 - p) * score), target * np.exp((1 - p) * score)
-        return below - above, 3.0**attempt * ((2 - p) * above + (p - 1) * below)
+        curvature = (2 - p) * above + (p - 1) * below
+        return below - above, 3.0 ** (attempt - 1) * np.maximum(curvature, above) if attempt else curvature
 
 
 def weighted_quantile(values: Floats, weight: Floats, level: float) -> float:

@@ -35,7 +35,7 @@ from secateur.problem import Problem
 from secateur.solvers import BlockDescent
 from secateur.solvers.ensemble import _descent as descent
 from secateur.solvers.ensemble._descent import Descent
-from secateur.solvers.ensemble.additive_model import additive, decide, loss_of
+from secateur.solvers.ensemble.additive_model import additive, decide, loss_of, renew_parabolas
 
 DIABETES = load_diabetes(return_X_y=True)
 CANCER = load_breast_cancer(return_X_y=True)
@@ -469,3 +469,28 @@ def test_the_solver_alone_keeps_monotonic_constraints_in_both_directions(model, 
     assert len(path) > 5
     for point in range(len(path)):
         assert sc.check_monotonic(path[point].forest).holds
+
+
+@pytest.mark.parametrize("loss", ["poisson", "gamma"])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_sweep_whose_parabolas_are_too_flat_is_undone(seed, loss, monkeypatch):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(300, 4))
+    y = np.exp(4 * X[:, 0]) * rng.gamma(0.3, 1, 300) + 1e-3
+    model = HistGradientBoostingRegressor(loss=loss, max_iter=30).fit(X, y)
+    run = descent_of(problem_of(model, X, y), 0.0, penalties=5)
+    attempts = []
+
+    def renew(ensemble, state, attempt=0):
+        attempts.append(attempt)
+        return renew_parabolas(ensemble, state, attempt)
+
+    monkeypatch.setattr(descent, "renew_parabolas", renew)
+    penalty = 1e-4 * run.scale
+    values = [run.objective(penalty)]
+    for _ in range(10):
+        run.sweep(penalty, run.open, 0, False)
+        values.append(run.objective(penalty))
+    assert max(attempts) > 0
+    assert (np.diff(values) <= 1e-12 * values[0]).all()
+    assert values[-1] < 0.9 * values[0]
