@@ -12,16 +12,9 @@ from secateur.kernels.ensemble.block_update import KEEP, REFIT, SCALE, SCALE_SPA
 from secateur.kernels.ensemble.collapse import collapse, drop_tree, weakest_collapses
 from secateur.kernels.ensemble.gram_descent import layer_steps, move_cut, sweep_layers
 from secateur.kernels.ensemble.mean_arrays import MeanProblem
-from secateur.kernels.ensemble.mean_descent import (
-    loss_without,
-    merged_value,
-    recompute_scores,
-    remove_tree,
-    sum_targets,
-    sum_without,
-    sweep_means,
-    weakest_merge,
-)
+from secateur.kernels.ensemble.mean_descent import loss_without, remove_tree, sum_without, sweep_means
+from secateur.kernels.ensemble.mean_scores import recompute_scores, sum_targets
+from secateur.kernels.ensemble.merge_leaves import merged_value, weakest_merge
 from secateur.kernels.feature_cost.closure_path import closure_path, inseparable, profitable_splits
 from secateur.kernels.feature_cost.cost_descent import (
     Pricing,

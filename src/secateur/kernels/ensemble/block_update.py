@@ -16,6 +16,7 @@ import numpy as np
 
 from secateur.kernels._jit import kernel
 from secateur.kernels.ensemble.arrays import BlockProblem, Prices, Scratch, State, Trees
+from secateur.kernels.forest.separators import separator
 
 KEEP, REFIT, SCALE, SCALE_SPARSE = 0, 1, 2, 3
 """Contribution of a kept leaf: the original value, a value refitted with a ridge, or the original value times a weight
@@ -131,9 +132,7 @@ def _set_bounds(tree: int, trees: Trees, state: State, problem: BlockProblem, sc
                 prior = problem.centre * trees.original[start + w, k]
                 if denominator > 0.0:
                     middle += 0.5 * (scratch.sums[w, k] + problem.ridge * prior) / denominator
-            if status[u] == 1 and high[below, k] <= low[above, k]:
-                middle = min(max(middle, high[below, k]), low[above, k])
-            middle = min(max(middle, low[v, k]), high[v, k])
+            middle = separator(middle, status[u] == 1, high[below, k], low[above, k], low[v, k], high[v, k])
             low[below, k], high[below, k] = low[v, k], middle
             low[above, k], high[above, k] = middle, high[v, k]
 

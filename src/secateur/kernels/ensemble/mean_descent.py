@@ -25,6 +25,7 @@ from secateur.kernels.ensemble.mean_arrays import (
     Range,
 )
 from secateur.kernels.ensemble.projection import project
+from secateur.kernels.forest.separators import separator
 
 
 @kernel
@@ -292,9 +293,7 @@ def bound_children(
         if trees.sign[u, k] < 0:
             below, above = above, below
         middle = 0.5 * (z_left[k] + z_right[k]) / share
-        if status[u] == SPLIT and high[below, k] <= low[above, k]:
-            middle = min(max(middle, high[below, k]), low[above, k])
-        middle = min(max(middle, low[a, k]), high[a, k])
+        middle = separator(middle, status[u] == SPLIT, high[below, k], low[above, k], low[a, k], high[a, k])
         low[below, k], high[below, k] = low[a, k], middle
         low[above, k], high[above, k] = middle, high[a, k]
 
@@ -362,101 +361,6 @@ def remove_tree(tree: int, rows: MeanRows, trees: MeanTrees, bounds: Range, stat
         state.status[u] = ABSENT
     state.deviation[tree] = 0.0
     state.size[0] = m - 1
-
-
-@kernel
-def sum_targets(rows: MeanRows, tree_start: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Return the sums of w y, (n_nodes, n_outputs), and of w |y|² over the rows at each node, in one array."""
-    n_outputs = rows.target.shape[1]
-    total = np.zeros((right.shape[0], n_outputs + 1))
-    for tree in range(rows.leaves.shape[0]):
-        start = tree_start[tree]
-        for i in range(rows.weight.shape[0]):
-            u = start + rows.leaves[tree, i]
-            for k in range(n_outputs):
-                total[u, k] += rows.weight[i] * rows.target[i, k]
-                total[u, n_outputs] += rows.weight[i] * rows.target[i, k] ** 2
-        for u in range(tree_start[tree + 1] - 1, start - 1, -1):
-            if right[u] != -1:
-                for k in range(n_outputs + 1):
-                    total[u, k] = total[u + 1, k] + total[right[u], k]
-    return total
-
-
-@kernel
-def recompute_scores(rows: MeanRows, trees: MeanTrees, bounds: Range, state: MeanArrays) -> None:
-    """Compute the predictions and their products from the values, which removes the rounding of earlier updates."""
-    n_outputs = bounds.center.shape[0]
-    for i in range(rows.weight.shape[0]):
-        for k in range(n_outputs):
-            state.score[i, k] = 0.0 if state.size[0] > 0 else bounds.center[k]
-    for tree in range(rows.leaves.shape[0]):
-        start = trees.start[tree]
-        if state.status[start] != ABSENT:
-            for i in range(rows.weight.shape[0]):
-                for k in range(n_outputs):
-                    state.score[i, k] += state.value[start + rows.leaves[tree, i], k]
-    for i in range(rows.weight.shape[0]):
-        with_target, square = 0.0, 0.0
-        for k in range(n_outputs):
-            if state.size[0] > 0:
-                state.score[i, k] /= state.size[0]
-            with_target += state.score[i, k] * rows.target[i, k]
-            square += state.score[i, k] ** 2
-        state.score_target[i], state.score_square[i] = with_target, square
-
-
-@kernel
-def weakest_merge(
-    tree: int, rows: MeanRows, trees: MeanTrees, state: MeanArrays, scratch: MeanScratch
-) -> tuple[int, float]:
-    """Return the split of a tree whose two leaves can be merged at the least loss per price saved, −1 if there is none.
-
-    The merged leaf gets the weighted mean of both values, which lies in C.
-    """
-    start, n = trees.start[tree], trees.start[tree + 1] - trees.start[tree]
-    n_outputs, leaf, sums = rows.target.shape[1], rows.leaves[tree], scratch.sums
-    for a in range(n):
-        for k in range(n_outputs):
-            sums[a, k] = 0.0
-    for i in range(leaf.shape[0]):
-        for k in range(n_outputs):
-            sums[leaf[i], k] += rows.weight[i] * (rows.target[i, k] - state.score[i, k])
-    best, least = -1, np.inf
-    for a in range(n - 1, -1, -1):
-        u, right = start + a, trees.right[start + a]
-        if right == -1:
-            continue
-        b = right - start
-        for k in range(n_outputs):
-            sums[a, k] = sums[a + 1, k] + sums[b, k]
-        if state.status[u] == SPLIT and state.status[u + 1] == LEAF and state.status[right] == LEAF:
-            rise = _merge_rise(u, u + 1, start, trees, state, sums) + _merge_rise(u, right, start, trees, state, sums)
-            saved = trees.as_split[u] + trees.as_leaf[u + 1] + trees.as_leaf[right] - trees.as_leaf[u]
-            rate = rise / max(saved, 1e-300)
-            if rate < least:
-                best, least = a, rate
-    return best, least
-
-
-@kernel
-def _merge_rise(u: int, child: int, start: int, trees: MeanTrees, state: MeanArrays, sums: np.ndarray) -> float:
-    """Return the increase in loss of the rows at a leaf when it takes the merged value of its parent."""
-    rise = 0.0
-    for k in range(state.value.shape[1]):
-        step = (merged_value(u, k, trees, state) - state.value[child, k]) / state.size[0]
-        rise += step * (trees.weight[child] * step - 2.0 * sums[child - start, k])
-    return rise
-
-
-@kernel
-def merged_value(u: int, k: int, trees: MeanTrees, state: MeanArrays) -> float:
-    """Return the weighted mean of the values of the two children of a split."""
-    left, right = u + 1, trees.right[u]
-    weight = trees.weight[left] + trees.weight[right]
-    if weight <= 0.0:
-        return 0.5 * (state.value[left, k] + state.value[right, k])
-    return (trees.weight[left] * state.value[left, k] + trees.weight[right] * state.value[right, k]) / weight
 
 
 @kernel

@@ -6,6 +6,18 @@ from secateur.kernels._jit import kernel
 
 
 @kernel
+def separator(middle: float, in_use: bool, highest_below: float, lowest_above: float, low: float, high: float) -> float:
+    """Return the number nearest to `middle` that separates the values on both sides of a split, within [low, high].
+
+    If the split is in use and its values are in order, the result lies between the highest value on the lower side and
+    the lowest on the upper side, so that the current values stay feasible.
+    """
+    if in_use and highest_below <= lowest_above:
+        middle = min(max(middle, highest_below), lowest_above)
+    return min(max(middle, low), high)
+
+
+@kernel
 def all_in_order(right: np.ndarray, sign: np.ndarray, value: np.ndarray) -> bool:
     """Return whether all nodes on one side of every constrained split have values up to those on the other side.
 
@@ -77,8 +89,6 @@ def order_values(
             if sign[u, k] < 0:
                 below, above = above, below
             middle = 0.5 * (mean[below] + mean[above])
-            if high[below] <= low[above]:
-                middle = min(max(middle, high[below]), low[above])
-            middle = min(max(middle, low[u]), high[u])
+            middle = separator(middle, True, high[below], low[above], low[u], high[u])
             low[below], high[below] = low[u], middle
             low[above], high[above] = middle, high[u]

@@ -152,11 +152,13 @@ class PricedDescent:
             now.spent,
             budget,
         )
-        if not (now.state.status[self.forest.root] == 1).any():
-            # Without splits nothing is bought: clear the rounding error.
-            spent = 0.0
-        self.now = replace(now, spent=spent)
+        self._pay(spent)
         return gain, saved
+
+    def _pay(self, spent: float) -> None:
+        """Set the average price a row pays; without splits nothing is bought, which clears the rounding error."""
+        has_splits = (self.now.state.status[self.forest.root] == 1).any()
+        self.now = replace(self.now, spent=spent if has_splits else 0.0)
 
     def refit(self) -> None:
         """Refit the leaf values and the intercept without changing the splits."""

@@ -49,10 +49,7 @@ class PricedMean(Elimination):
             now.spent,
             budget,
         )
-        if not (now.state.status[self.forest.root] == 1).any():
-            # Without splits nothing is bought: clear the rounding error.
-            spent = 0.0
-        self.now = replace(now, spent=spent)
+        self._pay(spent)
         return gain
 
     def refit(self) -> None:
