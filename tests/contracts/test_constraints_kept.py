@@ -14,6 +14,7 @@ from secateur.solvers import SOLVERS
 pytestmark = pytest.mark.filterwarnings("ignore::secateur.errors.TrainingRowsWarning")
 
 
+# More than five seconds where kernels are cold: the first model compiles those of all solvers.
 @pytest.mark.contracts
 @pytest.mark.parametrize("name", MODELS)
 def test_the_prunings_of_every_solver_keep_the_constraints(name):

@@ -167,9 +167,19 @@ def check_native_loss(path, c):
     assert path.table["changed"][0] == 0.0
 
 
+def check_coverage(path, c):
+    """Assert that a model of a quantile stays one, within three standard errors of a difference of coverages."""
+    name, _, level = (path.forest.objective or "").partition(":")
+    for point in some_points(path) if name == "quantile" else []:
+        distance = [abs(np.mean(c.y <= path[k].predict(c.X)) - float(level)) for k in (0, int(point))]
+        error = np.sqrt(2 * float(level) * (1 - float(level)) / len(c.y))
+        assert distance[1] <= distance[0] + 3 * error, (point, distance)
+
+
 def check_promises(path, c):
     """Assert that native models of the path keep what the unpruned model promises: range, probabilities, order."""
     adapter, X = path.source, c.X_new[: len(c.X)]
+    check_coverage(path, c)
     natural = range_of(adapter.forest)
     ordered = adapter.forest.monotone is not None and sc.check_monotonic(adapter.forest).holds
     for point in some_points(path) if natural or ordered else []:

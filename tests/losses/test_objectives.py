@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
+from tests.in_one_test import for_each
 
 from secateur.losses import Gamma, Huber, LogLoss, Poisson, PseudoHuber, Quantile, Tweedie
 from secateur.losses.objectives import (
@@ -122,7 +123,7 @@ def test_log_losses_are_those_of_the_probabilities():
     np.testing.assert_allclose(two, -np.log(np.where(target[:, 0] == 1, q, 1 - q)))
 
 
-@pytest.mark.parametrize("level", [0.1, 0.5, 0.9])
+@for_each("level", [0.1, 0.5, 0.9])
 def test_a_weight_counts_as_repetition_in_a_quantile(level):
     rng = np.random.default_rng(4)
     values, weight = rng.normal(size=31), rng.integers(0, 4, 31).astype(float)

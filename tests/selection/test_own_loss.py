@@ -48,25 +48,78 @@ def test_a_pruned_quantile_is_a_quantile(name, level):
 
 
 COUNTS = RNG.poisson(MEAN).astype(float)
+AMOUNTS = MEAN * RNG.gamma(2.0, 0.5, len(X))
+ZEROS = COUNTS * RNG.gamma(2.0, 0.5, len(X))
 LOSSES = {
-    "poisson": (COUNTS, "poisson"),
-    "gamma": (MEAN * RNG.gamma(2.0, 0.5, len(X)), "gamma"),
-    "tweedie": (COUNTS * RNG.gamma(2.0, 0.5, len(X)), "tweedie:1.5"),
-    "huber": (SPREAD, "huber:0.9"),
-    "l1": (SPREAD, "absolute_error"),
+    "lightgbm, poisson": (lightgbm.LGBMRegressor(objective="poisson", **LGB), COUNTS, "poisson"),
+    "xgboost, poisson": (xgboost.XGBRegressor(objective="count:poisson", **XGB), COUNTS, "poisson"),
+    "catboost, poisson": (catboost.CatBoostRegressor(loss_function="Poisson", **CAT), COUNTS, "poisson"),
+    "histograms, poisson": (HistGradientBoostingRegressor(loss="poisson", max_iter=60), COUNTS, "poisson"),
+    "lightgbm, gamma": (lightgbm.LGBMRegressor(objective="gamma", **LGB), AMOUNTS, "gamma"),
+    "xgboost, gamma": (xgboost.XGBRegressor(objective="reg:gamma", **XGB), AMOUNTS, "gamma"),
+    "histograms, gamma": (HistGradientBoostingRegressor(loss="gamma", max_iter=60), AMOUNTS, "gamma"),
+    "lightgbm, tweedie": (lightgbm.LGBMRegressor(objective="tweedie", **LGB), ZEROS, "tweedie:1.5"),
+    "xgboost, tweedie": (xgboost.XGBRegressor(objective="reg:tweedie", **XGB), ZEROS, "tweedie:1.5"),
+    "catboost, tweedie": (
+        catboost.CatBoostRegressor(loss_function="Tweedie:variance_power=1.5", **CAT),
+        ZEROS,
+        "tweedie:1.5",
+    ),
+    "lightgbm, huber": (lightgbm.LGBMRegressor(objective="huber", **LGB), SPREAD, "huber:0.9"),
+    "catboost, huber": (catboost.CatBoostRegressor(loss_function="Huber:delta=0.9", **CAT), SPREAD, "huber:0.9"),
+    "xgboost, pseudo-huber": (
+        xgboost.XGBRegressor(objective="reg:pseudohubererror", **XGB),
+        SPREAD,
+        "pseudo_huber:1",
+    ),
+    "gradient boosting, absolute error": (
+        GradientBoostingRegressor(loss="absolute_error", n_estimators=60, random_state=0),
+        SPREAD,
+        "absolute_error",
+    ),
+    "lightgbm, absolute error": (lightgbm.LGBMRegressor(objective="l1", **LGB), SPREAD, "absolute_error"),
 }
 
 
 @pytest.mark.parametrize("name", LOSSES)
 def test_a_model_is_fitted_by_its_own_loss(name):
-    y, loss = LOSSES[name]
-    model = lightgbm.LGBMRegressor(objective=name, **LGB).fit(X[TRAIN], y[TRAIN])
-    forest = sc.as_forest(model)
+    model, y, loss = LOSSES[name]
+    forest = sc.as_forest(model.fit(X[TRAIN], y[TRAIN]))
     assert forest.objective == loss
     small = sc.prune(model, X[TRAIN], y[TRAIN], validation=(X[REST], y[REST]), max_nodes=forest.n_nodes // 8)
     measure = sc.losses.loss_named(loss)
     after, before = (float(measure.of(m.predict(X[TEST])[:, None], y[TEST, None]).mean()) for m in (small, model))
-    assert after < 1.1 * before
+    assert after < 1.15 * before
+
+
+OWN_SCORES = {
+    "cox": (xgboost.XGBRegressor(objective="survival:cox", **XGB), MEAN),
+    "several quantiles": (
+        xgboost.XGBRegressor(objective="reg:quantileerror", quantile_alpha=np.array([0.1, 0.9]), **XGB),
+        SPREAD,
+    ),
+    "several quantiles, catboost": (
+        catboost.CatBoostRegressor(loss_function="MultiQuantile:alpha=0.1,0.9", **CAT),
+        SPREAD,
+    ),
+    "several labels, catboost": (
+        catboost.CatBoostClassifier(loss_function="MultiLogloss", **CAT),
+        (X[:, :2] > 0).astype(int),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OWN_SCORES)
+def test_a_model_without_a_usable_loss_is_compared_with_its_own_scores(name):
+    model, y = OWN_SCORES[name]
+    forest = sc.as_forest(model.fit(X[TRAIN], y[TRAIN]))
+    assert forest.objective == "score_error"
+    path = sc.prune_path(model, X[REST]).evaluate(X[TEST])
+    chosen = path.select(max_loss_increase=0.05)
+    assert chosen.row["n_nodes"] < 0.7 * forest.n_nodes
+    assert path.table["loss"][0] == pytest.approx(0, abs=1e-9)
+    before, after = path[0].raw(X[TEST]), chosen.raw(X[TEST])
+    assert np.mean((after - before) ** 2) == pytest.approx(chosen.row["loss"], rel=1e-6)
 
 
 def test_several_labels_are_pruned_by_log_loss():

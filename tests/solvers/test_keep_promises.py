@@ -8,6 +8,7 @@ import pytest
 from sklearn.datasets import load_breast_cancer, load_diabetes
 from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier, RandomForestRegressor
 from sklearn.metrics import brier_score_loss, log_loss
+from tests.in_one_test import for_each
 
 import secateur as sc
 from secateur.forest.promises import PredictionRange, keeps_range, range_of
@@ -84,11 +85,14 @@ def test_a_model_with_invalid_leaves_promises_nothing():
     assert range_of(forest) == PredictionRange(True, 0.0, range_of(forest).high)
     value = forest.value.copy()
     value[np.flatnonzero(~forest.is_split)[0]] = [-0.5, 1.5]
-    assert range_of(replace(forest, value=value)) is None
+    invalid = replace(forest, value=value)
+    assert range_of(invalid) is None
+    path = sc.prune_path(invalid, X, y, solver=BlockDescent(penalties=5))
+    assert "are not class probabilities; they were not repaired" in path[1].summary()["promises"]["range"]
     assert range_of(replace(forest, tree_weight=np.arange(1.0, 6.0))) is None
 
 
-@pytest.mark.parametrize("seed", range(5))
+@for_each("seed", range(5))
 def test_values_are_put_in_order_and_ordered_values_stay(seed):
     rng = np.random.default_rng(seed)
     right = np.array([4, 3, -1, -1, 6, -1, -1], np.int32)
