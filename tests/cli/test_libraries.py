@@ -6,10 +6,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestClassifier
 from sklearn.model_selection import GridSearchCV
 from tests.cli.runner import call
 
 import secateur as sc
+from secateur.cli._tables_and_json import print_summary
 from secateur.files.models import load_model, save_model
 from secateur.libraries import adapt
 
@@ -151,3 +153,17 @@ def test_a_folder_of_spark_s_is_pruned_to_a_folder(tmp_path):
     call("path", folder, tmp_path / "rows.csv", *args, tmp_path / "p.npz")
     call("select", tmp_path / "p.npz", "--max-nodes", 15, "--out", tmp_path / "selected")
     assert adapt(load_model(tmp_path / "selected")).forest.n_nodes <= 15
+
+
+def test_the_summary_states_constraints_and_a_range_that_is_given_up(capsys):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 3))
+    y = X[:, 0] + rng.normal(size=200)
+    booster = HistGradientBoostingRegressor(max_iter=10, monotonic_cst=[1, 0, 0]).fit(X, y)
+    print_summary(sc.prune_path(booster, X, y)[1].summary())
+    assert "Monotonic constraints hold." in capsys.readouterr().out
+    forest = RandomForestClassifier(5, random_state=0).fit(X, y > 0)
+    for values, is_stated in (("free", True), ("refit", False)):
+        path = sc.prune_path(forest, X, y > 0, solver=sc.solvers.BlockDescent(values=values))
+        print_summary(path[len(path) // 2].summary())
+        assert ("numbers below 0 or above 1" in capsys.readouterr().out) is is_stated

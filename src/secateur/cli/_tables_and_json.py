@@ -117,6 +117,9 @@ def print_summary(summary: Mapping[str, Any]) -> None:
             f"No pruning that costs at most {_number(proof['max_cost'])} has a risk below {proof['least_risk']:.4g}; "
             f"the risk of this one is {proof['risk']:.4g}."
         )
+    for text in (summary["promises"].get("range", ""), summary["promises"].get("constraints", "")):
+        if text and not text.endswith("as before"):
+            console.print(f"{text[0].upper()}{text[1:]}.")
     if summary["clone"]:
         console.print("The result is a pruned clone of the model, trained on the given rows with fewer features.")
     console.print(f"Pruned by {summary['solver']} on {_number(rows['made_on'])} rows.")
