@@ -8,6 +8,7 @@ import xgboost
 from scipy.stats import spearmanr
 from sklearn.datasets import load_breast_cancer
 from sklearn.ensemble import GradientBoostingRegressor, HistGradientBoostingRegressor, IsolationForest
+from tests.in_one_test import for_each
 
 import secateur as sc
 from secateur.errors import UnknownObjectiveWarning
@@ -109,10 +110,19 @@ OWN_SCORES = {
 }
 
 
-@pytest.mark.parametrize("name", OWN_SCORES)
+def survival_times():
+    """Return a booster of an accelerated failure time model."""
+    rows = xgboost.DMatrix(X[TRAIN])
+    rows.set_float_info("label_lower_bound", MEAN[TRAIN])
+    rows.set_float_info("label_upper_bound", np.where(X[TRAIN, 4] > 1, np.inf, MEAN[TRAIN]))
+    return xgboost.train({"objective": "survival:aft", "max_depth": 3, "nthread": 1}, rows, 40)
+
+
+@for_each("name", [*OWN_SCORES, "aft"])
 def test_a_model_without_a_usable_loss_is_compared_with_its_own_scores(name):
-    model, y = OWN_SCORES[name]
-    forest = sc.as_forest(model.fit(X[TRAIN], y[TRAIN]))
+    model, y = OWN_SCORES.get(name, (None, None))
+    model = survival_times() if model is None else model.fit(X[TRAIN], y[TRAIN])
+    forest = sc.as_forest(model)
     assert forest.objective == "score_error"
     path = sc.prune_path(model, X[REST]).evaluate(X[TEST])
     chosen = path.select(max_loss_increase=0.05)
