@@ -205,4 +205,4 @@ def prune(
 def prune_point(model: Any, X: Any, y: Any = None, **options: Any) -> Pruned:
     """Prune like `prune`, but return the selected `Pruned`, whose `summary()` reports sizes and losses."""
     limits = {name: limit for name, limit in options.items() if name in Limits.__annotations__}
-    return choose_point(evaluated_path(model, X, y, **options), **limits)
+    return choose_point(evaluated_path(model, X, y, search=True, **options), **limits)

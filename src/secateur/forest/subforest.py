@@ -32,6 +32,13 @@ class Decision:
     base: NDArray[np.float64] | None = None
 
 
+def kept_decision(forest: Forest, keep: NDArray[np.bool_], value: NDArray[np.float64]) -> Decision:
+    """Return the decision that keeps some nodes, with new values for these, (n_kept, width)."""
+    filled = forest.value.copy()
+    filled[keep] = value
+    return Decision(keep, filled)
+
+
 def kept_trees(forest: Forest, keep: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Return which trees have at least one kept node, (n_trees,)."""
     return np.logical_or.reduceat(keep, forest.root) if forest.n_trees else np.empty(0, bool)

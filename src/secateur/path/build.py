@@ -28,8 +28,8 @@ class Point:
     ----------
     penalty : float
     keep : (n_nodes,) bool
-    value : (n_nodes, width), or None
-        New values; None keeps the original values.
+    value : (n_kept, width), or None
+        New values of the kept nodes; None keeps the original values.
     more : dict of float or str
         Entries of solver-specific columns.
     risk : float
@@ -59,9 +59,8 @@ def trace_points(
     changed, interrupted = False, False
     try:
         for point in points:
-            value = forest.value if point.value is None else point.value
             size = int(np.count_nonzero(point.keep))
-            bits, kept = np.packbits(point.keep), value[point.keep]
+            bits, kept = np.packbits(point.keep), forest.value[point.keep] if point.value is None else point.value
             found.append(_Packed(point.penalty, bits, size, kept, point.more, point.risk))
             changed |= point.value is not None
     except KeyboardInterrupt:

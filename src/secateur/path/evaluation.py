@@ -1,6 +1,6 @@
 """Compute losses at the points of a path as sums over rows, which may be in memory, in batches or in a cluster."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from secateur.data.rows import LocalRows
 from secateur.forest import Forest
 from secateur.forest.masks import Masks
-from secateur.forest.subforest import Decision
+from secateur.forest.subforest import Decision, kept_decision
 from secateur.losses import Loss
 
 Floats = NDArray[np.float64]
@@ -27,15 +27,11 @@ class Decisions:
     def at(self, forest: Forest, point: int) -> Decision:
         """Return the decision of a point."""
         keep = self.masks.keep(point)
-        value = None
-        if self.values is not None:
-            value = forest.value.copy()
-            value[keep] = self.values[point]
-        return Decision(
-            keep,
-            value,
-            None if self.tree_weight is None else self.tree_weight[point],
-            None if self.base is None else self.base[point],
+        changed = Decision(keep) if self.values is None else kept_decision(forest, keep, self.values[point])
+        return replace(
+            changed,
+            tree_weight=None if self.tree_weight is None else self.tree_weight[point],
+            base=None if self.base is None else self.base[point],
         )
 
 

@@ -17,12 +17,16 @@ def choose_point(path: Path, **limits: Unpack[Limits]) -> Pruned:
     rule = "one_percent" if all(limit is None for limit in limits.values()) else None
     if path.info.fills_budget and increase is None:
         rule = "fullest"
-    # The loss of a clone only approximates the loss of the model.
-    guard = 1.0 if path.info.clones else 0.5
-    chosen = path.select(**limits, guard=guard, rule=rule)
+    chosen = path.select(**limits, guard=guard_for(path.info.clones), rule=rule)
     _warn_of_extremes(chosen)
     _warn_of_noise(chosen, increase)
     return chosen
+
+
+def guard_for(clones: int | None) -> float:
+    """Return the number of standard errors added to a measured increase of the loss."""
+    # The loss of a clone only approximates the loss of the model.
+    return 1.0 if clones else 0.5
 
 
 def _warn_of_extremes(chosen: Pruned) -> None:

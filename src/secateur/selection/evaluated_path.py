@@ -4,7 +4,6 @@ This module owns the sequence. `secateur.prune`, the estimators, the command lin
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from typing import Any, Unpack
 
 import numpy as np
@@ -18,11 +17,13 @@ from secateur.losses import Loss
 from secateur.path import Limits, Path, Progress
 from secateur.path.fold import Fold
 from secateur.path.limits import check_limits, size_limits
+from secateur.selection.choice import guard_for
 from secateur.selection.cross_validation import cross_validate
-from secateur.selection.fitting import FitSettings, fit_path, solver_for
+from secateur.selection.fitting import FitSettings, fit_path, search_paths, solver_for
 from secateur.selection.regrow import regrow_path
 from secateur.selection.validation import FoldRows, Split, Validation, split_rows
 from secateur.solvers import Solver
+from secateur.solvers.goal import Goal
 
 _EVALUATED_POINTS = 256
 
@@ -41,9 +42,13 @@ def evaluated_path(
     regrow: bool = False,
     random_state: int | np.random.Generator = 0,
     progress: Progress | None = None,
+    search: bool = False,
     **limits: Unpack[Limits],
 ) -> Path:
-    """Return the path from which `prune` selects: at most 256 points within the limits, with their losses."""
+    """Return a path to select from: at most 256 points within the limits, with their losses.
+
+    With `search`, a solver that can ends as soon as the limits are met, and the path has only the points visited.
+    """
     check_limits(limits, "prune")
     adapter, rows = adapt(model), row_provider(X, y, sample_weight)
     if isinstance(solver, str) and isinstance(validation, str) and (solver, validation) == ("auto", "oob"):
@@ -58,28 +63,54 @@ def evaluated_path(
     sample = rows.sample(adapter)
     rng = np.random.default_rng(random_state)
     split = split_rows(adapter, rows, sample, validation, trees_interact=chosen.uses_ensemble_loss, rng=rng)
-    if split.refit:
-        path = _cross_validated(settings, adapter, sample, split, max_nodes, limits)
+    goal = goal_of(settings, adapter, split, max_nodes, limits) if search else None
+    if goal is not None:
+        path = _searched(settings, adapter, sample, split, goal, limits)
+    elif split.refit:
+        path = _cross_validated(settings, adapter, sample, split, fit_folds(settings, split.folds), max_nodes, limits)
     else:
         (fold,) = fit_folds(settings, split.folds)
         path = _scored(fold, split, limits, progress)
     return path if saved_as is None else path.saved_as(saved_as)
 
 
+def goal_of(
+    settings: FitSettings, adapter: Adapter, split: Split, max_nodes: int | None, limits: Limits
+) -> Goal | None:
+    """Return the goal to search for, None if the whole path is needed.
+
+    It is needed for limits that the search does not know, and for models that are compared with themselves.
+    """
+    given = {name for name, limit in limits.items() if limit is not None}
+    if given - {"max_nodes", "max_bytes", "max_loss_increase"} or settings.regrow_rows or not adapter.supervised:
+        return None
+    goal = Goal(max_nodes, limits.get("max_loss_increase"), guard_for(split.clones), split.refit)
+    return None if settings.solver.why_no_search(goal) else goal
+
+
+def _searched(
+    settings: FitSettings, adapter: Adapter, sample: RowSource, split: Split, goal: Goal, limits: Limits
+) -> Path:
+    """Return the path of the prunings that a search for a goal visits, scored on the validation rows."""
+    fold_rows = list(split.folds)
+    settings, paths = search_paths(settings, fold_rows, goal)
+    folds = [Fold(path, rows.validation_rows) for path, rows in zip(paths, fold_rows, strict=True)]
+    if split.refit:
+        return _cross_validated(settings, adapter, sample, split, folds, goal.max_nodes, limits)
+    return _scored(folds[0], split, limits, settings.progress)
+
+
 def _cross_validated(
-    settings: FitSettings, adapter: Adapter, sample: RowSource, split: Split, max_nodes: int | None, limits: Limits
+    settings: FitSettings,
+    adapter: Adapter,
+    sample: RowSource,
+    split: Split,
+    folds: Iterable[Fold],
+    max_nodes: int | None,
+    limits: Limits,
 ) -> Path:
     """Return the path of all rows, each point scored by the matching points of the folds' paths."""
-    fold_rows = split.folds
-    if settings.solver.has_candidates(max_nodes):
-        # Refine the candidate settings by the held-out rows, then fit the folds again.
-        fold_rows = list(fold_rows)
-        candidates = list(fit_folds(settings, fold_rows))
-        if candidates[-1].path.info.interrupted:
-            return _incomplete(candidates[-1], split, limits, settings.progress)
-        settings = replace(settings, solver=settings.solver.refine(candidates, max_nodes or 1))
-    folds: Iterable[Fold] = fit_folds(settings, fold_rows)
-    if not split.clones:
+    if not split.clones or isinstance(folds, list):
         folds = list(folds)
         if folds[-1].path.info.interrupted:
             return _incomplete(folds[-1], split, limits, settings.progress)

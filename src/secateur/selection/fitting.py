@@ -2,6 +2,7 @@
 
 import logging
 import warnings
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
@@ -18,8 +19,10 @@ from secateur.libraries.adapter import Adapter
 from secateur.losses import Loss, default_loss, loss_named
 from secateur.path import Path, Progress
 from secateur.problem import Problem
+from secateur.selection.validation import FoldRows
 from secateur.solvers import SOLVERS, Solver
 from secateur.solvers.auto import automatic
+from secateur.solvers.goal import FoldProblem, Goal
 from secateur.solvers.keep_promises import keep_promises
 
 logger = logging.getLogger("secateur")
@@ -64,16 +67,42 @@ def fit_path(settings: FitSettings, adapter: Adapter, rows: RowSource) -> Path:
         If the solver cannot prune this model with these rows, this loss and this cost.
     """
     solver = settings.solver
-    cost, loss = settings.cost_for_solver(), settings.loss_for(adapter)
     with rows.persisted() if solver.many_passes else nullcontext(rows) as rows, one_blas_thread:
-        problem = Problem(adapter.forest, rows, loss, cost, settings.progress)
-        check_supported(solver, problem, adapter)
-        if solver.needs_rows and rows.is_remote:
-            problem = problem.local()
-            _log_share(solver, problem.row_source)
-        _warn_of_training_rows(solver, adapter, problem.row_source)
-        _warn_of_objective(adapter, problem.row_source)
-        return replace(keep_promises(solver, problem, solver.path(problem)), source=adapter)
+        problem = problem_of(settings, adapter, rows)
+        return _finished(settings, adapter, problem, solver.path(problem))
+
+
+def search_paths(settings: FitSettings, folds: Sequence[FoldRows], goal: Goal) -> tuple[FitSettings, list[Path]]:
+    """Search for the pruning that meets a goal; return settings with the solver that has it, and the folds' paths."""
+    with one_blas_thread:
+        problems = [
+            FoldProblem(problem_of(settings, fold.adapter, fold.fit_rows), fold.validation_rows.collect())
+            for fold in folds
+        ]
+        solver, paths = settings.solver.search(problems, goal)
+        finished = [
+            _finished(settings, fold.adapter, one.problem, path)
+            for fold, one, path in zip(folds, problems, paths, strict=True)
+        ]
+    return replace(settings, solver=solver), finished
+
+
+def problem_of(settings: FitSettings, adapter: Adapter, rows: RowSource) -> Problem:
+    """Return the problem to solve, after checking that the solver supports it."""
+    solver, cost, loss = settings.solver, settings.cost_for_solver(), settings.loss_for(adapter)
+    problem = Problem(adapter.forest, rows, loss, cost, settings.progress)
+    check_supported(solver, problem, adapter)
+    if solver.needs_rows and rows.is_remote:
+        problem = problem.local()
+        _log_share(solver, problem.row_source)
+    _warn_of_training_rows(solver, adapter, problem.row_source)
+    _warn_of_objective(adapter, problem.row_source)
+    return problem
+
+
+def _finished(settings: FitSettings, adapter: Adapter, problem: Problem, path: Path) -> Path:
+    """Return the path of a solver with values that keep the promises of the model, and with the model itself."""
+    return replace(keep_promises(settings.solver, problem, path), source=adapter)
 
 
 def check_supported(solver: Solver, problem: Problem, adapter: Adapter) -> None:

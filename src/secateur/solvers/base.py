@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secateur.costs import Cost
-from secateur.errors import InvalidInputError
+from secateur.errors import InvalidInputError, UnsupportedProblemError
 from secateur.forest import Forest
 from secateur.losses import Loss
 from secateur.path import Path
-from secateur.path.fold import Fold
 from secateur.path.matching import match_by_cost, match_by_penalty
 from secateur.problem import Problem
+from secateur.solvers.goal import FoldProblem, Goal
 
 
 class Solver(ABC):
@@ -81,13 +81,21 @@ class Solver(ABC):
         """Return a solver whose path has points that exhaust the budget; `self` if it cannot target one."""
         return self
 
-    def has_candidates(self, max_nodes: int | None) -> bool:
-        """Return whether held-out rows can refine the solver for a node budget, by `refine`."""
-        return False
+    def why_no_search(self, goal: Goal) -> str | None:
+        """Return why this solver cannot `search` for a goal, None if it can."""
+        return "this solver computes the whole path"
 
-    def refine(self, folds: Sequence[Fold], max_nodes: int) -> "Solver":
-        """Return the solver with the candidate hyper-parameters replaced by what the folds' validation rows favour."""
-        return self
+    def search(self, folds: Sequence[FoldProblem], goal: Goal) -> tuple["Solver", list[Path]]:
+        """Search for the pruning that meets a goal, instead of computing the whole path.
+
+        Returns
+        -------
+        solver : Solver
+            Its path on all rows has the pruning that was found.
+        paths : list of Path
+            For each fold, the unpruned forest and the prunings visited.
+        """
+        raise UnsupportedProblemError(f"{type(self).__name__} cannot search: {self.why_no_search(goal)}.")
 
     def match(self, path: Path, other: Path, *, same_size: bool = False) -> NDArray[np.intp]:
         """Return for each point of `path` the corresponding point of another path of this solver, (n_points,).

@@ -71,7 +71,7 @@ def _in_range(
     tree = np.repeat(np.arange(forest.n_trees), np.diff(forest.tree_start))[keep][leaf]
     if natural.contains_means(scaled, tree, forest.n_classes):
         return _normalised(value, forest) if natural.simplex else value
-    return forest.value[keep] if mean_values is None else mean_values().refit(keep)[keep]
+    return forest.value[keep] if mean_values is None else mean_values().refit(keep)
 
 
 def _normalised(value: Floats, forest: Forest) -> Floats:

@@ -28,7 +28,7 @@ from secateur.costs import NodeCost
 from secateur.data.rows import LocalRows, read_sample
 from secateur.errors import InterruptedWarning
 from secateur.forest.routing import route
-from secateur.forest.subforest import Decision
+from secateur.forest.subforest import kept_decision
 from secateur.libraries import adapt
 from secateur.losses import default_loss
 from secateur.problem import Problem
@@ -136,7 +136,7 @@ def test_the_predictions_of_the_state_are_those_of_the_native_model(name, settin
     sizes = []
     for _, state in descent.run():
         keep, value = decide(descent.ensemble, state)
-        native = adapt(adapt(model).write(Decision(keep, np.where(keep[:, None], value, problem.forest.value))))
+        native = adapt(adapt(model).write(kept_decision(problem.forest, keep, value)))
         score = descent.ensemble.slope * read_sample(native, rows, y[::2][weight > 0]).scores(native.forest)
         half_gradient = 0.5 * descent.ensemble.objective.parabolas(score, descent.ensemble.target)[0]
         np.testing.assert_allclose(
@@ -351,7 +351,7 @@ def test_ctrl_c_while_choosing_by_other_rows_chooses_from_what_there_is():
     calls = iter(range(1000))
 
     def stop(done, total, what):
-        if next(calls) == 40:
+        if next(calls) == 20:
             raise KeyboardInterrupt
 
     solver = BlockDescent(penalties=20, max_sweeps=3)
@@ -381,7 +381,7 @@ def test_the_loss_that_is_minimised_is_that_of_the_model():
     descent = descent_of(problem_of(model, X, y), 1.0, penalties=5)
     for _, state in descent.run():
         keep, value = decide(descent.ensemble, state)
-        native = adapt(model).write(Decision(keep, np.where(keep[:, None], value, descent.ensemble.forest.value)))
+        native = adapt(model).write(kept_decision(descent.ensemble.forest, keep, value))
         probability = native.predict_proba(X)[np.arange(len(y)), y]
         assert loss_of(descent.ensemble, state) == pytest.approx(-np.log(probability).mean(), rel=1e-9)
 

@@ -24,6 +24,7 @@ from secateur.costs import FeatureCost
 from secateur.data.rows import LocalRows, read_sample
 from secateur.errors import InterruptedWarning
 from secateur.forest.routing import route
+from secateur.forest.subforest import kept_decision
 from secateur.kernels.ensemble.arrays import empty_scratch
 from secateur.kernels.ensemble.block_descent import update_tree
 from secateur.kernels.feature_cost.cost_descent import price_tree
@@ -233,7 +234,7 @@ def test_the_rows_of_the_solver_are_those_of_the_native_model():
         descent = descent_of(problem)
         descent.descend(0.3 * descent.scale / descent.now.spent)
         risk = loss_of(descent.ensemble, descent.now.state)
-        decision = sc.Decision(*decide(descent.ensemble, descent.now.state))
+        decision = kept_decision(problem.forest, *decide(descent.ensemble, descent.now.state))
         raw = problem.sample.scores(problem.forest, decision)
         loss = (
             problem.loss
@@ -382,9 +383,10 @@ def test_a_mean_of_trees_keeps_counts_and_predictions_and_lowers_its_objective(v
         assert descent.objective(penalty) <= start + 1e-9
         _check_counts(descent, problem)
         keep, value, risk = descent.decide(descent.now.state, problem)
-        raw = problem.sample.scores(problem.forest, sc.Decision(keep, value))
+        decision = kept_decision(problem.forest, keep, value)
+        raw = problem.sample.scores(problem.forest, decision)
         assert risk == pytest.approx(np.mean(problem.loss.rows(problem.forest, raw, problem.sample.y)))
         leaf = keep & ~np.append(keep[1:] & problem.forest.is_split[:-1], False)
-        assert value[leaf].min() >= 0
-        np.testing.assert_allclose(value[leaf].sum(axis=1), problem.forest.unit)
+        assert decision.value[leaf].min() >= 0
+        np.testing.assert_allclose(decision.value[leaf].sum(axis=1), problem.forest.unit)
     assert before > 0

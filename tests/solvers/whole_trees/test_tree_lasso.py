@@ -21,6 +21,7 @@ from secateur import kernels
 from secateur.costs import NodeCost
 from secateur.data.rows import LocalRows
 from secateur.forest.routing import route
+from secateur.forest.subforest import kept_decision
 from secateur.losses import default_loss
 from secateur.problem import Problem
 from secateur.solvers import TreeLasso
@@ -181,7 +182,7 @@ def test_trees_that_feed_outputs_in_turn_are_weighed_together():
         expected = np.tensordot(beta, dense(ensemble), 1)
         rest = ensemble.target - expected
         expected = expected + ensemble.weight @ rest / ensemble.weight.sum()
-        decision = sc.Decision(point.keep, point.value)
+        decision = kept_decision(problem.forest, point.keep, point.value)
         np.testing.assert_allclose(problem.sample.scores(problem.forest, decision), expected, atol=1e-6)
 
 

@@ -74,7 +74,8 @@ def prune(
             validation=validation_rows,
             random_state=seed,
             progress=progress,
-            **{name: limit for name, limit in limits.items() if name != "max_loss_increase"},
+            search=report is None and save_path is None,
+            **limits,
         )
         chosen = choose_point(path, **limits)
     finish_model(chosen, out, force, json)

@@ -85,6 +85,8 @@ class State(NamedTuple):
         The contribution of each kept leaf, repeated at the nodes below it.
     factor : (n_trees,)
         The weight of each tree.
+    entry : (n_trees,)
+        An estimate of the largest penalty at which a dropped tree would enter, infinite where it is not known.
 
     See Also
     --------
@@ -99,6 +101,7 @@ class State(NamedTuple):
     status: NDArray[np.int8]
     contribution: Floats
     factor: Floats
+    entry: Floats
 
     def copy(self) -> "State":
         """Return an independent copy."""
@@ -124,6 +127,8 @@ class BlockProblem(NamedTuple):
         Whether values are refitted without changing the kept nodes.
     tolerance : float
         An update is accepted if it gains more than this.
+    screening : float
+        Trees that stay dropped are tested for entry down to this multiple of the penalty; 0 for no test.
     """
 
     penalty: float
@@ -133,6 +138,7 @@ class BlockProblem(NamedTuple):
     layered: bool
     frozen: bool
     tolerance: float
+    screening: float = 0.0
 
 
 class Scratch(NamedTuple):
@@ -149,8 +155,8 @@ class Scratch(NamedTuple):
         The bounds that monotonic constraints set for the value of each node; no rows without constraints.
     fitted : (n, width)
         The contribution of each node as a leaf, for a tree of weight 1.
-    best : (n,)
-        The cost of the optimal subtree of each node.
+    best, price : (n,)
+        The cost of the optimal subtree of each node; its price, for entry penalties.
     contribution, status : (n, width), (n,)
         The contribution and the status of each node after the update.
     lanes : (N_LANES · n,)
@@ -165,6 +171,7 @@ class Scratch(NamedTuple):
     high: Floats
     fitted: Floats
     best: Floats
+    price: Floats
     contribution: Floats
     status: NDArray[np.int8]
     lanes: Floats
@@ -186,6 +193,7 @@ def empty_scratch(trees: Trees, state: State) -> Scratch:
         np.empty((n_bounds, width)),
         np.empty((n_bounds, width)),
         np.empty((n, width)),
+        np.empty(n),
         np.empty(n),
         np.empty((n, width)),
         np.empty(n, np.int8),

@@ -91,8 +91,9 @@ def update_tree(
         return 0.0, 0.0
     curved = state.curvature.shape[0] > 0
     sum_rows(tree, rows, trees, state, scratch)
-    gain, new_factor = choose_subtree(tree, trees, prices, state, problem, scratch)
+    gain, new_factor, entry = choose_subtree(tree, trees, prices, state, problem, scratch)
     if not gain > problem.tolerance:
+        state.entry[tree] = entry if state.status[start] == 0 else np.inf
         return 0.0, 0.0
     saved = penalty_decrease(tree, trees, prices, state, problem, scratch) if curved else 0.0
     move_rows(tree, rows, trees, state, scratch.contribution)
@@ -101,6 +102,7 @@ def update_tree(
         for k in range(scratch.contribution.shape[1]):
             state.contribution[start + v, k] = scratch.contribution[v, k]
     state.factor[tree] = new_factor if scratch.status[0] != 0 else 0.0
+    state.entry[tree] = np.inf
     if problem.layered and not curved and problem.values <= REFIT:
         # The cost of the layer already includes the gain of this step.
         move_intercept(rows.weight, state)

@@ -26,9 +26,10 @@ of the tree (with a penalty on the squared weight, or on the presence of the tre
 @kernel
 def choose_subtree(
     tree: int, trees: Trees, prices: Prices, state: State, problem: BlockProblem, scratch: Scratch
-) -> tuple[float, float]:
-    """Find the optimal subtree of a tree; return the gain and the weight of the tree.
+) -> tuple[float, float, float]:
+    """Find the optimal subtree of a tree; return the gain, the weight of the tree and its entry penalty.
 
+    The entry penalty is known for layers, and for nodes of a tree that stays dropped; otherwise it is infinite.
     `gradient` and `hessian` of the buffers hold the sums over the rows in each leaf. Writes `status` and `contribution`
     of the buffers if the gain exceeds the tolerance. O(nodes).
     """
@@ -53,17 +54,60 @@ def choose_subtree(
             if (frozen and status[u] == 1) or (not frozen and split_cost < best[v]):
                 best[v] = split_cost
                 scratch.status[v] = 1
-    new, new_factor = best[0], 1.0
+    new, new_factor, entry = best[0], 1.0, np.inf
     if layered:
         # Whether the intercept is re-optimised together with the tree.
         refit_intercept = state.curvature.shape[0] == 0 and problem.values <= REFIT and not frozen
-        new, new_factor = _best_layer(tree, trees, prices, problem, refit_intercept, scratch)
+        new, new_factor, entry = _best_layer(tree, trees, prices, problem, refit_intercept, scratch)
     elif new >= 0.0 and not frozen:
         new, scratch.status[0] = 0.0, 0
     gain = old - new
     if gain > problem.tolerance:
         _spread_values(tree, trees, new_factor, scratch)
-    return gain, new_factor
+    elif status[start] == 0 and not layered and problem.screening > 0.0:
+        entry = entry_penalty(tree, trees, prices, problem, scratch)
+    return gain, new_factor, entry
+
+
+@kernel
+def entry_penalty(tree: int, trees: Trees, prices: Prices, problem: BlockProblem, scratch: Scratch) -> float:
+    """Return the largest penalty at which a dropped tree enters, or `screening` times the penalty if that is larger.
+
+    This is the largest decrease of the loss per price over all subtrees. Dinkelbach's algorithm starts from the lower
+    end and approaches it from below; three iterations suffice for an estimate. `sums`, `hessian_sum` and `fitted` of
+    the buffers are those of the last update; `best` and `price` are overwritten.
+
+    References
+    ----------
+    W. Dinkelbach (1967), On nonlinear fractional programming, Management Science 13.
+    """
+    right, original, fitted = trees.right, trees.original, scratch.fitted
+    best, price = scratch.best, scratch.price
+    refit, last = problem.values == REFIT, scratch.hessian_sum.shape[1] - 1
+    start = trees.tree_start[tree]
+    penalty = problem.screening * problem.penalty
+    for _ in range(3):
+        # Reverse preorder. Invariant: for every node w > v, `best[w]` and `price[w]` are those of its optimal subtree.
+        for v in range(trees.tree_start[tree + 1] - start - 1, -1, -1):
+            u, cost = start + v, 0.0
+            for k in range(fitted.shape[1]):
+                curvature, slope = scratch.hessian_sum[v, min(k, last)], scratch.sums[v, k]
+                if refit:
+                    prior = problem.centre * original[u, k]
+                    curvature += problem.ridge
+                    slope += problem.ridge * prior
+                    cost += problem.ridge * prior * prior
+                cost += fitted[v, k] * (curvature * fitted[v, k] - 2.0 * slope)
+            best[v], price[v] = cost + penalty * prices.as_leaf[u], prices.as_leaf[u]
+            if right[u] != -1:
+                b = right[u] - start
+                split_cost = best[v + 1] + best[b] + penalty * prices.as_split[u]
+                if split_cost < best[v]:
+                    best[v], price[v] = split_cost, price[v + 1] + price[b] + prices.as_split[u]
+        if best[0] >= 0.0 or price[0] <= 0.0:
+            break
+        penalty -= best[0] / price[0]
+    return penalty
 
 
 @kernel
@@ -185,7 +229,7 @@ def _penalty(
 def _best_layer(
     tree: int, trees: Trees, prices: Prices, problem: BlockProblem, refit_intercept: bool, scratch: Scratch
 ) -> tuple:
-    """Find the optimal depth of a tree; return its cost and the weight of the tree.
+    """Find the optimal depth of a tree; return its cost, the weight of the tree and its entry penalty.
 
     This enumerates the depths, as ForestPrune does for Problem (4), and with tree weights for Problem (6); the weight
     at a fixed depth solves Problem (7) in closed form. `best` holds the costs of the nodes as leaves with the values
@@ -228,10 +272,11 @@ def _best_layer(
             for d in range(depth[u] + 1, deepest + 1):
                 depth_cost[d] += penalty * prices.as_split[u]
                 price[d] += penalty * prices.as_split[u]
-    least, cut, new_factor = 0.0, -1, 1.0
+    least, cut, new_factor, entry = 0.0, -1, 1.0, 0.0
     if refit_intercept:
         for k in range(width):
             least -= sums[0, k] ** 2 / hessian_sum[0, 0]
+    dropped = least
     for d in range(deepest + 1):
         cost, factor = depth_cost[d], 1.0
         if refit_intercept:
@@ -245,13 +290,17 @@ def _best_layer(
             cost = price[d] - factor * match[d] + ridge
         if cost < least:
             least, cut, new_factor = cost, d, factor
+        # The tree enters at the penalty at which this depth costs as much as a dropped tree.
+        decrease = dropped - (cost - price[d])
+        if decrease > 0.0:
+            entry = max(entry, penalty * decrease / price[d] if price[d] > 0.0 else np.inf)
     for v in range(n):
         u = start + v
         if depth[u] > cut:
             scratch.status[v] = 0
         else:
             scratch.status[v] = 2 if depth[u] == cut or right[u] == -1 else 1
-    return least, new_factor
+    return least, new_factor, entry
 
 
 @kernel

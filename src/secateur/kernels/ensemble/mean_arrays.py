@@ -50,7 +50,8 @@ class MeanArrays(NamedTuple):
 
     score : (n_rows, n_outputs), the prediction F; score_target, score_square : (n_rows,), F·y and |F|²; status :
     (n_nodes,) int8; value : (n_nodes, n_outputs), repeated at the nodes below a leaf; deviation : (n_trees,),
-    Σ_leaves |value − center|²; size : (1,), the number of trees in use.
+    Σ_leaves |value − center|²; size : (1,), the number of trees in use; entry : (n_trees,), an estimate of the largest
+    penalty at which a dropped tree would enter, infinite where it is not known.
     """
 
     score: np.ndarray
@@ -60,13 +61,14 @@ class MeanArrays(NamedTuple):
     value: np.ndarray
     deviation: np.ndarray
     size: np.ndarray
+    entry: np.ndarray
 
 
 class MeanProblem(NamedTuple):
     """What an update minimises besides the loss, and what it may change.
 
     `keep_values` keeps the original values, `frozen` keeps the splits in use. An update is accepted if it gains more
-    than `tolerance`.
+    than `tolerance`. Trees that stay dropped are tested for entry at `screening` times the penalty, unless that is 0.
     """
 
     penalty: float
@@ -74,6 +76,7 @@ class MeanProblem(NamedTuple):
     keep_values: bool
     frozen: bool
     tolerance: float
+    screening: float = 0.0
 
 
 class MeanScratch(NamedTuple):

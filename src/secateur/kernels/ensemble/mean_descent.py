@@ -92,13 +92,44 @@ def update_mean_tree(
             absent += ridge * others / ((m - 1.0) * (m - 1.0))
         if absent < after:
             after, remove = absent, True
+    state.entry[tree] = np.inf
     if not before - after > problem.tolerance:
+        if not present and problem.screening > 0.0:
+            state.entry[tree] = entry_penalty_of_mean(
+                tree, trees, bounds, state.status, scratch, scale, share, problem, before - after
+            )
         return 0.0
     if remove:
         remove_tree(tree, rows, trees, bounds, state)
     else:
         place_tree(tree, rows, trees, bounds, state, scratch, scale, share)
     return before - after
+
+
+@kernel
+def entry_penalty_of_mean(
+    tree: int,
+    trees: MeanTrees,
+    bounds: Range,
+    status: np.ndarray,
+    scratch: MeanScratch,
+    scale: float,
+    share: float,
+    problem: MeanProblem,
+    gain: float,
+) -> float:
+    """Return an upper bound on the penalty at which a dropped tree enters, at least `screening` times the penalty.
+
+    The gain of entering is a convex function of the penalty, so that the chord between two penalties lies above it.
+    `gain` is that at the penalty of `problem`, whose cost is in `scratch`.
+    """
+    lower, cost = problem.screening * problem.penalty, scratch.cost[0]
+    at_lower = MeanProblem(lower, problem.ridge, problem.keep_values, False, 0.0, 0.0)
+    fit_subtree(tree, trees, bounds, status, scratch, scale, share, at_lower)
+    gain_at_lower = gain + cost - scratch.cost[0]
+    if gain_at_lower <= 0.0:
+        return lower
+    return lower + (problem.penalty - lower) * min(gain_at_lower / max(gain_at_lower - gain, 1e-300), 1.0)
 
 
 @kernel

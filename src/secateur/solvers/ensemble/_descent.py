@@ -7,11 +7,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secateur import kernels
+from secateur.data.rows import LocalRows
 from secateur.kernels import BlockProblem, Prices, State
 from secateur.problem import Problem
 from secateur.solvers.ensemble._active_nodes import ActiveNodes, ActiveSet, active_set_of
-from secateur.solvers.ensemble.additive_model import Additive, empty_state, loss_of, renew_parabolas
-from secateur.solvers.ensemble.descent_path import DescentSettings, PathDescent, layer_prices
+from secateur.solvers.ensemble.additive_model import (
+    Additive,
+    add_used_trees,
+    decide,
+    empty_state,
+    full_state,
+    loss_of,
+    raw_of,
+    renew_parabolas,
+    starts,
+)
+from secateur.solvers.ensemble.descent_path import SCREENING, DescentSettings, RowDescent, layer_prices
 
 Floats = NDArray[np.float64]
 _VALUES = {
@@ -24,7 +35,7 @@ _LARGE = 500
 """Mean number of nodes per tree above which active sets pay off."""
 
 
-class Descent(PathDescent[State]):
+class Descent(RowDescent[State]):
     """Descend over the subtrees and leaf values of all trees at a decreasing sequence of penalties.
 
     Parameters
@@ -72,7 +83,7 @@ class Descent(PathDescent[State]):
         afterwards. If it did not decrease, the sweep is repeated with a larger curvature.
         """
         layered, tolerance = self.settings.layered, 1e-12 * self.scale
-        problem = BlockProblem(penalty, self.ridge, 0.0, self.values, layered, frozen, tolerance)
+        problem = BlockProblem(penalty, self.ridge, 0.0, self.values, layered, frozen, tolerance, SCREENING)
         if self.ensemble.objective.quadratic:
             unchanged, gain, _ = kernels.sweep_blocks(*self.nodes, self.state, problem, trees, first)
             return unchanged, gain
@@ -84,13 +95,24 @@ class Descent(PathDescent[State]):
             gain = before.loss[0] - renew_parabolas(self.ensemble, self.state) + saved
             if gain > tolerance:
                 return unchanged, float(gain)
-            # The parabolas were too flat: undo the sweep.
+            # Nothing changed, or the parabolas were too flat: undo the sweep, but not the estimates of entry penalties.
+            before.entry[:] = self.state.entry
             self.state = before
+            if unchanged:
+                break
         return True, 0.0
 
-    def descend(self, penalty: float, *, first: int = 0, frozen: bool = False) -> float:
+    def descend(
+        self,
+        penalty: float,
+        *,
+        first: int = 0,
+        frozen: bool = False,
+        screened: bool = False,
+        max_sweeps: int | None = None,
+    ) -> float:
         """Sweep over the trees until nothing changes, then move the intercept to its exact optimum; return the gain."""
-        gain = super().descend(penalty, first=first, frozen=frozen)
+        gain = super().descend(penalty, first=first, frozen=frozen, screened=screened, max_sweeps=max_sweeps)
         ensemble, state = self.ensemble, self.state
         if ensemble.objective.quadratic:
             return gain
@@ -152,6 +174,28 @@ class Descent(PathDescent[State]):
             extra = self.ridge * int(np.count_nonzero(state.status[self.ensemble.forest.root]))
         return self.loss() + penalty * price + extra
 
+    def set_ridge(self, ridge: float) -> None:
+        """Change the ridge, in rows."""
+        self.ridge = 0.0 if self.settings.values == "keep" else ridge * self.ensemble.ridge_unit
+
+    def start_full(self) -> None:
+        """Let the state be the unpruned ensemble, from which penalties rise."""
+        self.state = full_state(self.ensemble)
+
+    def decide(self, state: State) -> tuple[NDArray[np.bool_], Floats]:
+        """Return the keep mask of a state and the values of the kept nodes, (n_kept, width)."""
+        return decide(self.ensemble, state)
+
+    def predict(self, state: State, rows: LocalRows) -> Floats:
+        """Return the raw scores of a state for other rows, on the model's scale, (n_rows, n_outputs)."""
+        score = starts(self.ensemble.forest, rows) + state.intercept
+        add_used_trees(self.ensemble.forest, rows.leaves, state.status, state.contribution, score)
+        return score / self.ensemble.slope
+
+    def raw(self, state: State) -> Floats:
+        """Return the raw scores of a state for the rows it was fitted on, (n_rows, n_outputs)."""
+        return raw_of(self.ensemble, state)
+
     def spread(self, state: State) -> State:
         """Return the state unchanged: it already covers all nodes."""
         return state
@@ -159,6 +203,10 @@ class Descent(PathDescent[State]):
     def used(self) -> NDArray[np.bool_]:
         """Return which trees are not dropped, (n_trees,)."""
         return self.state.status[self.nodes.trees.tree_start[:-1]] != 0
+
+    def entry(self) -> Floats:
+        """Return the estimated entry penalty of each dropped tree, (n_trees,)."""
+        return self.state.entry
 
     def rises(self) -> Floats:
         """Return the second-order estimate of the increase in loss from dropping each tree, (n_trees,)."""

@@ -113,7 +113,12 @@ class GramDescent(PathDescent[Cut]):
             status,
             contribution,
             (cut.depth >= 0).astype(np.float64),
+            np.empty(0),
         )
+
+    def decide(self, cut: Cut) -> tuple[NDArray[np.bool_], Floats]:
+        """Return the keep mask of a state and the values of the kept nodes, (n_kept, width)."""
+        return decide(self.ensemble, self.spread(cut))
 
     def inside(self, cut: Cut) -> NDArray[np.bool_]:
         """Return whether each column is part of the pruned ensemble, (n_columns,)."""

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from secateur import kernels
 from secateur.data.rows import LocalRows
-from secateur.forest import Forest
+from secateur.forest import Forest, Leaves
 from secateur.forest.links import Logit, OneVsAll
 from secateur.forest.monotonicity import constrained_splits
 from secateur.forest.subforest import mean_over
@@ -230,7 +230,9 @@ def _state_of(
     quadratic, none = ensemble.objective.quadratic, np.empty((0, 0))
     neg_gradient = np.ascontiguousarray((ensemble.weight[:, None] * (ensemble.target - score)).T)
     rows = (none, none) if quadratic else (np.empty_like(neg_gradient), np.ascontiguousarray(score.T))
-    state = State(neg_gradient, *rows, np.zeros(1), intercept, status, contribution, factor)
+    state = State(
+        neg_gradient, *rows, np.zeros(1), intercept, status, contribution, factor, np.full(len(factor), np.inf)
+    )
     if not quadratic:
         renew_parabolas(ensemble, state)
     return state
@@ -282,11 +284,28 @@ def loss_of(ensemble: Additive, state: State) -> float:
     return float(((state.neg_gradient / ensemble.weight) ** 2 @ ensemble.weight).sum())
 
 
+def raw_of(ensemble: Additive, state: State) -> Floats:
+    """Return the raw scores that a state predicts for its rows, on the model's scale, (n_rows, n_outputs)."""
+    if ensemble.objective.quadratic:
+        return (ensemble.target - (state.neg_gradient / ensemble.weight).T) / ensemble.slope
+    return state.score.T / ensemble.slope
+
+
 def risk_of(ensemble: Additive, state: State, problem: Problem) -> float:
-    """Return the mean of the problem's loss in this state; NaN unless scores are predictions."""
-    if not (ensemble.forest.response.linear and ensemble.objective.quadratic):
-        return np.nan
-    return mean_loss(ensemble, problem, ensemble.target - (state.neg_gradient / ensemble.weight).T)
+    """Return the mean of the problem's loss in this state."""
+    return mean_loss(ensemble, problem, raw_of(ensemble, state))
+
+
+def add_used_trees(
+    forest: Forest, leaves: Leaves, status: NDArray[np.int8], contribution: Floats, score: Floats
+) -> None:
+    """Add the contributions of all trees that are not dropped to the scores of rows, (n_rows, n_outputs)."""
+    node = np.arange(forest.n_nodes, dtype=np.int32)
+    node[forest.root[status[forest.root] == 0]] = -1
+    weight = np.ones(forest.n_trees)
+    kernels.add_trees(
+        leaves, forest.tree_start, node, contribution, weight, forest.tree_output, np.empty((0, 0), bool), score
+    )
 
 
 def mean_loss(ensemble: Additive, problem: Problem, raw: Floats) -> float:
@@ -303,12 +322,14 @@ def with_replacements(ensemble: Additive, state: State) -> NDArray[np.int8]:
     round keeps all of its roots or none.
     """
     forest, status = ensemble.forest, state.status.copy()
-    output = forest.tree_output
     kept_trees = status[forest.root] != 0
-    for k in range(forest.n_outputs):
-        trees = np.flatnonzero((output == k) | (output < 0))
-        if len(trees) and not kept_trees[trees].any():
-            kept_trees[trees[0]] = True
+    # A tree without an output of its own contributes to all of them.
+    shared = forest.tree_output < 0
+    if not kept_trees[shared].any():
+        has_tree = np.zeros(forest.n_outputs, bool)
+        has_tree[forest.tree_output[kept_trees]] = True
+        outputs, first = np.unique(forest.tree_output, return_index=True)
+        kept_trees[first[outputs < 0] if shared.any() else first[~has_tree[outputs]]] = True
     round_of = rounds(forest)
     kept_trees = (np.bincount(round_of, kept_trees) > 0)[round_of]
     restored = forest.root[kept_trees & (status[forest.root] == 0)]
@@ -328,42 +349,54 @@ def rounds(forest: Forest) -> NDArray[np.intp]:
 
 
 def decide(ensemble: Additive, state: State) -> tuple[NDArray[np.bool_], Floats]:
-    """Return the keep mask and the node values with which the model predicts what the state predicts.
+    """Return the keep mask and the values of the kept nodes with which the model predicts what the state predicts.
 
     The intercept is divided equally among the kept trees of an output.
 
     Returns
     -------
     keep : (n_nodes,) bool
-    value : (n_nodes, width)
+    value : (n_kept, width)
         On the model's scale.
     """
     forest = ensemble.forest
     status = with_replacements(ensemble, state)
-    trees_of = [np.flatnonzero((forest.tree_output == k) | (forest.tree_output < 0)) for k in range(forest.n_outputs)]
     keep = status > 0
     kept_trees = keep[forest.root]
     divisor = forest.divisor
     if forest.aggregation == "mean":
         divisor = mean_over(forest, forest.tree_weight, kept_trees)
-    added_intercept = np.zeros((forest.n_trees, state.contribution.shape[1]))
-    for k, trees in enumerate(trees_of):
-        kept = trees[kept_trees[trees]]
-        if len(kept):
-            rest = state.intercept[k] / ensemble.slope - forest.base[k] / divisor
-            added_intercept[kept, k if state.contribution.shape[1] > 1 else 0] = rest / len(kept)
-    tree = np.repeat(np.arange(forest.n_trees), np.diff(forest.tree_start))
-    added = fill_splits(ensemble, status, state.contribution) / ensemble.slope + added_intercept[tree]
+    rest = state.intercept / ensemble.slope - forest.base / divisor
+    if state.contribution.shape[1] > 1:
+        added_intercept = np.tile(rest / max(int(kept_trees.sum()), 1), (forest.n_trees, 1))
+    else:
+        output = np.maximum(forest.tree_output, 0)
+        n_kept = np.bincount(output[kept_trees], minlength=forest.n_outputs)
+        added_intercept = (rest / np.maximum(n_kept, 1))[output][:, None]
+    tree = np.searchsorted(forest.tree_start, np.flatnonzero(keep), side="right") - 1
+    added = kept_contributions(ensemble, status, state.contribution) / ensemble.slope + added_intercept[tree]
     return keep, added * divisor / forest.tree_weight[tree, None]
+
+
+def kept_contributions(ensemble: Additive, status: NDArray[np.int8], contribution: Floats) -> Floats:
+    """Return the contribution of each kept leaf, and at each kept split the row-weighted mean of the kept leaves below.
+
+    The array has a row for each kept node, so that many outputs of a few kept nodes take little memory.
+    """
+    forest, kept = ensemble.forest, np.flatnonzero(status)
+    is_split = status[kept] == 1
+    right = np.full(len(kept), -1, np.int32)
+    right[is_split] = np.searchsorted(kept, forest.right[kept[is_split]])
+    added = contribution[kept]
+    weight = np.where(is_split, 0.0, ensemble.node_weight[kept])[:, None]
+    sums = np.hstack([weight * added, weight])
+    kernels.roll_up(right, sums)
+    mean = sums[:, :-1] / np.maximum(sums[:, -1:], 1e-300)
+    return np.where(is_split[:, None], mean, added)
 
 
 def fill_splits(ensemble: Additive, status: NDArray[np.int8], contribution: Floats) -> Floats:
     """Return `contribution` with each kept split set to the row-weighted mean of the kept leaves below it."""
-    right = ensemble.forest.right
-    at_leaf = (status == 2)[:, None]
-    sums = np.hstack(
-        [np.where(at_leaf, ensemble.node_weight[:, None], 0.0) * contribution, ensemble.node_weight[:, None] * at_leaf]
-    )
-    kernels.roll_up(np.where(status == 1, right, -1), sums)
-    mean = sums[:, :-1] / np.maximum(sums[:, -1:], 1e-300)
-    return np.where((status == 1)[:, None], mean, contribution)
+    filled = contribution.copy()
+    filled[status > 0] = kept_contributions(ensemble, status, contribution)
+    return filled

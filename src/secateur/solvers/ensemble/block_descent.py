@@ -5,46 +5,42 @@ The class here holds the settings. `descent_path` runs the warm-started path, th
 `secateur.kernels.ensemble.block_update` solves one block, `_gram_descent` works on inner products instead of rows.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+import warnings
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, final
+from typing import Any, Literal, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from secateur.errors import InvalidInputError
+from secateur.errors import InterruptedWarning, InvalidInputError
 from secateur.forest.promises import is_plain_mean, range_of
 from secateur.path import Path
 from secateur.path.build import Point, trace_points
-from secateur.path.fold import Fold
 from secateur.path.matching import match_runs
 from secateur.problem import Problem
 from secateur.solvers._checks import check_at_least
 from secateur.solvers.base import Solver, check_choices
 from secateur.solvers.ensemble._descent import Descent
+from secateur.solvers.ensemble._fold_search import AnyDescent, RunSettings
+from secateur.solvers.ensemble._goal_search import GoalSearch
 from secateur.solvers.ensemble._gram_descent import gram_points
-from secateur.solvers.ensemble._ridge_averaging import average_ridges
 from secateur.solvers.ensemble.additive_model import (
-    Additive,
     additive,
-    decide,
     mean_loss,
     not_additive,
     not_quadratic,
-    risk_of,
     too_many_pairs,
 )
 from secateur.solvers.ensemble.descent_path import DescentSettings, distinct
 from secateur.solvers.ensemble.gram import columns, gram_of, no_gram
 from secateur.solvers.ensemble.mean_of_trees import MeanDescent
+from secateur.solvers.goal import FoldProblem, Goal
 from secateur.solvers.penalty_grid import check_penalties
 from secateur.solvers.whole_trees.reweight import polished
 
 _COLUMNS = 4096
 """Largest number of layers for which remote rows are replaced by a Gram matrix by default: 128 MB."""
-
-
-Watch = Callable[[int, int], None]
 
 
 @final
@@ -93,6 +89,8 @@ class BlockDescent(Solver):
         for any split and ends at `smallest` times that.
     smallest : float
         Ratio of the smallest penalty to the largest.
+    warm_up : tuple of float
+        Penalties at which to descend briefly before the first one. Their prunings are not on the path.
     max_sweeps : int
         Maximum number of sweeps over all trees at each penalty.
     local_search : int
@@ -138,6 +136,7 @@ class BlockDescent(Solver):
     ridge: float | tuple[float, ...] = 25.0
     penalties: int | tuple[float, ...] = 50
     smallest: float = 1e-6
+    warm_up: tuple[float, ...] = ()
     max_sweeps: int = 15
     local_search: int = 0
     polish: Literal["ridge", "subset"] | None = None
@@ -178,16 +177,46 @@ class BlockDescent(Solver):
         """Return a copy with these budgets; budgets already set take precedence."""
         return replace(self, max_nodes=self.max_nodes or max_nodes, max_trees=self.max_trees or max_trees)
 
-    def has_candidates(self, max_nodes: int | None) -> bool:
-        """Return whether there is a node budget and several positive ridges, which can be averaged."""
-        several = isinstance(self.ridge, tuple) and len(self.ridge) > 1 and min(self.ridge) > 0
-        return max_nodes is not None and several and self.values != "keep"
+    def why_no_search(self, goal: Goal) -> str | None:
+        """Return why the settings require the whole path, None if they do not."""
+        if self.local_search or self.polish or self.engine == "gram" or self.max_trees or self.warm_up:
+            return "its settings change the prunings of the path after they are found"
+        return None if isinstance(self.penalties, int) else "its penalties are given"
 
-    def refine(self, folds: Sequence[Fold], max_nodes: int) -> "BlockDescent":
-        """Return a copy with the averaged ridge, or with original leaf values if the held-out rows favour them."""
-        ridge = average_ridges(folds, max_nodes)
+    def search(self, folds: Sequence[FoldProblem], goal: Goal) -> tuple[Solver, list[Path]]:
+        """Walk along decreasing penalties until the goal is met; see `secateur.solvers.ensemble._goal_search`."""
         refitted = "refit" if self.values == "both" else self.values
-        return replace(self, values="keep") if ridge is None else replace(self, values=refitted, ridge=ridge)
+        ridges = sorted(self.ridge) if isinstance(self.ridge, tuple) else [self.ridge]
+
+        def make(problem: Problem, run: RunSettings) -> AnyDescent:
+            return self.descent(problem, "keep" if run.kept else refitted, run.ridge)
+
+        search = GoalSearch(folds, make, ridges if self.values != "keep" else [], self.values in ("keep", "both"), goal)
+        interrupted = False
+        try:
+            search.run()
+        except KeyboardInterrupt:
+            interrupted = True
+            warnings.warn("Interrupted: the search has not ended. Run again.", InterruptedWarning, stacklevel=2)
+        paths = [
+            trace_points(
+                one.problem, one.points(), repr(self), ensemble=True, runs=self._run_columns(one.problem)
+            ).with_info(interrupted=interrupted)
+            for one in search.folds
+        ]
+        return self._found(search, refitted), paths
+
+    def _found(self, search: GoalSearch, refitted: Any) -> "BlockDescent":
+        """Return the solver whose path on all rows has the pruning that was found."""
+        best = search.best or (search.thorough[-1] if search.thorough else None)
+        if best is None:
+            return self
+        found = replace(self, values="keep" if best.run.kept else refitted, ridge=best.run.ridge)
+        if search.goal.max_nodes is not None and search.goal.max_loss_increase is None:
+            return found
+        penalties = sorted({visit.penalty for visit in search.thorough if visit.run == best.run}, reverse=True)
+        warm_up = tuple(penalty for penalty in search.penalties.tolist() if penalty > penalties[0])
+        return replace(found, penalties=tuple(penalties), warm_up=warm_up, max_nodes=None)
 
     def match(self, path: Path, other: Path, *, same_size: bool = False) -> NDArray[np.intp]:
         """Return for each point the point of the same ridge with the nearest penalty or size, (n_points,)."""
@@ -239,14 +268,29 @@ class BlockDescent(Solver):
         refitted = "refit" if self.values == "both" else self.values
         runs = [] if self.values == "keep" else [(refitted, ridge) for ridge in ridges]
         runs += [("keep", 0.0)] if self.values in ("keep", "both") else []
-        ensemble, points = additive(problem), self._points_of_run
-        if self._keeps_range(problem):
-            points = self._valid_points_of_run
         for run, (values, ridge) in enumerate(runs):
+            descent = self.descent(problem, values, ridge)
+            descent.on_sweep = problem.watch("pruning", run, len(runs))
             more = {"ridge": ridge, "kept": float(values == "keep")}
-            watch = problem.watch("pruning", run, len(runs))
-            for point in points(ensemble, problem, self.settings(values, ridge), watch):
-                yield replace(point, more={**more, **point.more})
+            for penalty, state in distinct(descent.run()):
+                yield self.point(descent, problem, penalty, state, more)
+
+    def descent(self, problem: Problem, values: str, ridge: float) -> AnyDescent:
+        """Return a descent of one run: over a mean of trees if it is to stay one, else over a sum with an intercept."""
+        settings = self.settings(values, ridge)
+        if self._keeps_range(problem):
+            return MeanDescent(additive(problem), problem, settings)
+        if values in ("free", "bounded"):
+            settings = replace(settings, values="refit")
+        return Descent(additive(problem), problem, settings)
+
+    def point(self, descent: AnyDescent, problem: Problem, penalty: float, state: Any, more: dict[str, float]) -> Point:
+        """Return a state of a descent as a point of the path."""
+        if self.polish is not None and not self.joint:
+            state = polished(descent.ensemble, state, self.polish, self.polish_penalty)
+        if descent.turns_back:
+            more = {**more, "rising": float(descent.rising)}
+        return Point(penalty, *descent.decide(state), more, mean_loss(descent.ensemble, problem, descent.raw(state)))
 
     def _keeps_range(self, problem: Problem) -> bool:
         """Return whether the model is a mean of trees whose range of predictions is to be kept."""
@@ -254,29 +298,6 @@ class BlockDescent(Solver):
             return False
         natural = range_of(problem.forest)
         return is_plain_mean(problem.forest) if self.values == "bounded" else natural is not None and natural.simplex
-
-    def _points_of_run(
-        self, ensemble: Additive, problem: Problem, settings: DescentSettings, watch: Watch | None
-    ) -> Iterator[Point]:
-        """Yield the points of one run over a sum of trees with an intercept and unbounded values."""
-        if settings.values in ("free", "bounded"):
-            settings = replace(settings, values="refit")
-        descent = Descent(ensemble, problem, settings)
-        descent.on_sweep = watch
-        for penalty, state in distinct(descent.run()):
-            if self.polish is not None and not self.joint:
-                state = polished(ensemble, state, self.polish, self.polish_penalty)
-            yield Point(penalty, *decide(ensemble, state), risk=risk_of(ensemble, state, problem))
-
-    def _valid_points_of_run(
-        self, ensemble: Additive, problem: Problem, settings: DescentSettings, watch: Watch | None
-    ) -> Iterator[Point]:
-        """Yield the points of one run over a mean of trees with values in the range of the model."""
-        descent = MeanDescent(ensemble, problem, settings)
-        descent.on_sweep = watch
-        for penalty, state in distinct(descent.run()):
-            risk = mean_loss(ensemble, problem, descent.raw(state))
-            yield Point(penalty, *descent.decide(state), {"rising": float(descent.rising)}, risk)
 
     def settings(self, values: str, ridge: float) -> DescentSettings:
         """Return the descent settings for one value mode and ridge."""
@@ -288,6 +309,7 @@ class BlockDescent(Solver):
             ridge=self.polish_penalty if self.joint else ridge,
             penalties=self.penalties,
             smallest=self.smallest,
+            warm_up=self.warm_up,
             max_sweeps=self.max_sweeps,
             local_search=self.local_search,
             max_nodes=self.max_nodes,

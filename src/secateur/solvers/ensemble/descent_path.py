@@ -10,13 +10,15 @@ descent and local search) and section 3.2 (regularisation paths).
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Generic, Protocol, Self, TypeVar
+from functools import cached_property
+from typing import ClassVar, Generic, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from secateur.data.rows import LocalRows
 from secateur.forest import Forest
 from secateur.kernels import Prices, State
 from secateur.solvers.ensemble.additive_model import Additive, rounds, with_replacements
@@ -24,6 +26,16 @@ from secateur.solvers.penalty_grid import decreasing_penalties
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
+SCREENING = 0.1
+"""Dropped trees are tested for entry down to this multiple of the penalty."""
+_MARGIN = 0.5
+"""A dropped tree is visited if its estimated entry penalty is at least this multiple of the penalty."""
+_FEW_SWEEPS, _NARROW_MARGIN = 3, 0.8
+"""Number of sweeps and margin of a brief descent."""
+_BISECTIONS = 14
+"""Largest number of bisections of the penalty to meet a budget of nodes."""
+_TRAIL = 4
+"""Number of penalties before the last from which other ridges branch off."""
 
 
 class Copyable(Protocol):
@@ -42,6 +54,8 @@ class NodeStates(Protocol):
 
 
 S = TypeVar("S", bound=Copyable)
+Found = tuple[float, S]
+"""A penalty and the state at it."""
 N = TypeVar("N", bound=NodeStates)
 
 
@@ -60,7 +74,7 @@ class DescentSettings:
         Whether a layer costs 1 instead of the cost of its nodes.
     ridge : float
         Number of extra rows with target 0 for refitted values; the penalty on tree weights for scaled ones.
-    penalties, smallest, max_sweeps, local_search, max_nodes, max_trees, seed
+    penalties, smallest, warm_up, max_sweeps, local_search, max_nodes, max_trees, seed
         As in BlockDescent.
     """
 
@@ -70,6 +84,7 @@ class DescentSettings:
     ridge: float
     penalties: int | tuple[float, ...]
     smallest: float
+    warm_up: tuple[float, ...]
     max_sweeps: int
     local_search: int
     max_nodes: int | None
@@ -96,6 +111,8 @@ class PathDescent(ABC, Generic[S]):
         A sweep that gains no more than this is the last.
     on_sweep : callable, optional
         Called as `on_sweep(done, total)` after every sweep.
+    trail : list of (penalty, state)
+        The last states of `walk`.
     updates : int
         Number of block updates so far.
     """
@@ -110,6 +127,7 @@ class PathDescent(ABC, Generic[S]):
     enough = 0.0
     on_sweep: Callable[[int, int], None] | None = None
     updates = 0
+    trail: Sequence[Found[S]] = ()
     _penalty_index = (0, 1)
     _n_reported = 0
 
@@ -119,30 +137,88 @@ class PathDescent(ABC, Generic[S]):
         With a node budget, stop at the first penalty that exceeds it, and yield the states of `meet`.
         """
         budget = self.settings.max_nodes
-        fits = (np.inf, self.state.copy())
+        for penalty in self.settings.warm_up:
+            self.step(penalty)
+        if budget is not None:
+            yield from self.walk(budget)
+            yield from self.meet(budget, *self.bracket(budget))
+            return
         penalties = self.penalties()
         for index, penalty in enumerate(penalties):
             self._penalty_index = (index, len(penalties))
             self.descend(penalty)
-            self.limit_trees(penalty)
-            if self.settings.local_search:
-                self.search(penalty)
-            yield penalty, self.state
-            if budget is None:
-                continue
-            if self.size(self.state) > budget:
-                yield from self.meet(budget, fits, (penalty, self.state.copy()))
-                return
-            fits = (penalty, self.state.copy())
+            yield penalty, self.improved(penalty)
 
-    def descend(self, penalty: float, *, first: int = 0, frozen: bool = False) -> float:
+    def improved(self, penalty: float) -> S:
+        """Enforce the limit on the number of trees, then improve the state by local search; return it."""
+        self.limit_trees(penalty)
+        if self.settings.local_search:
+            self.search(penalty)
+        return self.state
+
+    def walk(self, budget: float) -> Iterator[tuple[float, S]]:
+        """Yield a quickly found state at every penalty, until the first that exceeds the budget of nodes.
+
+        `trail` gets copies of the last states, from which `bracket` can start with other settings.
+        """
+        self.trail = [(np.inf, self.state.copy())]
+        penalties = self.penalties()
+        for index, penalty in enumerate(penalties):
+            self._penalty_index = (index, len(penalties))
+            self.step(penalty)
+            yield penalty, self.improved(penalty)
+            self.trail = [*self.trail[-_TRAIL:], (penalty, self.state.copy())]
+            if self.size(self.state) > budget:
+                return
+
+    def bracket(self, budget: int, back: int = 1) -> tuple[Found[S], Found[S] | None]:
+        """Return the last state within a budget of nodes and the first over it, None if no state exceeds it.
+
+        Start `back` penalties before the end of `trail` and walk on with the present ridge.
+        """
+        if back == 1:
+            over = self.trail[-1] if self.size(self.trail[-1][1]) > budget else None
+            return (self.trail[-1] if over is None else self.trail[-2]), over
+        fits = self.trail[max(len(self.trail) - 1 - back, 0)]
+        self.state = fits[1].copy()
+        for penalty in self.penalties():
+            if penalty < fits[0]:
+                self.step(penalty)
+                if self.size(self.state) > budget:
+                    return fits, (penalty, self.state.copy())
+                fits = (penalty, self.state.copy())
+        return fits, None
+
+    def step(self, penalty: float) -> None:
+        """Descend briefly: stop as soon as a sweep gains less than the price of a node.
+
+        Only trees that are likely to enter are visited. This is enough for a warm start at the next penalty.
+        """
+        trees = self.candidates(penalty, _NARROW_MARGIN)
+        for _ in range(_FEW_SWEEPS):
+            gain, converged = self.sweep_and_report(penalty, trees, 0, False)
+            if converged or gain <= penalty * self.stump_price / 3:
+                return
+            trees = self.open & self.used()
+
+    def descend(
+        self,
+        penalty: float,
+        *,
+        first: int = 0,
+        frozen: bool = False,
+        screened: bool = False,
+        max_sweeps: int | None = None,
+    ) -> float:
         """Sweep over the trees until a full sweep changes nothing or `max_sweeps` is reached; return the gain.
 
         Full sweeps alternate with sweeps over the trees in use. `frozen` refits values without changing the kept nodes.
+        With `screened`, full sweeps visit the `candidates` only.
         """
-        total, rounds_left = 0.0, self.settings.max_sweeps
+        total, rounds_left = 0.0, max_sweeps or self.settings.max_sweeps
         while rounds_left > 0:
-            gain, converged = self.sweep_and_report(penalty, self.open, first, frozen)
+            trees = self.candidates(penalty) if screened else self.open
+            gain, converged = self.sweep_and_report(penalty, trees, first, frozen)
             rounds_left -= 1
             total += gain
             if converged:
@@ -151,6 +227,18 @@ class PathDescent(ABC, Generic[S]):
             rounds_left -= used
             total += gain
         return total
+
+    def candidates(self, penalty: float, margin: float = _MARGIN) -> Bools:
+        """Return the trees that may change: those in use, and dropped ones that may enter at this penalty, (n_trees,).
+
+        A dropped tree is screened by its entry penalty. It was computed when the tree was last visited, so this is a
+        heuristic: other trees have changed since.
+        """
+        return self.open & (self.used() | (self.entry() >= margin * penalty))
+
+    def entry(self) -> Floats:
+        """Return an estimate of the penalty at which each dropped tree would enter, infinite if unknown, (n_trees,)."""
+        return np.full(len(self.open), np.inf)
 
     def converge(self, penalty: float, first: int, frozen: bool, limit: int) -> tuple[int, float]:
         """Sweep over the trees in use, which gain most, until they stop changing; return the sweeps and the gain."""
@@ -196,12 +284,17 @@ class PathDescent(ABC, Generic[S]):
 
         At the largest one no tree pays off: the cheapest stump costs as much as the loss without trees.
         """
+        largest = self.scale / max(self.stump_price, 1e-300)
+        return decreasing_penalties(self.settings.penalties, largest, self.settings.smallest)
+
+    @cached_property
+    def stump_price(self) -> float:
+        """The price of the cheapest tree with one split, 0 if all are free."""
         root = self.ensemble.forest.root
         root = root[self.ensemble.forest.is_split[root]]
         right = self.ensemble.forest.right[root]
         price = self.prices.as_split[root] + self.prices.as_leaf[root + 1] + self.prices.as_leaf[right]
-        largest = self.scale / max(price.min(initial=np.inf, where=price > 0), 1e-300)
-        return decreasing_penalties(self.settings.penalties, largest, self.settings.smallest)
+        return float(price.min(initial=np.inf, where=price > 0))
 
     def search(self, penalty: float) -> None:
         """Improve the state by local search (ForestPrune, section 3.1).
@@ -223,7 +316,7 @@ class PathDescent(ABC, Generic[S]):
             else:
                 self.state, failures = before, failures + 1
 
-    def meet(self, budget: int, fits: tuple[float, S], over: tuple[float, S]) -> Iterator[tuple[float, S]]:
+    def meet(self, budget: int, fits: Found[S], over: Found[S] | None) -> Iterator[Found[S]]:
         """Yield states that use nearly all of a budget of nodes.
 
         The first is found by bisection of the penalty, with warm starts from the state within the budget. The second
@@ -233,28 +326,44 @@ class PathDescent(ABC, Generic[S]):
         ----------
         budget : int
         fits, over : (penalty, state)
-            The last state within the budget and the first over it.
+            The last state within the budget and the first over it; None if no state exceeds it.
+        """
+        fits, over = self.bisect(budget, fits, over, _BISECTIONS)
+        self.state = fits[1].copy()
+        self.descend(fits[0] if over is None else over[0], frozen=True)
+        yield fits[0], self.state
+        if over is not None and not self.settings.layered:
+            self.state = over[1].copy()
+            self.trim(budget)
+            self.descend(over[0], frozen=True)
+            yield over[0], self.state
+
+    def bisect(
+        self, budget: int, fits: Found[S], over: Found[S] | None, n_steps: int, *, brief: bool = False
+    ) -> tuple[Found[S], Found[S] | None]:
+        """Return states within and over the budget at penalties that are closer together.
+
+        Descend until convergence, or if `brief` for a few sweeps.
         """
         self.state = fits[1]
         for tree in np.flatnonzero(self.used() & ~self.open):
             self.drop(int(tree))
         # Invariant: `fits` is within the budget, `over` exceeds it, and fits[0] > over[0].
-        for _ in range(14):
+        for _ in range(n_steps if over is not None else 0):
+            assert over is not None
             if self.size(fits[1]) == budget or fits[0] / over[0] < 1.0005:
                 break
             penalty = np.sqrt(min(fits[0], 1e3 * over[0]) * over[0])
             self.state = fits[1].copy()
-            self.descend(penalty)
+            if brief:
+                self.step(penalty)
+            else:
+                self.descend(penalty, screened=True)
             if self.size(self.state) > budget:
                 over = (penalty, self.state)
             else:
                 fits = (penalty, self.state)
-        yield fits
-        if not self.settings.layered:
-            self.state = over[1].copy()
-            self.trim(budget)
-            self.descend(over[0], frozen=True)
-            yield over[0], self.state
+        return fits, over
 
     def kept_trees(self, state: S) -> Bools:
         """Return which trees the pruned model has, including roots restored by `with_replacements`, (n_trees,)."""
@@ -292,8 +401,40 @@ class PathDescent(ABC, Generic[S]):
     def drop(self, tree: int) -> None:
         """Drop one tree."""
 
+    @abstractmethod
+    def decide(self, state: S) -> tuple[Bools, Floats]:
+        """Return the keep mask of a state and the values of the kept nodes, (n_kept, width)."""
+
     def trim(self, budget: int) -> None:
         """Collapse the weakest splits until at most `budget` nodes are left. By default nothing is trimmed."""
+
+
+class RowDescent(PathDescent[S]):
+    """A descent on rows in memory, which can also start from the unpruned ensemble and predict other rows."""
+
+    turns_back: ClassVar[bool] = False
+    """Whether prunings found at increasing penalties, after decreasing ones, are better."""
+    rising = False
+
+    @abstractmethod
+    def set_ridge(self, ridge: float) -> None:
+        """Change the ridge, in rows."""
+
+    @abstractmethod
+    def start_full(self) -> None:
+        """Let the state be the unpruned ensemble, from which penalties increase."""
+
+    def start_rising(self) -> None:
+        """Turn to increasing penalties."""
+        self.rising = True
+
+    @abstractmethod
+    def predict(self, state: S, rows: LocalRows) -> Floats:
+        """Return the raw scores of a state for other rows, on the model's scale, (n_rows, n_outputs)."""
+
+    @abstractmethod
+    def raw(self, state: S) -> Floats:
+        """Return the raw scores of a state for the rows it was fitted on, (n_rows, n_outputs)."""
 
 
 def distinct(states: Iterable[tuple[float, N]]) -> Iterator[tuple[float, N]]:

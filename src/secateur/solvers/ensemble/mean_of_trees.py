@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secateur import kernels
+from secateur.data.rows import LocalRows
 from secateur.forest import Forest
 from secateur.forest.promises import range_of
 from secateur.kernels import Prices, State
@@ -34,14 +35,14 @@ from secateur.kernels.ensemble.mean_arrays import (
     Range,
 )
 from secateur.problem import Problem
-from secateur.solvers.ensemble.additive_model import Additive, fill_splits
-from secateur.solvers.ensemble.descent_path import DescentSettings, PathDescent, layer_prices
+from secateur.solvers.ensemble.additive_model import Additive, add_used_trees, kept_contributions
+from secateur.solvers.ensemble.descent_path import SCREENING, DescentSettings, Found, RowDescent, layer_prices
 
 Floats = NDArray[np.float64]
 
 _FLOOR, _FLOOR_ROWS = 0.005, 10.0
 """Fraction of the class frequencies mixed into every leaf: `_FLOOR`, or `_FLOOR_ROWS` / n for many rows."""
-_OVERSHOOT = 4
+OVERSHOOT = 4
 """How many times a node budget the path grows before it returns to the budget from above."""
 
 
@@ -81,6 +82,7 @@ class MeanState:
     value: Floats
     deviation: Floats
     size: NDArray[np.int64]
+    entry: Floats
 
     @property
     def arrays(self) -> MeanArrays:
@@ -92,7 +94,7 @@ class MeanState:
         return MeanState(*(getattr(self, field.name).copy() for field in fields(self)))
 
 
-class MeanDescent(PathDescent[MeanState]):
+class MeanDescent(RowDescent[MeanState]):
     """Descend along decreasing penalties and then back along increasing ones.
 
     On the way down the second tree has to enter with half of the weight while the first still carries the prediction,
@@ -111,7 +113,7 @@ class MeanDescent(PathDescent[MeanState]):
         Whether the last state yielded by `run` was found at increasing penalties.
     """
 
-    rising = False
+    turns_back = True
 
     def __init__(self, ensemble: Additive, problem: Problem, settings: DescentSettings) -> None:
         self.two_classes = ensemble.forest.n_classes == (2,) and ensemble.forest.n_outputs == 2
@@ -155,6 +157,7 @@ class MeanDescent(PathDescent[MeanState]):
             np.zeros((forest.n_nodes, len(self.range.center))),
             np.zeros(forest.n_trees),
             np.zeros(1, np.int64),
+            np.full(forest.n_trees, np.inf),
         )
         kernels.recompute_scores(self.rows, self.trees, self.range, state.arrays)
         return state
@@ -179,43 +182,81 @@ class MeanDescent(PathDescent[MeanState]):
     def run(self) -> Iterator[tuple[float, MeanState]]:
         """Yield the penalty and the state at every penalty, down to the smallest and up again.
 
-        With a node budget, turn when the state has `_OVERSHOOT` times as many nodes, stop when it is within the budget
+        With a node budget, turn when the state has `OVERSHOOT` times as many nodes, stop when it is within the budget
         again, and yield the states of `meet`.
         """
-        budget, penalties = self.settings.max_nodes, self.penalties()
+        budget = self.settings.max_nodes
+        if budget is not None:
+            yield from self.walk(OVERSHOOT * budget)
+            fits, over = self.bracket(budget)
+            yield from self.meet(budget, fits, over)
+            return
+        penalties = self.penalties()
         n_steps = 2 * len(penalties) - 1
-        for lowest, penalty in enumerate(penalties):
-            yield self._step(penalty, lowest, n_steps)
-            if budget is not None and self.size(self.state) > _OVERSHOOT * budget:
-                break
-        over = (penalty, self.state.copy())
-        self.rising = True
-        for index in range(lowest - 1, -1, -1):
-            if budget is not None and self.size(over[1]) <= budget:
-                return
-            # A tree that does not pay off at a lower penalty does not at a higher one.
-            self.open &= self.used()
-            yield self._step(penalties[index], n_steps - 1 - index, n_steps)
-            if budget is None:
-                continue
-            if self.size(self.state) <= budget:
-                yield from self.meet(budget, (penalties[index], self.state.copy()), over)
-                return
-            over = (penalties[index], self.state.copy())
+        if self.settings.warm_up:
+            for penalty in (*self.settings.warm_up, *penalties):
+                self.step(penalty)
+        else:
+            for index, penalty in enumerate(penalties):
+                yield self._at(penalty, index, n_steps)
+        for index in range(len(penalties) - (1 if self.settings.warm_up else 2), -1, -1):
+            self.start_rising()
+            yield self._at(penalties[index], n_steps - 1 - index, n_steps)
 
-    def _step(self, penalty: float, index: int, n_steps: int) -> tuple[float, MeanState]:
+    def bracket(self, budget: int, back: int = 1) -> tuple[Found[MeanState], Found[MeanState] | None]:
+        """Return the first state within a budget of nodes on the way up from the end of `trail`, and the one before."""
+        penalty, state = self.trail[-1]
+        self.state = state.copy()
+        if self.size(state) <= budget:
+            return (penalty, state), None
+        over = (penalty, state)
+        for penalty in self.penalties()[::-1]:
+            if penalty > over[0]:
+                self.start_rising()
+                self.step(penalty)
+                self.improved(penalty)
+                if self.size(self.state) <= budget:
+                    return (penalty, self.state.copy()), over
+                over = (penalty, self.state.copy())
+        return (np.inf, self._empty_state()), over
+
+    def set_ridge(self, ridge: float) -> None:
+        """Change the ridge, in rows."""
+        self.ridge = 0.0 if self.keeps_values else ridge * self.ensemble.ridge_unit
+
+    def start_full(self) -> None:
+        """Let the state be the unpruned forest, from which penalties rise."""
+        self.start_from(np.ones(self.ensemble.forest.n_nodes, bool))
+        self.start_rising()
+
+    def start_rising(self) -> None:
+        """Turn to larger penalties: a tree that does not pay off at a lower penalty does not at a higher one."""
+        super().start_rising()
+        self.open = self.used()
+
+    def _at(self, penalty: float, index: int, n_steps: int) -> Found[MeanState]:
         """Descend at one penalty; return it with the state."""
         self._penalty_index = (index, n_steps)
         self.descend(penalty)
-        self.limit_trees(penalty)
-        if self.settings.local_search:
-            self.search(penalty)
-        return penalty, self.state
+        return penalty, self.improved(penalty)
 
-    def descend(self, penalty: float, *, first: int = 0, frozen: bool = False) -> float:
+    def descend(
+        self,
+        penalty: float,
+        *,
+        first: int = 0,
+        frozen: bool = False,
+        screened: bool = False,
+        max_sweeps: int | None = None,
+    ) -> float:
         """Recompute the scores, whose rounding errors grow with every tree that enters or leaves, and descend."""
         kernels.recompute_scores(self.rows, self.trees, self.range, self.state.arrays)
-        return super().descend(penalty, first=first, frozen=frozen)
+        return super().descend(penalty, first=first, frozen=frozen, screened=screened, max_sweeps=max_sweeps)
+
+    def step(self, penalty: float) -> None:
+        """Recompute the scores and descend briefly."""
+        kernels.recompute_scores(self.rows, self.trees, self.range, self.state.arrays)
+        super().step(penalty)
 
     def sweep(self, penalty: float, trees: NDArray[np.bool_], first: int, frozen: bool) -> tuple[bool, float]:
         """Update some trees once, beginning with `first`; return whether nothing changed, and the gain."""
@@ -227,7 +268,7 @@ class MeanDescent(PathDescent[MeanState]):
             self.scratch,
             trees,
             first,
-            MeanProblem(penalty, self.ridge, self.keeps_values, frozen, 1e-12 * self.scale),
+            MeanProblem(penalty, self.ridge, self.keeps_values, frozen, 1e-12 * self.scale, SCREENING),
         )
         return changed == 0, gain
 
@@ -246,11 +287,15 @@ class MeanDescent(PathDescent[MeanState]):
     def spread(self, state: MeanState) -> State:
         """Return the status of all nodes; rows and values stay behind."""
         none = np.empty((0, 0))
-        return State(none, none, none, np.empty(0), np.empty(0), state.status, none, np.empty(0))
+        return State(none, none, none, np.empty(0), np.empty(0), state.status, none, np.empty(0), np.empty(0))
 
     def used(self) -> NDArray[np.bool_]:
         """Return which trees are not dropped, (n_trees,)."""
         return self.state.status[self.ensemble.forest.root] != 0
+
+    def entry(self) -> Floats:
+        """Return the estimated entry penalty of each dropped tree, (n_trees,)."""
+        return self.state.entry
 
     def rises(self) -> Floats:
         """Return the increase in loss from dropping each tree, (n_trees,)."""
@@ -308,16 +353,28 @@ class MeanDescent(PathDescent[MeanState]):
         state.value[node : forest.end[node]] = merged
 
     def decide(self, state: MeanState) -> tuple[NDArray[np.bool_], Floats]:
-        """Return the keep mask and the node values of the pruned model, (n_nodes, n_outputs)."""
+        """Return the keep mask and the values of the kept nodes, (n_kept, n_outputs)."""
         forest, status, value = self.ensemble.forest, state.status, state.value
         if not state.size[0]:
             status, value = status.copy(), value.copy()
             status[forest.root[0]], value[forest.root[0]] = 2, self.range.center
-        value = self._both_classes(self._with_floor(fill_splits(self.ensemble, status, value)))
-        block = self.range.block
-        for first, stop in pairwise(block):
+        return status > 0, self.node_values(kept_contributions(self.ensemble, status, value))
+
+    def node_values(self, value: Floats) -> Floats:
+        """Return the values of some nodes on the scale of the model, with all classes, (n, n_outputs)."""
+        value = self._both_classes(self._with_floor(value))
+        for first, stop in pairwise(self.range.block):
             value[:, first:stop] /= np.maximum(value[:, first:stop].sum(axis=1, keepdims=True), 1e-300)
-        return status > 0, value * forest.unit
+        return value * self.ensemble.forest.unit
+
+    def predict(self, state: MeanState, rows: LocalRows) -> Floats:
+        """Return the predictions of a state for other rows, (n_rows, n_outputs)."""
+        score = np.tile(self.range.center, (len(rows), 1))
+        if state.size[0]:
+            score[:] = 0.0
+            add_used_trees(self.ensemble.forest, rows.leaves, state.status, state.value, score)
+            score /= state.size[0]
+        return self._both_classes(self._with_floor(score))
 
     def raw(self, state: MeanState) -> Floats:
         """Return the predictions of a state for the rows it was fitted on, (n_rows, n_outputs)."""

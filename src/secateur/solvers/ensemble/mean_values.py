@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from secateur.costs import NodeCost
 from secateur.problem import Problem
-from secateur.solvers.ensemble.additive_model import additive
+from secateur.solvers.ensemble.additive_model import additive, fill_splits
 from secateur.solvers.ensemble.descent_path import DescentSettings
 from secateur.solvers.ensemble.mean_of_trees import MeanDescent
 
@@ -24,6 +24,7 @@ def refit_settings(values: str, ridge: float) -> DescentSettings:
         ridge=ridge,
         penalties=(1.0,),
         smallest=1.0,
+        warm_up=(),
         max_sweeps=_SWEEPS,
         local_search=0,
         max_nodes=None,
@@ -46,8 +47,10 @@ class MeanValues:
         self._descent = MeanDescent(additive(problem), problem, refit_settings("refit", _RIDGE))
 
     def refit(self, keep: NDArray[np.bool_]) -> Floats:
-        """Return node values that minimise the squared error of the pruned forest, (n_nodes, n_outputs)."""
+        """Return values of the kept nodes that minimise the squared error of the pruned forest, (n_kept, n_outputs)."""
         descent = self._descent
         descent.start_from(keep)
         descent.descend(0.0, frozen=True)
-        return descent.decide(descent.state)[1]
+        # Trees that are cut to their root keep its value.
+        filled = fill_splits(descent.ensemble, descent.state.status, descent.state.value)
+        return descent.node_values(filled[keep])

@@ -86,7 +86,8 @@ class PricedMean(Elimination):
         n_trees = max(int(state.size[0]), 1)
         neg_gradient = ensemble.weight * (ensemble.target - state.score).T
         none, status = np.empty((0, 0)), state.status
-        view = State(neg_gradient, none, none, np.zeros(1), np.empty(0), status, state.value / n_trees, np.empty(0))
+        empty, value = np.empty(0), state.value / n_trees
+        view = State(neg_gradient, none, none, np.zeros(1), empty, status, value, empty, empty)
         return view, fill_splits(ensemble, status, state.value) / n_trees
 
     def loss_increase(self, shift: Floats) -> float:

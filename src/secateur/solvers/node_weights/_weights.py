@@ -238,8 +238,8 @@ def path_of(problem: Problem, learned: Iterable[Weights], solver: str, *, joint:
 
     def points() -> Iterator[Point]:
         for weights in learned:
-            value = None if keep_values else values_of(forest, weights, joint)
-            more = {"criticality": weights.criticality}
-            yield Point(weights.penalty, keep_of(forest, weights.support), value, more)
+            keep = keep_of(forest, weights.support)
+            value = None if keep_values else values_of(forest, weights, joint)[keep]
+            yield Point(weights.penalty, keep, value, {"criticality": weights.criticality})
 
     return trace_points(problem, points(), solver, ensemble=joint)

@@ -1,0 +1,97 @@
+"""Descend on the rows of one fold and evaluate the result on its validation rows."""
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secateur.path.build import Point
+from secateur.problem import Problem
+from secateur.solvers.ensemble.additive_model import mean_loss
+from secateur.solvers.ensemble.descent_path import RowDescent
+from secateur.solvers.goal import FoldProblem
+
+Floats = NDArray[np.float64]
+AnyDescent = RowDescent[Any]
+
+
+class RunSettings(NamedTuple):
+    """The settings of one run: a ridge for refitted leaf values, or `kept` for original ones."""
+
+    ridge: float
+    kept: bool = False
+
+    @property
+    def columns(self) -> dict[str, float]:
+        """The entries of the run in the table of a path."""
+        return {"ridge": self.ridge, "kept": float(self.kept)}
+
+
+KEPT = RunSettings(0.0, kept=True)
+
+
+MakeDescent = Callable[[Problem, RunSettings], AnyDescent]
+"""Returns the descent of a run on a problem."""
+
+
+class FoldSearch:
+    """The descents on the rows of one fold, and the validation rows on which their states are evaluated.
+
+    Attributes
+    ----------
+    problem : Problem
+    rows : LocalRows
+        The validation rows.
+    weight : (n_rows,)
+        Their weights, which sum to 1.
+    descent : RowDescent
+        The descent of the current run.
+    unpruned : (n_rows,)
+        The loss of the unpruned model on each validation row.
+    """
+
+    def __init__(self, fold: FoldProblem, make: MakeDescent, first: RunSettings) -> None:
+        self.problem, self.rows, self._make = fold.problem, fold.validation_rows, make
+        self.weight = self.rows.weight / self.rows.total_weight
+        self.descent = self._first = make(self.problem, first)
+        self._kept = self._first if first.kept else None
+        self.unpruned = self._losses_of(self.rows.scores(self.problem.forest))
+        self._points: list[tuple[float, NDArray[np.uint8], Floats, dict[str, float], float]] = []
+
+    def use(self, run: RunSettings) -> AnyDescent:
+        """Switch to the descent of a run and return it; runs with different ridges share one descent."""
+        if run.kept:
+            self._kept = self._kept or self._make(self.problem, run)
+            self.descent = self._kept
+        else:
+            self.descent = self._first
+            self.descent.set_ridge(run.ridge)
+        return self.descent
+
+    def losses(self) -> Floats:
+        """Return the loss of the current state on each validation row, (n_rows,)."""
+        return self._losses_of(self.descent.predict(self.descent.state, self.rows))
+
+    def _losses_of(self, raw: Floats) -> Floats:
+        return np.nan_to_num(self.problem.loss.rows(self.problem.forest, raw, self.rows.y), nan=np.inf)
+
+    def n_nodes(self) -> int:
+        """Return the number of nodes of the current state."""
+        return self.descent.size(self.descent.state)
+
+    def record(self, penalty: float, run: RunSettings) -> None:
+        """Put the current state on the path."""
+        descent = self.descent
+        keep, value = descent.decide(descent.state)
+        more = run.columns
+        if descent.turns_back:
+            more["rising"] = float(descent.rising)
+        risk = mean_loss(descent.ensemble, self.problem, descent.raw(descent.state))
+        self._points.append((penalty, np.packbits(keep), value, more, risk))
+
+    def points(self) -> Iterator[Point]:
+        """Yield the recorded states as points of a path."""
+        for penalty, bits, value, more, risk in self._points:
+            keep = np.unpackbits(bits, count=self.problem.forest.n_nodes).astype(bool)
+            yield Point(penalty, keep, value, more, risk)
