@@ -1,9 +1,9 @@
-"""Define the interface of a solver: frozen hyper-parameters, `unsupported` and `path`."""
+"""Define the interface of a solver: frozen hyper-parameters and their checks, `unsupported` and `path`."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import fields
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -114,3 +114,40 @@ def check_choices(solver: Solver, **known: tuple[str | None, ...]) -> None:
                 f"{name}={getattr(solver, name)!r} is unknown; known are {', '.join(map(repr, choices))}. "
                 "Use one of these."
             )
+
+
+def check_at_least(solver: Solver, **minimum: float) -> None:
+    """Raise InvalidInputError if a hyper-parameter is below its minimum or NaN; None is valid."""
+    for name, least in minimum.items():
+        value = getattr(solver, name)
+        if value is not None and not value >= least:
+            raise InvalidInputError(
+                f"{name}={value!r}, but it must be at least {least}. Set {name} to {least} or more."
+            )
+
+
+def check_penalties(penalties: Any, smallest: float) -> None:
+    """Raise InvalidInputError unless `penalties` is a count or positive numbers and `smallest` is in (0, 1]."""
+    if isinstance(penalties, tuple):
+        valid = len(penalties) > 0 and bool(np.isfinite(penalties).all()) and min(penalties) > 0
+    else:
+        valid = isinstance(penalties, int) and penalties >= 1
+    if not valid:
+        raise InvalidInputError(
+            f"penalties={penalties!r}, but it must be the number of penalties, at least 1, or a tuple of positive "
+            "numbers. Use for example penalties=40."
+        )
+    if not 0 < smallest <= 1:
+        raise InvalidInputError(
+            f"smallest={smallest!r}, but it must be greater than 0 and at most 1. Use for example smallest=1e-3."
+        )
+
+
+def decreasing_penalties(penalties: int | tuple[float, ...], largest: float, smallest: float) -> NDArray[np.float64]:
+    """Return the penalties in decreasing order: those given, or a geometric grid from `largest`.
+
+    The last penalty of the grid is `smallest * largest`.
+    """
+    if isinstance(penalties, tuple):
+        return np.array(sorted(penalties, reverse=True), np.float64)
+    return (largest or 1.0) * np.geomspace(1.0, smallest, penalties)

@@ -19,8 +19,7 @@ from secateur.path.build import Point, trace_points
 from secateur.path.fold import Fold
 from secateur.path.matching import match_runs
 from secateur.problem import Problem
-from secateur.solvers._checks import check_at_least
-from secateur.solvers.base import Solver, check_choices
+from secateur.solvers.base import Solver, check_at_least, check_choices, check_penalties
 from secateur.solvers.ensemble._descent import Descent
 from secateur.solvers.ensemble._gram_descent import gram_points
 from secateur.solvers.ensemble._ridge_averaging import average_ridges
@@ -37,7 +36,6 @@ from secateur.solvers.ensemble.additive_model import (
 from secateur.solvers.ensemble.descent_path import DescentSettings, distinct
 from secateur.solvers.ensemble.gram import columns, gram_of, no_gram
 from secateur.solvers.ensemble.mean_of_trees import MeanDescent
-from secateur.solvers.penalty_grid import check_penalties
 from secateur.solvers.whole_trees.reweight import polished
 
 _COLUMNS = 4096

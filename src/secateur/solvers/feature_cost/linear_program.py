@@ -18,8 +18,7 @@ from secateur.errors import InvalidInputError, UnsupportedProblemError
 from secateur.path import Path
 from secateur.path.build import Point, trace_points
 from secateur.problem import Problem
-from secateur.solvers._checks import check_at_least
-from secateur.solvers.base import check_choices
+from secateur.solvers.base import check_at_least, check_choices, check_penalties, decreasing_penalties
 from secateur.solvers.feature_cost._base import FeatureSolver
 from secateur.solvers.feature_cost._column_generation import ColumnGeneration
 from secateur.solvers.feature_cost._decomposition import (
@@ -36,7 +35,6 @@ from secateur.solvers.feature_cost._decomposition import (
 )
 from secateur.solvers.feature_cost._highs import load, solve, start_highs
 from secateur.solvers.feature_cost._integer_programs import PROGRAMS, ancestry
-from secateur.solvers.penalty_grid import check_penalties, decreasing_penalties
 
 _CHOICES: dict[str, tuple[str | None, ...]] = {
     "method": ("simplex", "dantzig_wolfe"),

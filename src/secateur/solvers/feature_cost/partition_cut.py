@@ -10,14 +10,12 @@ from secateur.data.rows import in_parts
 from secateur.errors import InvalidInputError
 from secateur.path import Path
 from secateur.problem import Problem
-from secateur.solvers._checks import check_at_least
-from secateur.solvers.base import check_choices
+from secateur.solvers.base import check_at_least, check_choices, check_penalties, decreasing_penalties
 from secateur.solvers.feature_cost._base import FeatureSolver
 from secateur.solvers.feature_cost._consensus import Search
 from secateur.solvers.feature_cost._partition_closure import clear_cache
 from secateur.solvers.feature_cost._partition_integers import count_in_parts
 from secateur.solvers.feature_cost.primal_dual import nested_path
-from secateur.solvers.penalty_grid import check_penalties, decreasing_penalties
 
 
 @final

@@ -22,11 +22,9 @@ from secateur.kernels.feature_cost.primal_dual import Shares, best_subtrees, sha
 from secateur.path import Path
 from secateur.path.build import trace_path
 from secateur.problem import Problem
-from secateur.solvers._checks import check_at_least
-from secateur.solvers.base import check_choices
+from secateur.solvers.base import check_at_least, check_choices, check_penalties, decreasing_penalties
 from secateur.solvers.feature_cost._base import FeatureSolver, class_weights, node_labels
 from secateur.solvers.feature_cost.closure import Closure, count, pose
-from secateur.solvers.penalty_grid import check_penalties, decreasing_penalties
 
 Floats = NDArray[np.float64]
 

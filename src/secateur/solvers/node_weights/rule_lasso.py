@@ -14,10 +14,8 @@ from secateur import kernels
 from secateur.errors import InvalidInputError
 from secateur.path import Path
 from secateur.problem import Problem
-from secateur.solvers._checks import check_at_least
-from secateur.solvers.base import Solver, check_choices
+from secateur.solvers.base import Solver, check_at_least, check_choices, check_penalties, decreasing_penalties
 from secateur.solvers.node_weights._weights import Block, Weights, blocks, cannot_weigh, fit_path, path_of
-from secateur.solvers.penalty_grid import check_penalties, decreasing_penalties
 
 Floats = NDArray[np.float64]
 

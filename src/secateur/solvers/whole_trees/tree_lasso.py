@@ -17,7 +17,7 @@ from secateur.kernels import State
 from secateur.path import Path
 from secateur.path.build import Point, trace_points
 from secateur.problem import Problem
-from secateur.solvers.base import Solver, check_choices
+from secateur.solvers.base import Solver, check_choices, check_penalties, decreasing_penalties
 from secateur.solvers.ensemble.additive_model import (
     Additive,
     additive,
@@ -27,7 +27,6 @@ from secateur.solvers.ensemble.additive_model import (
     not_quadratic,
     too_many_pairs,
 )
-from secateur.solvers.penalty_grid import check_penalties, decreasing_penalties
 from secateur.solvers.whole_trees.reweight import normal_equations, reweighed
 
 Floats = NDArray[np.float64]
