@@ -21,9 +21,8 @@ from secateur.libraries.adapter import Adapter
 from secateur.losses import Loss, loss_named
 from secateur.path.evaluation import Compared, Decisions, columns_of
 from secateur.path.info import PathInfo
-from secateur.path.limits import Limits, check_limits, size_limits
 from secateur.path.pruned import Pruned
-from secateur.path.rules import certificate, choose, evenly_spaced, within
+from secateur.path.rules import Limits, certificate, check_limits, choose, evenly_spaced, size_limits, within
 from secateur.problem import Progress
 
 Floats = NDArray[np.float64]

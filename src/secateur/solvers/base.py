@@ -13,8 +13,7 @@ from secateur.errors import InvalidInputError
 from secateur.forest import Forest
 from secateur.losses import Loss
 from secateur.path import Path
-from secateur.path.fold import Fold
-from secateur.path.matching import match_by_cost, match_by_penalty
+from secateur.path.evaluation import Fold, match_by_cost, match_by_penalty
 from secateur.problem import Problem
 
 

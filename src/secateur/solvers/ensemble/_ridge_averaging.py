@@ -9,7 +9,7 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from secateur.path.fold import Fold
+from secateur.path.evaluation import Fold
 from secateur.path.rules import fullest
 
 _TRUST = 0.25

@@ -16,8 +16,7 @@ from secateur.errors import InvalidInputError
 from secateur.forest.promises import is_plain_mean, range_of
 from secateur.path import Path
 from secateur.path.build import Point, trace_points
-from secateur.path.fold import Fold
-from secateur.path.matching import match_runs
+from secateur.path.evaluation import Fold, match_runs
 from secateur.problem import Problem
 from secateur.solvers.base import Solver, check_at_least, check_choices, check_penalties
 from secateur.solvers.ensemble._descent import Descent
