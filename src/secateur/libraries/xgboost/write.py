@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from secateur.errors import InvalidInputError
 from secateur.forest import Categories, Forest
+from secateur.forest.node_sums import cover_mean
 from secateur.forest.subforest import Decision, apply_decision, check_keep, kept_splits, kept_trees
-from secateur.libraries.node_values import cover_mean
 from secateur.libraries.xgboost.saved_model import CATEGORY_ARRAYS, NO_PARENT, NODE_ARRAYS, Saved, damaged
 from secateur.libraries.xgboost.trees import XGBoostTrees
 
