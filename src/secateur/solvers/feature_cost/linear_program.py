@@ -2,10 +2,6 @@
 
 `_integer_programs` builds the constraint matrices. The network matrix of Lemma 4.1 is never built: the pass over a tree
 in `secateur.kernels.feature_cost.tree_prices` solves the same problem, as docs/shortest_path.md shows.
-
-References
-----------
-Nan, Wang, Saligrama (2016): Optimally Pruning Decision Tree Ensembles With Feature Cost.
 """
 
 from collections.abc import Iterator

@@ -1,12 +1,6 @@
 """Prune under feature cost tree by tree: Lagrangian decomposition with projected subgradient steps.
 
 `secateur.kernels.feature_cost.primal_dual` takes the steps on the dual prices.
-
-References
-----------
-Nan, Wang, Saligrama (2016): Pruning Random Forests for Prediction on a Budget. arXiv:1606.05060.
-Dercksen (2017): Exploring the Impact of BudgetPrune on Apache Spark Random Forest Performance. BSc thesis, Radboud
-University Nijmegen. The primal-dual problem is its eq. (10)–(12).
 """
 
 from collections.abc import Iterator
@@ -73,7 +67,7 @@ class PrimalDual(FeatureSolver):
     ----------
     Nan, Wang, Saligrama (2016): Pruning Random Forests for Prediction on a Budget. arXiv:1606.05060.
     Dercksen (2017): Exploring the Impact of BudgetPrune on Apache Spark Random Forest Performance. BSc thesis, Radboud
-    University Nijmegen.
+    University Nijmegen. The primal-dual problem is its eq. (10)–(12).
 
     Examples
     --------
