@@ -125,6 +125,14 @@ def check_at_least(solver: Solver, **minimum: float) -> None:
             )
 
 
+def check_valid(solver: Solver, name: str, valid: bool, needed: str, example: str) -> None:
+    """Raise InvalidInputError if a hyper-parameter is not valid; `needed` describes the valid values."""
+    if not valid:
+        raise InvalidInputError(
+            f"{name}={getattr(solver, name)!r}, but it must be {needed}. Use for example {name}={example}."
+        )
+
+
 def check_penalties(penalties: Any, smallest: float) -> None:
     """Raise InvalidInputError unless `penalties` is a count or positive numbers and `smallest` is in (0, 1]."""
     if isinstance(penalties, tuple):

@@ -10,13 +10,12 @@ from typing import Literal, final
 import numpy as np
 from numpy.typing import NDArray
 
-from secateur.errors import InvalidInputError
 from secateur.forest.masks import NestedMasks
 from secateur.kernels.feature_cost.primal_dual import Shares, best_subtrees, share_prices
 from secateur.path import Path
 from secateur.path.build import trace_path
 from secateur.problem import Problem
-from secateur.solvers.base import check_at_least, check_choices, check_penalties, decreasing_penalties
+from secateur.solvers.base import check_at_least, check_choices, check_penalties, check_valid, decreasing_penalties
 from secateur.solvers.feature_cost._base import FeatureSolver, class_weights, node_labels
 from secateur.solvers.feature_cost.closure import Closure, count, pose
 
@@ -95,10 +94,7 @@ class PrimalDual(FeatureSolver):
         check_penalties(self.penalties, self.smallest)
         check_choices(self, caching=("ensemble", "tree"), errors=("holdout", "train"))
         check_at_least(self, max_iterations=1)
-        if not 0 <= self.tolerance < 1:
-            raise InvalidInputError(
-                f"tolerance={self.tolerance!r}, but it must be at least 0 and below 1. Use for example tolerance=1e-3."
-            )
+        check_valid(self, "tolerance", 0 <= self.tolerance < 1, "at least 0 and below 1", "1e-3")
 
     def path(self, problem: Problem) -> Path:
         """Return the path: the unpruned forest and the pruning found at each penalty."""
