@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from secateur.costs import Cost
 from secateur.errors import InvalidInputError
 from secateur.forest import Forest
-from secateur.losses import Loss
+from secateur.losses import Loss, ZeroOne
 from secateur.path import Path
 from secateur.path.evaluation import Fold, match_by_cost, match_by_penalty
 from secateur.problem import Problem
@@ -26,6 +26,8 @@ class Solver(ABC):
     name: ClassVar[str]
     needs_unseen_rows: ClassVar[bool] = False
     """Whether this method needs rows the model was not trained on."""
+    minimises_errors: ClassVar[bool] = False
+    """Whether the method is defined by numbers of wrong labels, so that zero-one is its default loss of classifiers."""
     fills_budget: ClassVar[bool] = False
     """Whether points computed for a node budget exhaust it, so that the largest of each run is selected."""
     many_passes: ClassVar[bool] = False
@@ -68,7 +70,7 @@ class Solver(ABC):
 
     def default_loss(self, forest: Forest) -> Loss | None:
         """Return the solver's default loss, or None to use the default loss of the model."""
-        return None
+        return ZeroOne() if self.minimises_errors and forest.n_classes else None
 
     def default_cost(self) -> Cost | None:
         """Return the solver's default cost, or None to use the number of nodes."""

@@ -7,8 +7,6 @@ from numpy.typing import NDArray
 
 from secateur.costs import Cost, FeatureCost
 from secateur.errors import InvalidInputError
-from secateur.forest import Forest
-from secateur.losses import Loss, ZeroOne
 from secateur.problem import Problem
 from secateur.solvers.base import Solver
 
@@ -18,9 +16,7 @@ Floats = NDArray[np.float64]
 class FeatureSolver(Solver):
     """Base class of solvers that minimise the wrong labels of single trees plus the cost of the features rows need."""
 
-    def default_loss(self, forest: Forest) -> Loss | None:
-        """Return the default loss: the number of wrong labels, which is the loss that is minimised."""
-        return ZeroOne() if forest.n_classes else None
+    minimises_errors = True
 
     def default_cost(self) -> Cost | None:
         """Return the default cost: the number of distinct features a row needs."""
