@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from secateur import kernels
 from secateur.forest import Forest, check_forest
-from secateur.forest.promises import categorical_splits
 from secateur.forest.ranks import infinite_ranks, last_left, ranks
 from secateur.forest.routing import ZERO
 
@@ -66,7 +65,7 @@ def check_monotonicity(forest: Forest) -> MonotonicityCheck:
     """
     check_forest(forest)
     sign = np.zeros(forest.n_features, np.int8) if forest.monotone is None else forest.monotone.copy()
-    categorical = categorical_splits(forest)
+    categorical = forest.is_categorical
     sign[forest.feature[categorical]] = 0
     excess = np.zeros(forest.n_nodes)
     if sign.any():

@@ -109,15 +109,9 @@ def constrained_splits(forest: Forest) -> NDArray[np.int8]:
     width = forest.value.shape[1]
     if forest.monotone is None or not forest.monotone.any():
         return np.empty((0, width), np.int8)
-    ordered = forest.is_split & ~categorical_splits(forest)
+    ordered = forest.is_split & ~forest.is_categorical
     sign = np.where(ordered, forest.monotone[forest.feature], 0).astype(np.int8)
     output = np.ones(width, np.int8)
     if forest.n_classes == (2,) and width == 2:
         output[0] = -1
     return np.ascontiguousarray(sign[:, None] * output)
-
-
-def categorical_splits(forest: Forest) -> NDArray[np.bool_]:
-    """Return which nodes are categorical splits, (n_nodes,)."""
-    rows = forest.categories.row
-    return forest.is_split & (rows != -1) if len(rows) else np.zeros(forest.n_nodes, bool)

@@ -228,10 +228,7 @@ def _zero_leaf() -> Saved:
 
 def check_one_kind(forest: Forest) -> NDArray[np.int32]:
     """Return the features with categorical splits; raise DamagedFileError if one of them also has numerical splits."""
-    rows = forest.categories.row
-    if not len(rows):
-        return np.empty(0, np.int32)
-    by_list = np.unique(forest.feature[rows != -1])
-    if np.isin(by_list, forest.feature[forest.is_split & (rows == -1)]).any():
+    by_list = np.unique(forest.feature[forest.is_categorical])
+    if np.isin(by_list, forest.feature[forest.is_split & ~forest.is_categorical]).any():
         raise damaged("a feature has both numerical and categorical splits")
     return by_list
