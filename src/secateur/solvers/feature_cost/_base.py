@@ -24,35 +24,32 @@ class FeatureSolver(Solver):
 
     def unsupported(self, problem: Problem) -> str | None:
         """Return why the problem is unsupported: the cost is not shared, or the trees predict no labels."""
-        return why_unsupported(problem)
-
-
-def why_unsupported(problem: Problem) -> str | None:
-    """Return why wrong labels of single trees plus feature cost is undefined for this problem, or None."""
-    forest = problem.forest
-    if not problem.cost.shared:
-        return (
-            f"it needs a feature cost, but the cost {problem.cost.name!r} is a sum over nodes. Use "
-            "cost=FeatureCost(prices), or weakest_link."
-        )
-    if not forest.n_classes:
-        return (
-            "it minimises the number of wrong labels, but this model predicts numbers. Use block_descent with "
-            "max_features, or train a classifier on a binned target."
-        )
-    if len(forest.n_classes) > 1:
-        return (
-            f"it supports one target, but this model has {len(forest.n_classes)}. Train and prune a model for each "
-            "target."
-        )
-    if not forest.trees_predict_target:
-        return (
-            "it counts the wrong labels of single trees, but a tree of this model predicts only a contribution to the "
-            "ensemble's score. Use a random forest, or block_descent with max_features."
-        )
-    if not problem.loss.counts_errors:
-        return f"it minimises the number of wrong labels, but the loss is {problem.loss.name!r}. Use loss='zero_one'."
-    return None
+        forest = problem.forest
+        if not problem.cost.shared:
+            return (
+                f"it needs a feature cost, but the cost {problem.cost.name!r} is a sum over nodes. Use "
+                "cost=FeatureCost(prices), or weakest_link."
+            )
+        if not forest.n_classes:
+            return (
+                "it minimises the number of wrong labels, but this model predicts numbers. Use block_descent with "
+                "max_features, or train a classifier on a binned target."
+            )
+        if len(forest.n_classes) > 1:
+            return (
+                f"it supports one target, but this model has {len(forest.n_classes)}. Train and prune a model for each "
+                "target."
+            )
+        if not forest.trees_predict_target:
+            return (
+                "it counts the wrong labels of single trees, but a tree of this model predicts only a contribution to "
+                "the ensemble's score. Use a random forest, or block_descent with max_features."
+            )
+        if not problem.loss.counts_errors:
+            return (
+                f"it minimises the number of wrong labels, but the loss is {problem.loss.name!r}. Use loss='zero_one'."
+            )
+        return None
 
 
 def node_labels(problem: Problem, errors: str) -> NDArray[np.intp]:
