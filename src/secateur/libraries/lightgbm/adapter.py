@@ -15,9 +15,9 @@ from secateur.errors import UnsupportedFileError, UnsupportedModelError
 from secateur.files.tempdir import scratch_folder
 from secateur.forest import Categories, Forest, check_forest
 from secateur.forest.node_sums import cover_mean
+from secateur.forest.promises import monotone_signs
 from secateur.forest.subforest import Decision
 from secateur.libraries.adapter import as_matrix
-from secateur.libraries.constraints import monotone_signs
 from secateur.libraries.fork_safety import one_thread_in_a_fork
 from secateur.libraries.lightgbm.columns import encode
 from secateur.libraries.lightgbm.objectives import LightGBMObjective, read_objective
