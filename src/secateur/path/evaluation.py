@@ -110,6 +110,24 @@ def _mean_and_error(
     return mean, np.sqrt(np.maximum(second - 2 * mean * first_squared + mean**2 * squares, 0.0)) / total
 
 
+def compare(
+    pruned: tuple[Floats, NDArray[Any]], unpruned: tuple[Floats, NDArray[Any]], weight: Floats
+) -> tuple[float, float, float, float]:
+    """Return the columns loss, loss_se, changed and increase_se of one point, compared with the unpruned model.
+
+    `pruned` and `unpruned` are pairs of losses, (n_rows,), and predictions, (n_rows, n_targets). `weight` is the
+    normalised weight of each row.
+    """
+    (losses, predictions), (reference, before) = pruned, unpruned
+    mean, mean_before = float(weight @ losses), float(weight @ reference)
+    return (
+        mean,
+        float(np.sqrt(weight**2 @ (losses - mean) ** 2)),
+        float(weight @ (predictions != before).any(axis=1)),
+        float(np.sqrt(weight**2 @ (losses - reference - mean + mean_before) ** 2)),
+    )
+
+
 @dataclass(frozen=True, eq=False)
 class Fold:
     """Hold a path fitted without the rows of a fold, and these rows.
