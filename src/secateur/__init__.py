@@ -80,7 +80,9 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name in _HOME:
-        return getattr(import_module(_HOME[name]), name)
+        # Stored, so that the next access finds the name without this function.
+        globals()[name] = getattr(import_module(_HOME[name]), name)
+        return globals()[name]
     if name in _MODULES:
         return import_module(f"secateur.{name}")
     raise AttributeError(f"module 'secateur' has no attribute {name!r}; it has {', '.join(__all__)}")

@@ -23,7 +23,7 @@ from secateur.data.row_provider import Rows
 from secateur.errors import InvalidInputError
 from secateur.losses import Loss
 from secateur.path import Path, Pruned
-from secateur.path.limits import LIMITS
+from secateur.path.rules import LIMITS
 from secateur.selection.evaluated_path import evaluated_path
 from secateur.solvers import Solver
 

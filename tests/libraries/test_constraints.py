@@ -29,9 +29,9 @@ from tests.strategies import walk
 
 import secateur as sc
 from secateur.files.models import load_model, save_model
+from secateur.forest.promises import monotone_signs
 from secateur.forest.subforest import Decision
 from secateur.libraries import adapt
-from secateur.libraries.constraints import monotone_signs
 
 NAMES = ["a", "b b", "c", "d"]
 SIGNS = [1, 0, -1, 0]

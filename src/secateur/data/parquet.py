@@ -154,10 +154,11 @@ def _names(column: Any) -> NDArray[Any]:
     if not _holds_numbers(column.type):
         return _from_arrow(column)
     values = [None if value is None or value != value else value for value in column.to_pylist()]
-    return _as_objects(["" if value is None else _name(value) for value in values])
+    return _as_objects(["" if value is None else as_text(value) for value in values])
 
 
-def _name(value: Any) -> str:
+def as_text(value: Any) -> str:
+    """Return the text of a value; that of an integer for a float that is one."""
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 

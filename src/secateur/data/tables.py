@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from secateur._util.text import quoted
 from secateur.data.csv_file import MISSING, read_csv
-from secateur.data.parquet import read_parquet
+from secateur.data.parquet import as_text, read_parquet
 from secateur.errors import DamagedFileError, InvalidInputError, UnsupportedFileError
 
 _BOOLEANS = {"True": 1.0, "TRUE": 1.0, "true": 1.0, "False": 0.0, "FALSE": 0.0, "false": 0.0}
@@ -180,15 +180,9 @@ def _labels(column: NDArray[Any], classes: Any) -> NDArray[Any]:
     Text if the model's labels are text; otherwise integers as int, booleans as bool, and anything else unchanged.
     """
     if classes is not None and all(isinstance(label, str) for label in np.ravel(np.asarray(classes, object))):
-        return np.array([_as_text(value) for value in column.tolist()], dtype=object)
+        return np.array([as_text(value) for value in column.tolist()], dtype=object)
     if column.dtype == object:
         known = set(column.tolist()) <= _BOOLEANS.keys()
         return np.array([_BOOLEANS[text] == 1.0 for text in column.tolist()]) if known else column
     integers = np.isfinite(column).all() and (column == np.round(column)).all() and (np.abs(column) < 2**53).all()
     return column.astype(np.int64) if integers else column
-
-
-def _as_text(value: Any) -> str:
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    return str(value)

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secateur import kernels
-from secateur.editing.views import numeric_splits
 from secateur.errors import InvalidInputError
 from secateur.forest import Forest
 from secateur.forest.ranks import infinite_ranks, last_left, ranks
@@ -128,7 +127,7 @@ def _without_contradictions(forest: Forest) -> NDArray[np.bool_]:
         forest.end,
         forest.feature,
         last_left(forest),
-        numeric_splits(forest),
+        forest.is_split & ~forest.is_categorical,
         forest.default_left,
         infinite_ranks(forest),
         forest.n_features,

@@ -168,7 +168,7 @@ def _columns(adapter: Adapter) -> list[NDArray[Any] | None]:
         forest.feature,
         # The feature of a leaf is -1, which selects the None at the end of the names.
         None if names is None else names[forest.feature],
-        np.where(numeric_splits(forest), forest.threshold, np.nan),
+        np.where(forest.is_split & ~forest.is_categorical, forest.threshold, np.nan),
         adapter.samples_per_node(),
         forest.weight,
         value,
@@ -190,9 +190,3 @@ def _condition(forest: Forest, split: int, row: _Row, goes_left: bool) -> Condit
     # Tuples compare by identity first, so sharing np.nan makes equal conditions compare equal.
     threshold = row.threshold if codes is None else np.nan
     return Condition(row.feature, row.feature_name, threshold, goes_left, forest.comparison, codes)
-
-
-def numeric_splits(forest: Forest) -> NDArray[np.bool_]:
-    """Return the mask of the splits that compare a feature with a threshold, (n_nodes,)."""
-    rows = forest.categories.row
-    return forest.is_split & (rows == -1) if len(rows) else forest.is_split

@@ -170,6 +170,12 @@ class Forest:
         """Which nodes have children, (n_nodes,)."""
         return self.right != -1
 
+    @cached_property
+    def is_categorical(self) -> NDArray[np.bool_]:
+        """Which nodes are splits by lists of categories, (n_nodes,)."""
+        rows = self.categories.row
+        return self.is_split & (rows != -1) if len(rows) else np.zeros(self.n_nodes, bool)
+
     @property
     def n_leaves(self) -> int:
         """Number of leaves."""

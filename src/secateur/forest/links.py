@@ -32,9 +32,9 @@ class Link(ABC):
     def mean(self, raw: Floats, n_classes: tuple[int, ...]) -> list[Floats]:
         """Return one array per target: probabilities `(n_rows, classes)`, or values `(n_rows, n_outputs)`."""
 
-    @abstractmethod
     def label(self, raw: Floats, n_classes: tuple[int, ...]) -> NDArray[np.generic]:
         """Return class codes `(n_rows, n_targets)`, or values `(n_rows, n_outputs)`."""
+        return self.mean(raw, n_classes)[0]
 
 
 class Identity(Link):
@@ -46,10 +46,6 @@ class Identity(Link):
         """Return the raw scores."""
         return [raw]
 
-    def label(self, raw: Floats, n_classes: tuple[int, ...]) -> NDArray[np.generic]:
-        """Return the raw scores."""
-        return raw
-
 
 class Log(Link):
     """Log link: the prediction is exp(score)."""
@@ -57,10 +53,6 @@ class Log(Link):
     def mean(self, raw: Floats, n_classes: tuple[int, ...]) -> list[Floats]:
         """Return exp(score)."""
         return [np.exp(raw)]
-
-    def label(self, raw: Floats, n_classes: tuple[int, ...]) -> NDArray[np.generic]:
-        """Return exp(score)."""
-        return self.mean(raw, n_classes)[0]
 
 
 class LogC(Log):
@@ -75,12 +67,8 @@ class Anomaly(Link):
     """Anomaly score of isolation forests: −2^(−s), where s is the normalised mean path length."""
 
     def mean(self, raw: Floats, n_classes: tuple[int, ...]) -> list[Floats]:
-        """Return the anomaly score; lower is more abnormal."""
+        """Return the anomaly score; lower is more abnormal, and the library applies its own threshold for outliers."""
         return [-(2**-raw)]
-
-    def label(self, raw: Floats, n_classes: tuple[int, ...]) -> NDArray[np.generic]:
-        """Return the anomaly score; the library applies its own threshold for outliers."""
-        return -(2**-raw)
 
 
 class Probability(Link):
@@ -161,10 +149,6 @@ class Sigmoid(Link):
     def mean(self, raw: Floats, n_classes: tuple[int, ...]) -> list[Floats]:
         """Return 1 / (1 + exp(-score))."""
         return [expit(raw)]
-
-    def label(self, raw: Floats, n_classes: tuple[int, ...]) -> NDArray[np.generic]:
-        """Return 1 / (1 + exp(-score))."""
-        return self.mean(raw, n_classes)[0]
 
 
 class Softplus(Log):

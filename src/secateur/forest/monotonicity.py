@@ -65,7 +65,7 @@ def check_monotonicity(forest: Forest) -> MonotonicityCheck:
     """
     check_forest(forest)
     sign = np.zeros(forest.n_features, np.int8) if forest.monotone is None else forest.monotone.copy()
-    categorical = _categorical_splits(forest)
+    categorical = forest.is_categorical
     sign[forest.feature[categorical]] = 0
     excess = np.zeros(forest.n_nodes)
     if sign.any():
@@ -74,29 +74,6 @@ def check_monotonicity(forest: Forest) -> MonotonicityCheck:
         for value in _contributions(forest):
             excess = np.maximum(excess, kernels.order_violations(tests, region, sign, value))
     return MonotonicityCheck(tuple(np.flatnonzero(sign).tolist()), _violations(forest, excess))
-
-
-def constrained_splits(forest: Forest) -> NDArray[np.int8]:
-    """Return the monotonic constraint on the two sides of each split, (n_nodes, width); no rows if there are none.
-
-    The entry is 1 if values on the left must not exceed those on the right, -1 for the reverse, and 0 elsewhere. Of a
-    binary classifier with two outputs the first decreases where the second increases. Categorical splits are free.
-    """
-    width = forest.value.shape[1]
-    if forest.monotone is None or not forest.monotone.any():
-        return np.empty((0, width), np.int8)
-    ordered = forest.is_split & ~_categorical_splits(forest)
-    sign = np.where(ordered, forest.monotone[forest.feature], 0).astype(np.int8)
-    output = np.ones(width, np.int8)
-    if forest.n_classes == (2,) and width == 2:
-        output[0] = -1
-    return np.ascontiguousarray(sign[:, None] * output)
-
-
-def _categorical_splits(forest: Forest) -> NDArray[np.bool_]:
-    """Return which nodes are categorical splits, (n_nodes,)."""
-    rows = forest.categories.row
-    return forest.is_split & (rows != -1) if len(rows) else np.zeros(forest.n_nodes, bool)
 
 
 def _contributions(forest: Forest) -> NDArray[np.float64]:

@@ -1,4 +1,4 @@
-"""Compute sufficient statistics of the rows at each node: weights, class counts, sums and squares of targets."""
+"""Compute sufficient statistics of the rows at each node (weights, counts, sums, squares), and means of leaf values."""
 
 from dataclasses import dataclass
 
@@ -111,3 +111,21 @@ def output_spread(forest: Forest, weight: Floats) -> Floats:
     spread = sums[:, width:] - 2 * value * sums[:, :width] + value**2 * weight[:, None]
     scale = np.repeat(forest.tree_weight**2, np.diff(forest.tree_start))
     return np.where(forest.is_split, np.maximum(spread.sum(axis=1), 0.0) * scale, 0.0)
+
+
+def cover_mean(right: NDArray[np.int32], value: Floats, weight: Floats) -> Floats:
+    """Return node values in which every split has the cover-weighted mean of the leaves below it.
+
+    Boosting libraries store another quantity at their splits, or none. If the cover below a split is zero, all its
+    leaves count equally.
+
+    Parameters
+    ----------
+    right : (n_nodes,)
+        Right child of each node, -1 at a leaf; nodes in preorder.
+    value : (n_nodes, width)
+    weight : (n_nodes,)
+        Cover of each node: the training weight that reached it.
+    """
+    mean: Floats = kernels.cover_mean(right, np.ascontiguousarray(value), np.ascontiguousarray(weight))
+    return mean

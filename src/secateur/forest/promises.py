@@ -4,11 +4,15 @@ A mean of trees predicts within the range of its leaf values. If these are class
 if none of them is negative, no prediction is. The pruned model must keep this.
 """
 
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from secateur.errors import InvalidInputError
 from secateur.forest.forest import Forest
 
 _ROUNDING = 1e-6
@@ -98,3 +102,56 @@ def range_of(forest: Forest) -> PredictionRange | None:
     if not forest.n_classes:
         ranges = [PredictionRange(False, 0.0, 1.0), PredictionRange(False, 0.0, np.inf)]
     return next((found for found in ranges if found.contains(value, forest.n_classes)), None)
+
+
+def constrained_splits(forest: Forest) -> NDArray[np.int8]:
+    """Return the monotonic constraint on the two sides of each split, (n_nodes, width); no rows if there are none.
+
+    The entry is 1 if values on the left must not exceed those on the right, -1 for the reverse, and 0 elsewhere. Of a
+    binary classifier with two outputs the first decreases where the second increases. Categorical splits are free.
+    """
+    width = forest.value.shape[1]
+    if forest.monotone is None or not forest.monotone.any():
+        return np.empty((0, width), np.int8)
+    ordered = forest.is_split & ~forest.is_categorical
+    sign = np.where(ordered, forest.monotone[forest.feature], 0).astype(np.int8)
+    output = np.ones(width, np.int8)
+    if forest.n_classes == (2,) and width == 2:
+        output[0] = -1
+    return np.ascontiguousarray(sign[:, None] * output)
+
+
+def monotone_signs(constraints: Any, n_features: int, names: Sequence[str] | None = None) -> NDArray[np.int8] | None:
+    """Return a library's monotonic constraints as 1, -1 or 0 for each feature, (n_features,); None if there are none.
+
+    Parameters
+    ----------
+    constraints : sequence of numbers, text such as "(1,0,-1)", mapping from names to numbers, or None
+        Only the signs of the numbers count. Features after the last number are not constrained.
+    n_features : int
+    names : sequence of str, optional
+        The names by which a mapping refers to features.
+
+    Raises
+    ------
+    InvalidInputError
+        If the constraints do not fit the features, as after a change of parameters of a trained model.
+    """
+    if isinstance(constraints, str):
+        constraints = re.findall(r"[-+]?\d+", constraints)
+    signs = np.zeros(n_features, np.int8)
+    try:
+        if isinstance(constraints, Mapping):
+            index = {name: i for i, name in enumerate(names or ())}
+            for name, number in constraints.items():
+                signs[index[name]] = np.sign(int(number))
+        elif constraints is not None:
+            given = [np.sign(int(number)) for number in constraints]
+            # Raises ValueError if there are too many.
+            signs[:] = given + [0] * (n_features - len(given))
+    except (KeyError, TypeError, ValueError) as error:
+        raise InvalidInputError(
+            f"The model has the monotonic constraints {constraints!r:.80}, which do not fit its {n_features} features. "
+            "secateur needs the constraints of training. Restore them with set_params, or train the model again."
+        ) from error
+    return signs if signs.any() else None

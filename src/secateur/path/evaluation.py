@@ -1,18 +1,29 @@
-"""Compute losses at the points of a path as sums over rows, which may be in memory, in batches or in a cluster."""
+"""Evaluate the points of a path: their losses on given rows, and the points of a fold's path that stand for them.
+
+Losses are sums over rows, which may be in memory, in batches or in a cluster. Cross-validation scores a point by the
+point of a fold's path that the same selection would give, so the points of two paths of a solver are matched.
+"""
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from secateur.data.row_source import RowSource
 from secateur.data.rows import LocalRows
 from secateur.forest import Forest
 from secateur.forest.masks import Masks
 from secateur.forest.subforest import Decision, kept_decision
 from secateur.losses import Loss
 
+if TYPE_CHECKING:
+    from secateur.path.path import Path
+
 Floats = NDArray[np.float64]
+
+_TIE = 1e-3
+"""Weight of the penalty if points are matched by size: it only breaks ties."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,3 +104,76 @@ def _mean_and_error(
     """Return means and their standard errors, √(Σ weight² (x − mean)²) / Σ weight."""
     mean = first / total
     return mean, np.sqrt(np.maximum(second - 2 * mean * first_squared + mean**2 * squares, 0.0)) / total
+
+
+def compare(
+    pruned: tuple[Floats, NDArray[Any]], unpruned: tuple[Floats, NDArray[Any]], weight: Floats
+) -> tuple[float, float, float, float]:
+    """Return the columns loss, loss_se, changed and increase_se of one point, compared with the unpruned model.
+
+    `pruned` and `unpruned` are pairs of losses, (n_rows,), and predictions, (n_rows, n_targets). `weight` is the
+    normalised weight of each row.
+    """
+    (losses, predictions), (reference, before) = pruned, unpruned
+    mean, mean_before = float(weight @ losses), float(weight @ reference)
+    return (
+        mean,
+        float(np.sqrt(weight**2 @ (losses - mean) ** 2)),
+        float(weight @ (predictions != before).any(axis=1)),
+        float(np.sqrt(weight**2 @ (losses - reference - mean + mean_before) ** 2)),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Fold:
+    """Hold a path fitted without the rows of a fold, and these rows.
+
+    The path belongs to the given model or to a clone refitted without the fold.
+    """
+
+    path: "Path"
+    validation_rows: RowSource
+
+
+def match_by_penalty(path: "Path", other: "Path") -> NDArray[np.intp]:
+    """Return for each point the point of `other` that is optimal at the same penalty, (n_points,).
+
+    Without a monotone sequence of penalties, points are matched by their size relative to the unpruned model.
+    """
+    penalty, theirs = path.table["penalty"], other.table["penalty"]
+    if not np.isnan(penalty).any() and (np.diff(theirs) >= 0).all():
+        match = np.maximum(np.searchsorted(theirs, penalty, side="right") - 1, 0)
+        match[0] = 0
+        return match
+    if len(path) == len(other) == 2:
+        return np.arange(2)
+    unpruned = path.table["n_nodes"][0] / other.table["n_nodes"][0]
+    return _size_distance(path, other, unpruned).argmin(axis=1)
+
+
+def match_by_cost(path: "Path", other: "Path") -> NDArray[np.intp]:
+    """Return for each point the point of `other` with the nearest relative cost, preferably of the same origin."""
+    spent, theirs = (one.table["cost"] / max(one.table["cost"][0], 1e-300) for one in (path, other))
+    distance = np.abs(spent[:, None] - theirs)
+    # Relative costs differ by at most 1.
+    distance[path.table["origin"][:, None] != other.table["origin"]] += 1.0
+    return distance.argmin(axis=1)
+
+
+def match_runs(path: "Path", other: "Path", *, same_size: bool) -> NDArray[np.intp]:
+    """Return for each point the point of the same run of `other` with the nearest penalty, or size (`same_size`)."""
+    penalty = np.nan_to_num(path.table["penalty"], nan=1.0)
+    distance = np.abs(np.log(penalty[:, None] / other.table["penalty"]))
+    if same_size:
+        distance = _size_distance(path, other) + _TIE * distance
+    for name in path.info.runs:
+        distance[path.table[name][:, None] != other.table[name]] = np.inf
+    match = np.nan_to_num(distance, nan=np.inf).argmin(axis=1)
+    match[0] = 0
+    return match
+
+
+def _size_distance(path: "Path", other: "Path", usual: float = 1.0) -> Floats:
+    """Return |log(size ratio / usual)| for each pair of points, (n_points, n_points of `other`)."""
+    ratio: Floats = path.table["n_nodes"][:, None] / other.table["n_nodes"] / usual
+    return np.abs(np.log(ratio))

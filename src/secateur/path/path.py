@@ -19,11 +19,10 @@ from secateur.forest.masks import Masks
 from secateur.forest.subforest import Decision
 from secateur.libraries.adapter import Adapter
 from secateur.losses import Loss, loss_named
-from secateur.path.evaluation import Compared, Decisions, columns_of
+from secateur.path.evaluation import Compared, Decisions, columns_of, compare
 from secateur.path.info import PathInfo
-from secateur.path.limits import Limits, check_limits, size_limits
 from secateur.path.pruned import Pruned
-from secateur.path.rules import certificate, choose, evenly_spaced, within
+from secateur.path.rules import Limits, certificate, check_limits, choose, evenly_spaced, size_limits, within
 from secateur.problem import Progress
 
 Floats = NDArray[np.float64]
@@ -385,21 +384,3 @@ class Path:
         from secateur.path.path_file import load_path
 
         return load_path(file, model)
-
-
-def compare(
-    pruned: tuple[Floats, NDArray[Any]], unpruned: tuple[Floats, NDArray[Any]], weight: Floats
-) -> tuple[float, float, float, float]:
-    """Return the columns loss, loss_se, changed and increase_se of one point, compared with the unpruned model.
-
-    `pruned` and `unpruned` are pairs of losses, (n_rows,), and predictions, (n_rows, n_targets). `weight` is the
-    normalised weight of each row.
-    """
-    (losses, predictions), (reference, before) = pruned, unpruned
-    mean, mean_before = float(weight @ losses), float(weight @ reference)
-    return (
-        mean,
-        float(np.sqrt(weight**2 @ (losses - mean) ** 2)),
-        float(weight @ (predictions != before).any(axis=1)),
-        float(np.sqrt(weight**2 @ (losses - reference - mean + mean_before) ** 2)),
-    )

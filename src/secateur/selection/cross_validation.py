@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from secateur.errors import InterruptedWarning
 from secateur.path import NestedMasks, Path, Progress
-from secateur.path.fold import Fold
+from secateur.path.evaluation import Fold
 from secateur.solvers import Solver
 
 Floats = NDArray[np.float64]

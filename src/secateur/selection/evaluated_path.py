@@ -15,8 +15,8 @@ from secateur.libraries import adapt
 from secateur.libraries.adapter import Adapter
 from secateur.losses import Loss
 from secateur.path import Limits, Path, Progress
-from secateur.path.fold import Fold
-from secateur.path.limits import check_limits, size_limits
+from secateur.path.evaluation import Fold
+from secateur.path.rules import check_limits, size_limits
 from secateur.selection.choice import guard_for
 from secateur.selection.cross_validation import cross_validate
 from secateur.selection.fitting import FitSettings, fit_path, search_paths, solver_for

@@ -1,9 +1,9 @@
-"""Define the interface of a solver: frozen hyper-parameters, `unsupported` and `path`."""
+"""Define the interface of a solver: frozen hyper-parameters and their checks, `unsupported` and `path`."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import fields
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from secateur.costs import Cost
 from secateur.errors import InvalidInputError, UnsupportedProblemError
 from secateur.forest import Forest
-from secateur.losses import Loss
+from secateur.losses import Loss, ZeroOne
 from secateur.path import Path
-from secateur.path.matching import match_by_cost, match_by_penalty
+from secateur.path.evaluation import match_by_cost, match_by_penalty
 from secateur.problem import Problem
 from secateur.solvers.goal import FoldProblem, Goal
 
@@ -27,6 +27,8 @@ class Solver(ABC):
     name: ClassVar[str]
     needs_unseen_rows: ClassVar[bool] = False
     """Whether this method needs rows the model was not trained on."""
+    minimises_errors: ClassVar[bool] = False
+    """Whether the method is defined by numbers of wrong labels, so that zero-one is its default loss of classifiers."""
     fills_budget: ClassVar[bool] = False
     """Whether points computed for a node budget exhaust it, so that the largest of each run is selected."""
     many_passes: ClassVar[bool] = False
@@ -69,7 +71,7 @@ class Solver(ABC):
 
     def default_loss(self, forest: Forest) -> Loss | None:
         """Return the solver's default loss, or None to use the default loss of the model."""
-        return None
+        return ZeroOne() if self.minimises_errors and forest.n_classes else None
 
     def default_cost(self) -> Cost | None:
         """Return the solver's default cost, or None to use the number of nodes."""
@@ -122,3 +124,48 @@ def check_choices(solver: Solver, **known: tuple[str | None, ...]) -> None:
                 f"{name}={getattr(solver, name)!r} is unknown; known are {', '.join(map(repr, choices))}. "
                 "Use one of these."
             )
+
+
+def check_at_least(solver: Solver, **minimum: float) -> None:
+    """Raise InvalidInputError if a hyper-parameter is below its minimum or NaN; None is valid."""
+    for name, least in minimum.items():
+        value = getattr(solver, name)
+        if value is not None and not value >= least:
+            raise InvalidInputError(
+                f"{name}={value!r}, but it must be at least {least}. Set {name} to {least} or more."
+            )
+
+
+def check_valid(solver: Solver, name: str, valid: bool, needed: str, example: str) -> None:
+    """Raise InvalidInputError if a hyper-parameter is not valid; `needed` describes the valid values."""
+    if not valid:
+        raise InvalidInputError(
+            f"{name}={getattr(solver, name)!r}, but it must be {needed}. Use for example {name}={example}."
+        )
+
+
+def check_penalties(penalties: Any, smallest: float) -> None:
+    """Raise InvalidInputError unless `penalties` is a count or positive numbers and `smallest` is in (0, 1]."""
+    if isinstance(penalties, tuple):
+        valid = len(penalties) > 0 and bool(np.isfinite(penalties).all()) and min(penalties) > 0
+    else:
+        valid = isinstance(penalties, int) and penalties >= 1
+    if not valid:
+        raise InvalidInputError(
+            f"penalties={penalties!r}, but it must be the number of penalties, at least 1, or a tuple of positive "
+            "numbers. Use for example penalties=40."
+        )
+    if not 0 < smallest <= 1:
+        raise InvalidInputError(
+            f"smallest={smallest!r}, but it must be greater than 0 and at most 1. Use for example smallest=1e-3."
+        )
+
+
+def decreasing_penalties(penalties: int | tuple[float, ...], largest: float, smallest: float) -> NDArray[np.float64]:
+    """Return the penalties in decreasing order: those given, or a geometric grid from `largest`.
+
+    The last penalty of the grid is `smallest * largest`.
+    """
+    if isinstance(penalties, tuple):
+        return np.array(sorted(penalties, reverse=True), np.float64)
+    return (largest or 1.0) * np.geomspace(1.0, smallest, penalties)

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from secateur import kernels
 from secateur.forest import Forest
-from secateur.forest.monotonicity import check_monotonicity, constrained_splits
-from secateur.forest.promises import PredictionRange, range_of
+from secateur.forest.monotonicity import check_monotonicity
+from secateur.forest.promises import PredictionRange, constrained_splits, range_of
 from secateur.forest.subforest import Decision, subforest
 from secateur.path import Path
 from secateur.path.build import tree_risk

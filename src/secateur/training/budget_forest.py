@@ -1,9 +1,4 @@
-"""Train random forests under feature cost by BudgetRF (Nan, Wang, Saligrama 2015).
-
-References
-----------
-Nan, Wang, Saligrama (2015): Feature-Budgeted Random Forest. ICML, pp. 1983-1991.
-"""
+"""Train random forests under feature cost by BudgetRF (Nan, Wang, Saligrama 2015)."""
 
 from collections.abc import Mapping
 from numbers import Integral, Real

@@ -97,8 +97,7 @@ def _changes_rows(adapter: Adapter) -> bool:
 
 def _numeric(forest: Forest) -> NDArray[np.bool_]:
     """Return which features have a numeric split, (n_features,)."""
-    nodes = forest.is_split if not len(forest.categories.row) else forest.is_split & (forest.categories.row == -1)
-    return np.isin(np.arange(forest.n_features), forest.feature[nodes])
+    return np.isin(np.arange(forest.n_features), forest.feature[forest.is_split & ~forest.is_categorical])
 
 
 def _probe(forest: Forest, *numbers: float) -> NDArray[np.float64]:

@@ -13,6 +13,7 @@ from sklearn.base import clone
 from secateur.data.targets import as_columns
 from secateur.errors import InvalidInputError
 from secateur.forest import Forest, check_forest
+from secateur.forest.promises import monotone_signs
 from secateur.forest.subforest import Decision
 from secateur.libraries.adapter import Adapter, as_matrix, as_numbers, check_feature_names
 from secateur.libraries.catboost.cbm import NativeModel, probe_cbm, read_cbm, write_cbm
@@ -21,7 +22,6 @@ from secateur.libraries.catboost.objectives import CatBoostObjective, loss_named
 from secateur.libraries.catboost.predictions import transform_predictions
 from secateur.libraries.catboost.split_features import source_column
 from secateur.libraries.catboost.trees import Preorder, in_preorder, pruned_trees, values_and_weights
-from secateur.libraries.constraints import monotone_signs
 from secateur.libraries.input_columns import InputColumns
 
 

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from secateur import kernels
 from secateur.forest import Forest
+from secateur.forest.node_sums import cover_mean
 from secateur.forest.subforest import Decision, apply_decision, subforest
 from secateur.libraries.catboost.cbm import NO_LEAF, NativeTrees
 from secateur.libraries.catboost.flatbuffer import damaged
-from secateur.libraries.node_values import cover_mean
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

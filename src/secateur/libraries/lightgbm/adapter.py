@@ -14,16 +14,16 @@ from secateur.data.targets import as_columns, as_real_target, check_known_labels
 from secateur.errors import UnsupportedFileError, UnsupportedModelError
 from secateur.files.tempdir import scratch_folder
 from secateur.forest import Categories, Forest, check_forest
+from secateur.forest.node_sums import cover_mean
+from secateur.forest.promises import monotone_signs
 from secateur.forest.subforest import Decision
 from secateur.libraries.adapter import as_matrix
-from secateur.libraries.constraints import monotone_signs
 from secateur.libraries.fork_safety import one_thread_in_a_fork
 from secateur.libraries.lightgbm.columns import encode
 from secateur.libraries.lightgbm.objectives import LightGBMObjective, read_objective
 from secateur.libraries.lightgbm.text_file import ModelText, compose, parse
 from secateur.libraries.lightgbm.trees import LightGBMNodes, read_nodes
 from secateur.libraries.lightgbm.write import pruned_text
-from secateur.libraries.node_values import cover_mean
 from secateur.libraries.sklearn.base import SklearnAdapter
 
 _EARLY_STOPPING = ("early_stopping_round", "early_stopping_rounds", "early_stopping", "n_iter_no_change")

@@ -12,9 +12,9 @@ from sklearn.base import clone, is_classifier
 from sklearn.utils import get_tags
 
 from secateur.forest import Forest, check_forest
+from secateur.forest.promises import monotone_signs
 from secateur.forest.subforest import Decision, kept_trees
 from secateur.libraries.adapter import Adapter, as_matrix
-from secateur.libraries.constraints import monotone_signs
 from secateur.libraries.sklearn.trees import TreeArrays, ids_in_preorder, read_tree, write_tree
 
 Floats = NDArray[np.float64]

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from sklearn.dummy import DummyClassifier, DummyRegressor
 
 from secateur.forest import Forest
+from secateur.forest.node_sums import cover_mean
 from secateur.forest.subforest import Decision
-from secateur.libraries.node_values import cover_mean
 from secateur.libraries.sklearn.base import Floats, TreesAdapter, join_trees
 from secateur.libraries.sklearn.trees import one_leaf
 

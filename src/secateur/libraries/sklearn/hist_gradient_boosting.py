@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secateur.forest import Categories, Forest
+from secateur.forest.node_sums import cover_mean
 from secateur.forest.subforest import Decision, kept_trees
 from secateur.libraries.adapter import as_matrix, check_feature_names
-from secateur.libraries.node_values import cover_mean
 from secateur.libraries.sklearn.base import Floats, SklearnAdapter, join_trees
 from secateur.libraries.sklearn.trees import TreeArrays, from_preorder, ids_in_preorder, native_order, pruned_shape
 

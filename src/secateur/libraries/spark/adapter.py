@@ -61,8 +61,7 @@ class SparkAdapter(Adapter):
     @cached_property
     def categorical(self) -> NDArray[np.int32]:
         """The features with categorical splits."""
-        row = self.forest.categories.row
-        return np.unique(self.forest.feature[row != -1]) if len(row) else np.empty(0, np.int32)
+        return np.unique(self.forest.feature[self.forest.is_categorical])
 
     def rows(self, X: Any) -> NDArray[np.floating]:
         """Return the feature vectors as a checked matrix, from a matrix or from a frame with Spark's features column.

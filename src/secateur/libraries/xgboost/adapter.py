@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from secateur.forest import Forest, Leaves, check_forest
+from secateur.forest.promises import monotone_signs
 from secateur.forest.subforest import Decision, apply_decision, kept_trees
 from secateur.libraries.adapter import Adapter
-from secateur.libraries.constraints import monotone_signs
 from secateur.libraries.fork_safety import one_thread_in_a_fork
 from secateur.libraries.input_columns import InputColumns
 from secateur.libraries.xgboost import columns

@@ -12,8 +12,8 @@ from sklearn.base import clone, is_classifier
 from xgboost import XGBRanker
 
 from secateur.forest import Forest
+from secateur.forest.promises import monotone_signs
 from secateur.forest.subforest import Decision
-from secateur.libraries.constraints import monotone_signs
 from secateur.libraries.xgboost.adapter import XGBoostBoosterAdapter, _as_margin
 
 

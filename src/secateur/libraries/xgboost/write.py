@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from secateur.errors import InvalidInputError
 from secateur.forest import Categories, Forest
+from secateur.forest.node_sums import cover_mean
 from secateur.forest.subforest import Decision, apply_decision, check_keep, kept_splits, kept_trees
-from secateur.libraries.node_values import cover_mean
 from secateur.libraries.xgboost.saved_model import CATEGORY_ARRAYS, NO_PARENT, NODE_ARRAYS, Saved, damaged
 from secateur.libraries.xgboost.trees import XGBoostTrees
 
@@ -228,10 +228,7 @@ def _zero_leaf() -> Saved:
 
 def check_one_kind(forest: Forest) -> NDArray[np.int32]:
     """Return the features with categorical splits; raise DamagedFileError if one of them also has numerical splits."""
-    rows = forest.categories.row
-    if not len(rows):
-        return np.empty(0, np.int32)
-    by_list = np.unique(forest.feature[rows != -1])
-    if np.isin(by_list, forest.feature[forest.is_split & (rows == -1)]).any():
+    by_list = np.unique(forest.feature[forest.is_categorical])
+    if np.isin(by_list, forest.feature[forest.is_split & ~forest.is_categorical]).any():
         raise damaged("a feature has both numerical and categorical splits")
     return by_list

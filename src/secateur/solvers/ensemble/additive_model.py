@@ -16,7 +16,7 @@ from secateur import kernels
 from secateur.data.rows import LocalRows
 from secateur.forest import Forest, Leaves
 from secateur.forest.links import Logit, OneVsAll
-from secateur.forest.monotonicity import constrained_splits
+from secateur.forest.promises import constrained_splits
 from secateur.forest.subforest import mean_over
 from secateur.kernels import RoutedRows, State, Trees
 from secateur.losses.objectives import Objective, SquaredObjective, objective_of

@@ -17,10 +17,9 @@ from secateur.errors import InterruptedWarning, InvalidInputError
 from secateur.forest.promises import is_plain_mean, range_of
 from secateur.path import Path
 from secateur.path.build import Point, trace_points
-from secateur.path.matching import match_runs
+from secateur.path.evaluation import match_runs
 from secateur.problem import Problem
-from secateur.solvers._checks import check_at_least
-from secateur.solvers.base import Solver, check_choices
+from secateur.solvers.base import Solver, check_at_least, check_choices, check_penalties
 from secateur.solvers.ensemble._descent import Descent
 from secateur.solvers.ensemble._fold_search import AnyDescent, RunSettings
 from secateur.solvers.ensemble._goal_search import GoalSearch
@@ -36,7 +35,6 @@ from secateur.solvers.ensemble.descent_path import DescentSettings, distinct
 from secateur.solvers.ensemble.gram import columns, gram_of, no_gram
 from secateur.solvers.ensemble.mean_of_trees import MeanDescent
 from secateur.solvers.goal import FoldProblem, Goal
-from secateur.solvers.penalty_grid import check_penalties
 from secateur.solvers.whole_trees.reweight import polished
 
 _COLUMNS = 4096

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from secateur.data.rows import LocalRows
 from secateur.forest import Forest
 from secateur.kernels import Prices, State
+from secateur.solvers.base import decreasing_penalties
 from secateur.solvers.ensemble.additive_model import Additive, rounds, with_replacements
-from secateur.solvers.penalty_grid import decreasing_penalties
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]

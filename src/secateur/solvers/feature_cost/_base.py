@@ -7,8 +7,6 @@ from numpy.typing import NDArray
 
 from secateur.costs import Cost, FeatureCost
 from secateur.errors import InvalidInputError
-from secateur.forest import Forest
-from secateur.losses import Loss, ZeroOne
 from secateur.problem import Problem
 from secateur.solvers.base import Solver
 
@@ -18,9 +16,7 @@ Floats = NDArray[np.float64]
 class FeatureSolver(Solver):
     """Base class of solvers that minimise the wrong labels of single trees plus the cost of the features rows need."""
 
-    def default_loss(self, forest: Forest) -> Loss | None:
-        """Return the default loss: the number of wrong labels, which is the loss that is minimised."""
-        return ZeroOne() if forest.n_classes else None
+    minimises_errors = True
 
     def default_cost(self) -> Cost | None:
         """Return the default cost: the number of distinct features a row needs."""
@@ -28,35 +24,32 @@ class FeatureSolver(Solver):
 
     def unsupported(self, problem: Problem) -> str | None:
         """Return why the problem is unsupported: the cost is not shared, or the trees predict no labels."""
-        return why_unsupported(problem)
-
-
-def why_unsupported(problem: Problem) -> str | None:
-    """Return why wrong labels of single trees plus feature cost is undefined for this problem, or None."""
-    forest = problem.forest
-    if not problem.cost.shared:
-        return (
-            f"it needs a feature cost, but the cost {problem.cost.name!r} is a sum over nodes. Use "
-            "cost=FeatureCost(prices), or weakest_link."
-        )
-    if not forest.n_classes:
-        return (
-            "it minimises the number of wrong labels, but this model predicts numbers. Use block_descent with "
-            "max_features, or train a classifier on a binned target."
-        )
-    if len(forest.n_classes) > 1:
-        return (
-            f"it supports one target, but this model has {len(forest.n_classes)}. Train and prune a model for each "
-            "target."
-        )
-    if not forest.trees_predict_target:
-        return (
-            "it counts the wrong labels of single trees, but a tree of this model predicts only a contribution to the "
-            "ensemble's score. Use a random forest, or block_descent with max_features."
-        )
-    if not problem.loss.counts_errors:
-        return f"it minimises the number of wrong labels, but the loss is {problem.loss.name!r}. Use loss='zero_one'."
-    return None
+        forest = problem.forest
+        if not problem.cost.shared:
+            return (
+                f"it needs a feature cost, but the cost {problem.cost.name!r} is a sum over nodes. Use "
+                "cost=FeatureCost(prices), or weakest_link."
+            )
+        if not forest.n_classes:
+            return (
+                "it minimises the number of wrong labels, but this model predicts numbers. Use block_descent with "
+                "max_features, or train a classifier on a binned target."
+            )
+        if len(forest.n_classes) > 1:
+            return (
+                f"it supports one target, but this model has {len(forest.n_classes)}. Train and prune a model for each "
+                "target."
+            )
+        if not forest.trees_predict_target:
+            return (
+                "it counts the wrong labels of single trees, but a tree of this model predicts only a contribution to "
+                "the ensemble's score. Use a random forest, or block_descent with max_features."
+            )
+        if not problem.loss.counts_errors:
+            return (
+                f"it minimises the number of wrong labels, but the loss is {problem.loss.name!r}. Use loss='zero_one'."
+            )
+        return None
 
 
 def node_labels(problem: Problem, errors: str) -> NDArray[np.intp]:

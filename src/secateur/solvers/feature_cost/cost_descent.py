@@ -12,12 +12,11 @@ from secateur.forest.promises import range_of
 from secateur.path import Path
 from secateur.path.build import Point, trace_points
 from secateur.problem import Problem
-from secateur.solvers.base import Solver, check_choices
+from secateur.solvers.base import Solver, check_choices, check_penalties, decreasing_penalties
 from secateur.solvers.ensemble.additive_model import Additive, additive, not_additive
 from secateur.solvers.feature_cost._backward_elimination import Elimination
 from secateur.solvers.feature_cost._priced_descent import Found, PricedDescent, PricedDescentSettings
 from secateur.solvers.feature_cost._priced_mean import PricedMean
-from secateur.solvers.penalty_grid import check_penalties, decreasing_penalties
 
 _RANGE = (1e-4, 30.0)
 """Range of penalties, in units of the loss of a constant prediction divided by the cost of the unpruned model."""

@@ -2,10 +2,6 @@
 
 `_integer_programs` builds the constraint matrices. The network matrix of Lemma 4.1 is never built: the pass over a tree
 in `secateur.kernels.feature_cost.tree_prices` solves the same problem, as docs/shortest_path.md shows.
-
-References
-----------
-Nan, Wang, Saligrama (2016): Optimally Pruning Decision Tree Ensembles With Feature Cost.
 """
 
 from collections.abc import Iterator
@@ -18,8 +14,7 @@ from secateur.errors import InvalidInputError, UnsupportedProblemError
 from secateur.path import Path
 from secateur.path.build import Point, trace_points
 from secateur.problem import Problem
-from secateur.solvers._checks import check_at_least
-from secateur.solvers.base import check_choices
+from secateur.solvers.base import check_at_least, check_choices, check_penalties, check_valid, decreasing_penalties
 from secateur.solvers.feature_cost._base import FeatureSolver
 from secateur.solvers.feature_cost._column_generation import ColumnGeneration
 from secateur.solvers.feature_cost._decomposition import (
@@ -36,7 +31,6 @@ from secateur.solvers.feature_cost._decomposition import (
 )
 from secateur.solvers.feature_cost._highs import load, solve, start_highs
 from secateur.solvers.feature_cost._integer_programs import PROGRAMS, ancestry
-from secateur.solvers.penalty_grid import check_penalties, decreasing_penalties
 
 _CHOICES: dict[str, tuple[str | None, ...]] = {
     "method": ("simplex", "dantzig_wolfe"),
@@ -126,10 +120,7 @@ class LinearProgram(FeatureSolver):
                 "where trees share features. Use formulation='ip3' or method='simplex'."
             )
         check_penalties(self.penalties, self.smallest)
-        if not 0 < self.tolerance < 1:
-            raise InvalidInputError(
-                f"tolerance={self.tolerance!r}, but it must be between 0 and 1. Use for example tolerance=1e-7."
-            )
+        check_valid(self, "tolerance", 0 < self.tolerance < 1, "between 0 and 1", "1e-7")
         check_at_least(self, max_iterations=1)
 
     def unsupported(self, problem: Problem) -> str | None:

@@ -1,9 +1,4 @@
-"""Compute the exact pruning path under feature cost, (IP3) of Nan, Wang and Saligrama (2016), by minimum cuts.
-
-References
-----------
-Nan, Wang, Saligrama (2016): Optimally Pruning Decision Tree Ensembles With Feature Cost.
-"""
+"""Compute the exact pruning path under feature cost, (IP3) of Nan, Wang and Saligrama (2016), by minimum cuts."""
 
 from dataclasses import dataclass, replace
 from typing import Literal, final

@@ -7,17 +7,14 @@ import numpy as np
 
 from secateur.data.row_source import RowSource
 from secateur.data.rows import in_parts
-from secateur.errors import InvalidInputError
 from secateur.path import Path
 from secateur.problem import Problem
-from secateur.solvers._checks import check_at_least
-from secateur.solvers.base import check_choices
+from secateur.solvers.base import check_at_least, check_choices, check_penalties, check_valid, decreasing_penalties
 from secateur.solvers.feature_cost._base import FeatureSolver
 from secateur.solvers.feature_cost._consensus import Search
 from secateur.solvers.feature_cost._partition_closure import clear_cache
 from secateur.solvers.feature_cost._partition_integers import count_in_parts
 from secateur.solvers.feature_cost.primal_dual import nested_path
-from secateur.solvers.penalty_grid import check_penalties, decreasing_penalties
 
 
 @final
@@ -92,10 +89,7 @@ class PartitionCut(FeatureSolver):
         check_penalties(self.penalties, self.smallest)
         check_choices(self, errors=("holdout", "train"))
         check_at_least(self, passes=1, parts=1)
-        if not 0 <= self.tolerance < 1:
-            raise InvalidInputError(
-                f"tolerance={self.tolerance!r}, but it must be at least 0 and below 1. Use for example tolerance=1e-3."
-            )
+        check_valid(self, "tolerance", 0 <= self.tolerance < 1, "at least 0 and below 1", "1e-3")
 
     def unsupported(self, problem: Problem) -> str | None:
         """Return why the problem is unsupported.

@@ -1,12 +1,6 @@
 """Prune under feature cost tree by tree: Lagrangian decomposition with projected subgradient steps.
 
 `secateur.kernels.feature_cost.primal_dual` takes the steps on the dual prices.
-
-References
-----------
-Nan, Wang, Saligrama (2016): Pruning Random Forests for Prediction on a Budget. arXiv:1606.05060.
-Dercksen (2017): Exploring the Impact of BudgetPrune on Apache Spark Random Forest Performance. BSc thesis, Radboud
-University Nijmegen. The primal-dual problem is its eq. (10)–(12).
 """
 
 from collections.abc import Iterator
@@ -16,17 +10,14 @@ from typing import Literal, final
 import numpy as np
 from numpy.typing import NDArray
 
-from secateur.errors import InvalidInputError
 from secateur.forest.masks import NestedMasks
 from secateur.kernels.feature_cost.primal_dual import Shares, best_subtrees, share_prices
 from secateur.path import Path
 from secateur.path.build import trace_path
 from secateur.problem import Problem
-from secateur.solvers._checks import check_at_least
-from secateur.solvers.base import check_choices
+from secateur.solvers.base import check_at_least, check_choices, check_penalties, check_valid, decreasing_penalties
 from secateur.solvers.feature_cost._base import FeatureSolver, class_weights, node_labels
 from secateur.solvers.feature_cost.closure import Closure, count, pose
-from secateur.solvers.penalty_grid import check_penalties, decreasing_penalties
 
 Floats = NDArray[np.float64]
 
@@ -75,7 +66,7 @@ class PrimalDual(FeatureSolver):
     ----------
     Nan, Wang, Saligrama (2016): Pruning Random Forests for Prediction on a Budget. arXiv:1606.05060.
     Dercksen (2017): Exploring the Impact of BudgetPrune on Apache Spark Random Forest Performance. BSc thesis, Radboud
-    University Nijmegen.
+    University Nijmegen. The primal-dual problem is its eq. (10)–(12).
 
     Examples
     --------
@@ -103,10 +94,7 @@ class PrimalDual(FeatureSolver):
         check_penalties(self.penalties, self.smallest)
         check_choices(self, caching=("ensemble", "tree"), errors=("holdout", "train"))
         check_at_least(self, max_iterations=1)
-        if not 0 <= self.tolerance < 1:
-            raise InvalidInputError(
-                f"tolerance={self.tolerance!r}, but it must be at least 0 and below 1. Use for example tolerance=1e-3."
-            )
+        check_valid(self, "tolerance", 0 <= self.tolerance < 1, "at least 0 and below 1", "1e-3")
 
     def path(self, problem: Problem) -> Path:
         """Return the path: the unpruned forest and the pruning found at each penalty."""

@@ -12,13 +12,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secateur import kernels
-from secateur.errors import InvalidInputError
 from secateur.path import Path
 from secateur.problem import Problem
-from secateur.solvers._checks import check_at_least
-from secateur.solvers.base import Solver, check_choices
+from secateur.solvers.base import (
+    Solver,
+    check_at_least,
+    check_choices,
+    check_penalties,
+    check_valid,
+    decreasing_penalties,
+)
 from secateur.solvers.node_weights._weights import Block, Weights, blocks, cannot_weigh, fit_path, path_of
-from secateur.solvers.penalty_grid import check_penalties, decreasing_penalties
 
 Floats = NDArray[np.float64]
 
@@ -221,16 +225,7 @@ def _check(settings: MaxHeap) -> None:
     check_choices(settings, values=("learned", "mean", "free"))
     for name in ("sample_fraction", "stable_smallest"):
         value = getattr(settings, name)
-        if value is not None and not 0 < value <= 1:
-            raise InvalidInputError(
-                f"{name}={value!r}, but it must be greater than 0 and at most 1. Use for example {name}=0.5."
-            )
-    if not settings.growth > 1:
-        raise InvalidInputError(
-            f"growth={settings.growth!r}, but it must be greater than 1. Use for example growth=2.0."
-        )
-    if not settings.tolerance > 0:
-        raise InvalidInputError(
-            f"tolerance={settings.tolerance!r}, but it must be greater than 0. Use for example tolerance=1e-6."
-        )
+        check_valid(settings, name, value is None or 0 < value <= 1, "greater than 0 and at most 1", "0.5")
+    check_valid(settings, "growth", settings.growth > 1, "greater than 1", "2.0")
+    check_valid(settings, "tolerance", settings.tolerance > 0, "greater than 0", "1e-6")
     check_at_least(settings, memory=1, max_iterations=1, subsamples=0, thresholds=1)

@@ -11,13 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secateur import kernels
-from secateur.errors import InvalidInputError
 from secateur.path import Path
 from secateur.problem import Problem
-from secateur.solvers._checks import check_at_least
-from secateur.solvers.base import Solver, check_choices
+from secateur.solvers.base import (
+    Solver,
+    check_at_least,
+    check_choices,
+    check_penalties,
+    check_valid,
+    decreasing_penalties,
+)
 from secateur.solvers.node_weights._weights import Block, Weights, blocks, cannot_weigh, fit_path, path_of
-from secateur.solvers.penalty_grid import check_penalties, decreasing_penalties
 
 Floats = NDArray[np.float64]
 
@@ -90,10 +94,7 @@ class RuleLasso(Solver):
 
     def __post_init__(self) -> None:
         check_penalties(self.penalties, self.smallest)
-        if not self.tolerance > 0:
-            raise InvalidInputError(
-                f"tolerance={self.tolerance!r}, but it must be greater than 0. Use for example tolerance=1e-6."
-            )
+        check_valid(self, "tolerance", self.tolerance > 0, "greater than 0", "1e-6")
         check_at_least(self, max_sweeps=1)
         check_choices(self, values=("learned", "free"))
 

@@ -8,8 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secateur import kernels
-from secateur.forest import Forest
-from secateur.losses import Loss, ZeroOne
 from secateur.path import Path
 from secateur.problem import Problem
 from secateur.solvers.base import Solver
@@ -59,11 +57,8 @@ class MinimumError(Solver):
     m: float | None = None
 
     name = "minimum_error"
+    minimises_errors = True
     needs_rows = False
-
-    def default_loss(self, forest: Forest) -> Loss | None:
-        """Return the zero-one loss for classifiers, whose expected value the method minimises."""
-        return ZeroOne() if forest.n_classes else None
 
     def unsupported(self, problem: Problem) -> str | None:
         """Return a reason if the model is a regressor or a boosted ensemble."""

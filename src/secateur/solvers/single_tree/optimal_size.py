@@ -7,8 +7,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secateur import kernels
-from secateur.forest import Forest
-from secateur.losses import Loss, ZeroOne
 from secateur.path import PackedMasks, Path
 from secateur.path.build import trace_path
 from secateur.problem import Problem
@@ -55,11 +53,8 @@ class OptimalSize(Solver):
     max_leaves: int | None = None
 
     name = "optimal_size"
+    minimises_errors = True
     needs_rows = False
-
-    def default_loss(self, forest: Forest) -> Loss | None:
-        """Return the zero-one loss for classifiers, which gives the smallest pruning for every number of errors."""
-        return ZeroOne() if forest.n_classes else None
 
     def unsupported(self, problem: Problem) -> str | None:
         """Return a reason if the tables or the masks would not fit in memory."""

@@ -6,8 +6,6 @@ from typing import final
 import numpy as np
 
 from secateur import kernels
-from secateur.forest import Forest
-from secateur.losses import Loss, ZeroOne
 from secateur.path import Path
 from secateur.problem import Problem
 from secateur.solvers.base import Solver
@@ -57,11 +55,8 @@ class PessimisticError(Solver):
     standard_errors: float = 1.0
 
     name = "pessimistic_error"
+    minimises_errors = True
     needs_rows = False
-
-    def default_loss(self, forest: Forest) -> Loss | None:
-        """Return the zero-one loss for classifiers, for which the continuity correction is derived."""
-        return ZeroOne() if forest.n_classes else None
 
     def unsupported(self, problem: Problem) -> str | None:
         """Return a reason if the model is a boosted ensemble."""

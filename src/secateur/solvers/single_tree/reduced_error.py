@@ -7,9 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secateur import kernels
-from secateur.forest import Forest
 from secateur.forest.routing import inclusive_threshold
-from secateur.losses import Loss, ZeroOne
 from secateur.path import Path
 from secateur.problem import Problem
 from secateur.solvers.base import Solver
@@ -57,16 +55,13 @@ class ReducedError(Solver):
     raising: bool = False
 
     name = "reduced_error"
+    minimises_errors = True
     needs_unseen_rows = True
 
     @property
     def needs_rows(self) -> bool:
         """Whether rows must be rerouted, which only raising does; otherwise sums at the nodes are enough."""
         return self.raising
-
-    def default_loss(self, forest: Forest) -> Loss | None:
-        """Return the zero-one loss for classifiers, None for regressors."""
-        return ZeroOne() if forest.n_classes else None
 
     def unsupported(self, problem: Problem) -> str | None:
         """Return a reason if the model is boosted or, with raising, if rows cannot be rerouted.

@@ -13,10 +13,8 @@ import numpy as np
 from secateur.path import Path
 from secateur.path.build import Point, trace_points
 from secateur.problem import Problem
-from secateur.solvers._checks import check_at_least
-from secateur.solvers.base import Solver, check_choices
+from secateur.solvers.base import Solver, check_at_least, check_choices, decreasing_penalties
 from secateur.solvers.ensemble.additive_model import Additive, additive, decide, empty_state, loss_of
-from secateur.solvers.penalty_grid import decreasing_penalties
 from secateur.solvers.whole_trees._branch_and_bound import pose, search, solve
 from secateur.solvers.whole_trees.reweight import normal_equations, reweighed
 from secateur.solvers.whole_trees.tree_lasso import cannot_reweigh, largest_penalty, lasso_path, whole_trees

@@ -1,9 +1,4 @@
-"""Drop whole trees: at random, from the end of a boosting sequence, or in reverse order of greedy forward selection.
-
-References
-----------
-Caruana et al. (2004), Ensemble selection from libraries of models, ICML.
-"""
+"""Drop whole trees: at random, from the end of a boosting sequence, or in reverse order of greedy forward selection."""
 
 from dataclasses import dataclass
 from typing import Literal, final, get_args

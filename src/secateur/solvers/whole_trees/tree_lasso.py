@@ -12,12 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secateur import kernels
-from secateur.errors import InvalidInputError
 from secateur.kernels import State
 from secateur.path import Path
 from secateur.path.build import Point, trace_points
 from secateur.problem import Problem
-from secateur.solvers.base import Solver, check_choices
+from secateur.solvers.base import Solver, check_choices, check_penalties, check_valid, decreasing_penalties
 from secateur.solvers.ensemble.additive_model import (
     Additive,
     additive,
@@ -27,7 +26,6 @@ from secateur.solvers.ensemble.additive_model import (
     not_quadratic,
     too_many_pairs,
 )
-from secateur.solvers.penalty_grid import check_penalties, decreasing_penalties
 from secateur.solvers.whole_trees.reweight import normal_equations, reweighed
 
 Floats = NDArray[np.float64]
@@ -97,10 +95,7 @@ class TreeLasso(Solver):
     def __post_init__(self) -> None:
         check_penalties(self.penalties, self.smallest)
         check_choices(self, values=("keep", "free"))
-        if not 0 < self.tolerance < 1:
-            raise InvalidInputError(
-                f"tolerance={self.tolerance!r}, but it must be between 0 and 1. Use for example tolerance=1e-8."
-            )
+        check_valid(self, "tolerance", 0 < self.tolerance < 1, "between 0 and 1", "1e-8")
 
     def unsupported(self, problem: Problem) -> str | None:
         """Return why the model is not a sum of trees with squared error, or None if it is."""
