@@ -32,8 +32,8 @@ _MARGIN = 0.5
 """A dropped tree is visited if its estimated entry penalty is at least this multiple of the penalty."""
 _FEW_SWEEPS, _NARROW_MARGIN = 3, 0.8
 """Number of sweeps and margin of a brief descent."""
-_BISECTIONS = 14
-"""Largest number of bisections of the penalty to meet a budget of nodes."""
+_BISECTIONS, _FULL = 8, 0.995
+"""Largest number of bisections of the penalty to meet a budget of nodes; they end when this fraction of it is used."""
 _TRAIL = 4
 """Number of penalties before the last from which other ridges branch off."""
 
@@ -328,9 +328,9 @@ class PathDescent(ABC, Generic[S]):
         fits, over : (penalty, state)
             The last state within the budget and the first over it; None if no state exceeds it.
         """
-        fits, over = self.bisect(budget, fits, over, _BISECTIONS)
+        fits, over = self.bisect(budget, fits, over, _BISECTIONS, brief=False)
         self.state = fits[1].copy()
-        self.descend(fits[0] if over is None else over[0], frozen=True)
+        self.descend(fits[0], frozen=True)
         yield fits[0], self.state
         if over is not None and not self.settings.layered:
             self.state = over[1].copy()
@@ -339,19 +339,15 @@ class PathDescent(ABC, Generic[S]):
             yield over[0], self.state
 
     def bisect(
-        self, budget: int, fits: Found[S], over: Found[S] | None, n_steps: int, *, brief: bool = False
+        self, budget: int, fits: Found[S], over: Found[S] | None, n_steps: int, *, brief: bool
     ) -> tuple[Found[S], Found[S] | None]:
-        """Return states within and over the budget at penalties that are closer together.
-
-        Descend until convergence, or if `brief` for a few sweeps.
-        """
+        """Return states within and over the budget at penalties that are closer together."""
         self.state = fits[1]
         for tree in np.flatnonzero(self.used() & ~self.open):
             self.drop(int(tree))
         # Invariant: `fits` is within the budget, `over` exceeds it, and fits[0] > over[0].
-        for _ in range(n_steps if over is not None else 0):
-            assert over is not None
-            if self.size(fits[1]) == budget or fits[0] / over[0] < 1.0005:
+        for _ in range(n_steps):
+            if over is None or self.size(fits[1]) >= _FULL * budget:
                 break
             penalty = np.sqrt(min(fits[0], 1e3 * over[0]) * over[0])
             self.state = fits[1].copy()
