@@ -51,6 +51,7 @@ from secateur.kernels.forest.routing import (
     route_numeric,
 )
 from secateur.kernels.forest.separators import all_in_order, order_values
+from secateur.kernels.forest.small_trees import Cuts, RankedSplits, route_small_trees
 from secateur.kernels.node_weights.max_heap import fit_max_heap, node_gradient, project_max_heap
 from secateur.kernels.node_weights.rule_lasso import fit_rule_lasso
 from secateur.kernels.single_tree.optimal_size import (
@@ -71,10 +72,12 @@ __all__ = [
     "SCALE_SPARSE",
     "BlockProblem",
     "CategoryLists",
+    "Cuts",
     "MeanProblem",
     "Prices",
     "Pricing",
     "PurchaseTable",
+    "RankedSplits",
     "Region",
     "RoutedRows",
     "SplitArrays",
@@ -134,6 +137,7 @@ __all__ = [
     "roll_up",
     "route_categorical",
     "route_numeric",
+    "route_small_trees",
     "shifts_without",
     "softmax_rows",
     "softplus_all",
