@@ -30,7 +30,7 @@ from secateur.kernels.feature_cost.maximum_closure import best_closure, cost_of_
 from secateur.kernels.feature_cost.row_items import cost_of_points, equal_items, list_needs, needed_until, price_needs
 from secateur.kernels.forest.links import exp_all, softmax_rows, softplus_all
 from secateur.kernels.forest.monotonicity import Region, SplitTests, order_violations
-from secateur.kernels.forest.node_sums import add_moments, add_rows, count_classes, cover_mean, roll_up
+from secateur.kernels.forest.node_sums import add_moments, add_rows, count_classes, count_rows, cover_mean, roll_up
 from secateur.kernels.forest.preorder import (
     complete_trees,
     keeps_levels,
@@ -99,6 +99,7 @@ __all__ = [
     "cost_of_levels",
     "cost_of_points",
     "count_classes",
+    "count_rows",
     "count_tree",
     "cover_mean",
     "drop_tree",
