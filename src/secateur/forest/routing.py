@@ -40,14 +40,13 @@ def route(forest: Forest, X: NDArray[np.floating]) -> Leaves:
         leaves[:] = 0
         return leaves
     splits = splits_of(forest)
-    if len(forest.categories.row):
-        kernels.route_categorical(X, forest.tree_start, splits, category_lists(forest), leaves)
-        return leaves
     ranked = rank_splits(forest, splits, len(X)) if leaves.dtype == np.uint8 else None
-    if ranked is None:
-        kernels.route_numeric(X, forest.tree_start, splits, leaves)
-    else:
+    if ranked is not None:
         kernels.route_small_trees(X, forest.tree_start, *ranked, leaves)
+    elif len(forest.categories.row):
+        kernels.route_categorical(X, forest.tree_start, splits, category_lists(forest), leaves)
+    else:
+        kernels.route_numeric(X, forest.tree_start, splits, leaves)
     return leaves
 
 

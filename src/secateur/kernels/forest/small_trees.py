@@ -2,7 +2,7 @@
 
 Following a row from the root needs one dependent memory access per level. Here every split is applied to a whole block
 of rows instead, which takes more comparisons, but compilers turn them into vector instructions on 8- and 16-bit
-integers. Features are replaced by ranks among the thresholds of the forest for that, which decide every split alike.
+integers. Features are replaced by ranks for that, among the thresholds and categories of the forest.
 """
 
 from typing import NamedTuple
@@ -15,18 +15,20 @@ from secateur.kernels._jit import kernel
 _BLOCK = 1024
 """Rows per block: their ranks stay in the processor's cache while all trees are applied to them."""
 
+_LOG_BITS, _LAST_BIT, _ONE = np.uint16(6), np.uint16(63), np.uint64(1)
+
 
 class Cuts(NamedTuple):
-    """The distinct thresholds of each feature that the forest splits on.
+    """The numbers that define ranks, for each column of ranks.
 
     Attributes
     ----------
-    feature : (n_used,) int64
-        The features, sorted.
-    start : (n_used + 1,) int64
-        Feature k has the thresholds `value[start[k]:start[k + 1]]`.
+    feature : (n_columns,) int64
+        The feature of each column. A feature with numeric and categorical splits has two columns.
+    start : (n_columns + 1,) int64
+        Column k has the cuts `value[start[k]:start[k + 1]]`.
     value : (n_cuts,) float64
-        Sorted within each feature.
+        Sorted within each column.
     """
 
     feature: NDArray[np.int64]
@@ -35,23 +37,31 @@ class Cuts(NamedTuple):
 
 
 class RankedSplits(NamedTuple):
-    """Splits as intervals of ranks, each (n_nodes,): `low <= rank <= low + width` is routed left.
+    """Splits as sets of ranks, all but `flags` (n_nodes,).
 
-    A missing value has rank 0, and a number 2 plus the number of thresholds below it.
+    A missing value has rank 0, and a number 2 plus the number of cuts below it. A numeric split routes a row left if
+    `low <= rank <= low + width`, a categorical one if bit `rank` of its flags is set.
 
     Attributes
     ----------
     right : uint8
         The right child, counted from the root of the tree; 0 at a leaf.
     column : int32
-        The position of the feature in `Cuts.feature`.
+        The column of ranks.
+    flags_at : int32
+        The first word of the flags of a categorical split, -1 at a numeric one.
     low, width : uint16
+        The interval of a numeric split; `width` of a categorical split is its number of words.
+    flags : uint64
+        64 flags per word, the lowest bit first.
     """
 
     right: NDArray[np.uint8]
     column: NDArray[np.int32]
+    flags_at: NDArray[np.int32]
     low: NDArray[np.uint16]
     width: NDArray[np.uint16]
+    flags: NDArray[np.uint64]
 
 
 @kernel
@@ -101,12 +111,29 @@ def descend_block(root: int, end: int, splits: RankedSplits, rank: np.ndarray, a
         at[i] = 0
     # Invariant: at[i] is the first node from v on that lies on the row's path.
     for v in range(root, end):
-        right, low, width, column = splits.right[v], splits.low[v], splits.width[v], rank[splits.column[v]]
+        right, column, width = splits.right[v], np.uint64(splits.column[v]), splits.width[v]
         if right == 0:
             continue
         here = np.uint8(v - root)
         left = np.uint8(here + 1)
-        for i in range(at.shape[0]):
-            # Unsigned: ranks below `low` wrap around and are larger than any width.
-            below = left if np.uint16(column[i] - low) <= width else right
-            at[i] = below if at[i] == here else at[i]
+        if splits.flags_at[v] == -1:
+            low = splits.low[v]
+            for i in range(at.shape[0]):
+                # Unsigned: ranks below `low` wrap around and are larger than any width.
+                below = left if np.uint16(rank[column, i] - low) <= width else right
+                at[i] = below if at[i] == here else at[i]
+        else:
+            for k in range(width):
+                route_word(splits.flags[splits.flags_at[v] + k], k, here, right, rank, column, at)
+
+
+@kernel
+def route_word(
+    word: np.uint64, k: int, here: np.uint8, right: np.uint8, rank: np.ndarray, column: np.uint64, at: np.ndarray
+) -> None:
+    """Route rows at the categorical split `here` whose rank is one of the 64 ranks that word k has flags for."""
+    left, part = np.uint8(here + 1), np.uint16(k)
+    for i in range(at.shape[0]):
+        found = rank[column, i]
+        below = left if (word >> np.uint64(found & _LAST_BIT)) & _ONE else right
+        at[i] = below if (at[i] == here) & (np.uint16(found >> _LOG_BITS) == part) else at[i]
