@@ -9,7 +9,10 @@ from benchmarks.measure import Job
 from benchmarks.tasks import RowsTask
 
 
-def prepare(task: RowsTask) -> Job:
+def prepare(task: RowsTask) -> Job | str:
+    if not hasattr(task.model, "_predictors"):
+        return "not a HistGradientBoosting model"
+
     def run() -> Any:
         with threadpool_limits(1):
             return task.model.predict(task.X)

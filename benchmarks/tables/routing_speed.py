@@ -1,9 +1,10 @@
-"""Time routing rows to leaves in one thread, against scikit-learn's compiled loops."""
+"""Time routing rows to leaves in one thread, against the compiled loops of scikit-learn and LightGBM."""
 
 from statistics import median
 from typing import Any
 
 import numpy as np
+from lightgbm import LGBMRegressor
 from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestRegressor
 
 from benchmarks.discovery import Table, data_sets, jobs
@@ -11,12 +12,14 @@ from benchmarks.load import Data, load
 from benchmarks.measure import take_turns
 from benchmarks.results import Result, Row, Target
 from benchmarks.tasks import RowsTask, count_nodes
+from secateur import as_forest
 
 _NOTES = [
     "All in one thread, models read beforehand, rows new to the model. Ratios above 1 mean secateur is faster.",
     "leaves: sklearn_apply is forest.apply(X), validation and thread pool included; sklearn_tree_apply is the bare "
     "Tree.apply on float32 rows; secateur_route is route(forest, X), conversion to float32 included.",
-    "sums: sklearn_predict is HistGradientBoosting's predict; secateur_sums is route and raw_scores.",
+    "sums: sklearn_predict is HistGradientBoosting's predict, lightgbm_predict that of LightGBM's Booster with "
+    "raw_score=True; secateur_sums is route and raw_scores.",
     "ratio_x: the time of x divided by the time of secateur in the same rounds. same: whether leaves are equal, or "
     "sums within a relative 1e-9.",
 ]
@@ -62,6 +65,7 @@ def fit_models(train: Data, n_trees: int) -> list[tuple[str, str, Any, tuple[str
             HistGradientBoostingRegressor(max_iter=n_trees, max_leaf_nodes=255, min_samples_leaf=5),
             ("float64",),
         ),
+        ("sums", "LightGBM, 31 leaves", LGBMRegressor(n_estimators=n_trees, n_jobs=1, verbose=-1), ("float64",)),
     ]
     for _, _, model, _ in models:
         model.fit(train.X, train.y)
@@ -90,7 +94,7 @@ def measure_row(kind: str, name: str, model: Any, data: Data, dtype: str, repeat
 def _nodes(model: Any) -> int:
     if hasattr(model, "_predictors"):
         return sum(len(tree.nodes) for iteration in model._predictors for tree in iteration)
-    return count_nodes(model)
+    return count_nodes(model) if hasattr(model, "estimators_") else as_forest(model).n_nodes
 
 
 TABLE = Table("routing_speed", "Speed of routing rows and summing leaf values in one thread", run)

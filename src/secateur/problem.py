@@ -150,8 +150,9 @@ class Problem:
 
 def _check_size(forest: Forest) -> None:
     """Raise ValueError if the fourth power of the largest node value or base would overflow or underflow."""
-    size = np.maximum(forest.value.max(axis=1, initial=0.0), -forest.value.min(axis=1, initial=0.0))
-    size *= np.repeat(np.abs(forest.tree_weight), np.diff(forest.tree_start))
+    # Reducing tree by tree is faster than node by node, because nodes have few values.
+    highest, lowest = (extreme.reduceat(forest.value, forest.root) for extreme in (np.maximum, np.minimum))
+    size = np.maximum(highest.max(axis=1, initial=0.0), -lowest.min(axis=1, initial=0.0)) * np.abs(forest.tree_weight)
     largest = np.append(size, np.abs(forest.base)).max(initial=0.0)
     if largest == 0 or 1 / LARGEST <= largest <= LARGEST:
         return

@@ -66,12 +66,12 @@ class LocalRows(RowSource):
     def take(self, index: NDArray[np.intp]) -> "LocalRows":
         """Return the rows with these indices."""
         return LocalRows(
-            np.ascontiguousarray(self.leaves[:, index]),
+            self.leaves.take(index, axis=1),
             self.y[index],
             self.weight[index],
             None if self.offset is None else self.offset[index],
             None if self.rows is None else self.rows[index],
-            None if self.voters is None else np.ascontiguousarray(self.voters[:, index]),
+            None if self.voters is None else self.voters.take(index, axis=1),
             index if self.row_index is None else self.row_index[index],
             self.sampled_from,
         )

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from secateur import kernels
 from secateur.forest import Forest, Leaves
+from secateur.forest.small_trees import rank_splits
 from secateur.forest.subforest import Decision, apply_decision, kept_trees
 from secateur.kernels import CategoryLists, SplitArrays
 
@@ -38,10 +39,14 @@ def route(forest: Forest, X: NDArray[np.floating]) -> Leaves:
     if not forest.is_split.any():
         leaves[:] = 0
         return leaves
-    if len(forest.categories.row):
-        kernels.route_categorical(X, forest.tree_start, splits_of(forest), category_lists(forest), leaves)
+    splits = splits_of(forest)
+    ranked = rank_splits(forest, splits, len(X)) if leaves.dtype == np.uint8 else None
+    if ranked is not None:
+        kernels.route_small_trees(X, forest.tree_start, *ranked, leaves)
+    elif len(forest.categories.row):
+        kernels.route_categorical(X, forest.tree_start, splits, category_lists(forest), leaves)
     else:
-        kernels.route_numeric(X, forest.tree_start, splits_of(forest), leaves)
+        kernels.route_numeric(X, forest.tree_start, splits, leaves)
     return leaves
 
 

@@ -30,7 +30,7 @@ from secateur.kernels.feature_cost.maximum_closure import best_closure, cost_of_
 from secateur.kernels.feature_cost.row_items import cost_of_points, equal_items, list_needs, needed_until, price_needs
 from secateur.kernels.forest.links import exp_all, softmax_rows, softplus_all
 from secateur.kernels.forest.monotonicity import Region, SplitTests, order_violations
-from secateur.kernels.forest.node_sums import add_moments, add_rows, count_classes, cover_mean, roll_up
+from secateur.kernels.forest.node_sums import add_moments, add_rows, count_classes, count_rows, cover_mean, roll_up
 from secateur.kernels.forest.preorder import (
     complete_trees,
     keeps_levels,
@@ -51,6 +51,7 @@ from secateur.kernels.forest.routing import (
     route_numeric,
 )
 from secateur.kernels.forest.separators import all_in_order, order_values
+from secateur.kernels.forest.small_trees import Cuts, RankedSplits, route_small_trees
 from secateur.kernels.node_weights.max_heap import fit_max_heap, node_gradient, project_max_heap
 from secateur.kernels.node_weights.rule_lasso import fit_rule_lasso
 from secateur.kernels.single_tree.optimal_size import (
@@ -71,10 +72,12 @@ __all__ = [
     "SCALE_SPARSE",
     "BlockProblem",
     "CategoryLists",
+    "Cuts",
     "MeanProblem",
     "Prices",
     "Pricing",
     "PurchaseTable",
+    "RankedSplits",
     "Region",
     "RoutedRows",
     "SplitArrays",
@@ -96,6 +99,7 @@ __all__ = [
     "cost_of_levels",
     "cost_of_points",
     "count_classes",
+    "count_rows",
     "count_tree",
     "cover_mean",
     "drop_tree",
@@ -134,6 +138,7 @@ __all__ = [
     "roll_up",
     "route_categorical",
     "route_numeric",
+    "route_small_trees",
     "shifts_without",
     "softmax_rows",
     "softplus_all",

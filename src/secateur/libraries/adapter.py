@@ -2,15 +2,16 @@
 
 import pickle
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
-from itertools import pairwise
+from itertools import pairwise, repeat
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from secateur import kernels
 from secateur.data.targets import as_columns, as_real_target, check_known_labels, class_codes
 from secateur.errors import InvalidInputError, UnsupportedModelError
 from secateur.forest import Forest, Leaves
@@ -208,31 +209,45 @@ class Adapter(ABC):
         """Return the initial raw prediction of each row, (n_rows, n_outputs), or None if all rows share it."""
         return None
 
-    def in_bag(self, n_rows: int) -> NDArray[np.uint8] | None:
-        """Return how often each training row was drawn for each tree, (n_trees, n_rows).
+    def draws(self, n_rows: int) -> Iterable[NDArray[np.integer] | None] | None:
+        """Return the indices of the training rows drawn for each tree; None instead of indices for every row once.
 
         None if the model does not record it, or was not trained on `n_rows` rows. By default all trees are trained on
-        all rows; adapters of models that sample rows override this.
+        all rows; adapters of models that sample rows override this. Trees are drawn as they are iterated over, so that
+        only the rows of one tree are in memory.
         """
         samples = self.samples_per_node()
         if samples is None or (samples[self.forest.root] != n_rows).any():
             return None
-        return np.ones((self.forest.n_trees, n_rows), np.uint8)
+        return repeat(None, self.forest.n_trees)
+
+    def in_bag(self, n_rows: int) -> NDArray[np.uint8] | None:
+        """Return how often each training row was drawn for each tree, (n_trees, n_rows), or None if `draws` does."""
+        draws = self.draws(n_rows)
+        if draws is None:
+            return None
+        drawn = np.ones((self.forest.n_trees, n_rows), np.uint8)
+        for tree, rows in enumerate(draws):
+            if rows is not None:
+                drawn[tree] = np.minimum(np.bincount(rows, minlength=n_rows), 255)
+        return drawn
 
     def grown_on(self, leaves: Leaves) -> bool:
         """Return whether the rows that reach these leaves are very probably the training rows, in training order.
 
         By default, whether the rows drawn for each tree give exactly the leaf counts of training.
         """
-        drawn, samples, forest = self.in_bag(leaves.shape[1]), self.samples_per_node(), self.forest
+        forest, n_rows = self.forest, leaves.shape[1]
         # Trees of a single leaf have the same counts for any rows and prove nothing.
-        if drawn is None or samples is None or not forest.is_split.any():
+        draws = self.draws(n_rows) if forest.is_split.any() else None
+        samples = None if draws is None else self.samples_per_node()
+        if draws is None or samples is None:
             return False
-        for tree, (start, stop) in enumerate(pairwise(forest.tree_start)):
-            counts = np.bincount(leaves[tree][drawn[tree] > 0], minlength=stop - start)
-            if not np.array_equal(counts, np.where(forest.is_split[start:stop], 0, samples[start:stop])):
-                return False
-        return True
+        trees = (slice(*nodes) for nodes in pairwise(forest.tree_start.tolist()))
+        return all(
+            np.array_equal(_count_rows(reached, rows, tree.stop - tree.start), samples[tree] * ~forest.is_split[tree])
+            for reached, rows, tree in zip(leaves, draws, trees, strict=True)
+        )
 
     def refit(self, X: Any, y: Any, sample_weight: Any) -> Any:
         """Return a new model trained like this one on other rows, for cross-validation."""
@@ -253,6 +268,15 @@ class Adapter(ABC):
     def impurity_per_node(self) -> NDArray[np.float64] | None:
         """Return the impurity of the training rows at each node, (n_nodes,); None if it is not recorded."""
         return None
+
+
+def _count_rows(leaves: NDArray[np.unsignedinteger], rows: NDArray[np.integer] | None, n_nodes: int) -> NDArray[Any]:
+    """Return how many distinct rows, of all rows or of those given, reach each leaf of a tree, (n_nodes,)."""
+    if rows is None:
+        return kernels.count_rows(leaves, n_nodes)
+    drawn = np.zeros(len(leaves))
+    drawn[rows] = 1.0
+    return np.bincount(leaves, drawn, n_nodes)
 
 
 class _Counter:

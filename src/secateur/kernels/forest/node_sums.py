@@ -16,6 +16,18 @@ def add_rows(leaves: np.ndarray, tree_start: np.ndarray, columns: np.ndarray, su
 
 
 @kernel
+def count_rows(leaves: np.ndarray, n_nodes: int) -> np.ndarray:
+    """Return how many rows reach each leaf of a tree, (n_nodes,)."""
+    # Rows in a row often reach the same leaf; four counts per leaf need not wait for each other.
+    partial, total = np.zeros((n_nodes, 4), np.int64), np.zeros(n_nodes, np.int64)
+    for i in range(leaves.shape[0]):
+        partial[leaves[i], i % 4] += 1
+    for v in range(n_nodes):
+        total[v] = partial[v, 0] + partial[v, 1] + partial[v, 2] + partial[v, 3]
+    return total
+
+
+@kernel
 def add_moments(
     leaves: np.ndarray, tree_start: np.ndarray, y: np.ndarray, weight: np.ndarray, sums: np.ndarray
 ) -> None:

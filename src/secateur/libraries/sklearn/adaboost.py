@@ -1,5 +1,6 @@
 """Read and write AdaBoost*: classifiers take a weighted vote, regressors a weighted median."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -34,9 +35,9 @@ class AdaBoostAdapter(TreesAdapter):
             monotone=self.monotone,
         )
 
-    def in_bag(self, n_rows: int) -> NDArray[np.uint8] | None:
-        """Return 1 for every row of a classifier; None for a regressor, which samples rows without a record."""
-        return super().in_bag(n_rows) if self.classes else None
+    def draws(self, n_rows: int) -> Iterable[NDArray[np.integer] | None] | None:
+        """Return that a classifier draws all rows; None for a regressor, which samples rows without a record."""
+        return super().draws(n_rows) if self.classes else None
 
     def votes(self, value: Floats) -> Floats:
         """Return 1 for the class a node predicts and -1 / (n_classes - 1) for each other one."""

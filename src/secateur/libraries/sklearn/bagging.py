@@ -1,6 +1,6 @@
 """Read and write models that average their trees: single trees, random forests, extra-trees and bagging."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -35,12 +35,9 @@ class ForestEnsembleAdapter(TreesAdapter):
             native[:, k, : self.n_classes[k]] = block
         return native
 
-    def in_bag(self, n_rows: int) -> NDArray[np.uint8] | None:
-        """Return how often each row was drawn for each tree; scikit-learn repeats the draws from the trees' seeds."""
-        if self.model._n_samples != n_rows:
-            return None
-        drawn = [np.bincount(rows, minlength=n_rows) for rows in self.model.estimators_samples_]
-        return np.minimum(drawn, 255).astype(np.uint8)
+    def draws(self, n_rows: int) -> Iterable[NDArray[np.integer] | None] | None:
+        """Return the rows drawn for each tree; scikit-learn repeats the draws from the trees' seeds."""
+        return draws_of(self.model) if self.model._n_samples == n_rows else None
 
     def read(self) -> Forest:
         """Return the mean over trees of class fractions or values."""
@@ -75,9 +72,9 @@ class SingleTreeAdapter(ForestEnsembleAdapter):
         """The model itself, as a list of one tree."""
         return [self.model]
 
-    def in_bag(self, n_rows: int) -> NDArray[np.uint8] | None:
-        """Return 1 for every row: the tree was trained on all rows."""
-        return TreesAdapter.in_bag(self, n_rows)
+    def draws(self, n_rows: int) -> Iterable[NDArray[np.integer] | None] | None:
+        """Return None for the tree: it was trained on all rows."""
+        return TreesAdapter.draws(self, n_rows)
 
     def drop_trees(self, model: Any, tree_kept: NDArray[np.bool_]) -> None:
         """Do nothing: the last tree of a mean cannot be dropped, so this is never called."""
@@ -123,6 +120,16 @@ class BaggingAdapter(ForestEnsembleAdapter):
         kept = np.flatnonzero(tree_kept)
         model.estimators_features_ = [model.estimators_features_[i] for i in kept]
         model._seeds = np.asarray(model._seeds)[kept]
+
+
+def draws_of(model: Any) -> Iterator[NDArray[np.integer]]:
+    """Yield the items of `estimators_samples_`, one at a time if the property is scikit-learn's own."""
+    if not type(model).estimators_samples_.fget.__module__.startswith("sklearn."):
+        yield from model.estimators_samples_
+        return
+    for drawn in model._get_estimators_indices():
+        # Bagging draws columns as well.
+        yield drawn[1] if isinstance(drawn, tuple) else drawn
 
 
 def check_base_trees(model: Any) -> None:

@@ -15,7 +15,7 @@ from secateur.forest import Forest, check_forest
 from secateur.forest.promises import monotone_signs
 from secateur.forest.subforest import Decision, kept_trees
 from secateur.libraries.adapter import Adapter, as_matrix
-from secateur.libraries.sklearn.trees import TreeArrays, ids_in_preorder, read_tree, write_tree
+from secateur.libraries.sklearn.trees import TreeArrays, ids_in_preorder, read_tree, samples_in_preorder, write_tree
 
 Floats = NDArray[np.float64]
 
@@ -134,7 +134,7 @@ class TreesAdapter(SklearnAdapter):
 
     def samples_per_node(self) -> NDArray[np.int64]:
         """Return the number of distinct training rows at each node, (n_nodes,)."""
-        return np.concatenate([tree.n_samples for tree in self.trees()])
+        return np.concatenate([samples_in_preorder(estimator.tree_) for estimator in self.estimators])
 
     def native_ids(self) -> NDArray[np.int64]:
         """Return the node ids of `tree_`, `apply` and `decision_path`."""

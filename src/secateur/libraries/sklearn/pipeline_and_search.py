@@ -1,6 +1,7 @@
 """Adapt a Pipeline or a fitted search that ends in a tree model."""
 
 import copy
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -107,9 +108,9 @@ class PipelineAdapter(Adapter):
         """Return the inner model's initial raw predictions."""
         return self.inner.offset(rows)
 
-    def in_bag(self, n_rows: int) -> NDArray[np.uint8] | None:
-        """Return how often the inner model drew each row."""
-        return self.inner.in_bag(n_rows)
+    def draws(self, n_rows: int) -> Iterable[NDArray[np.integer] | None] | None:
+        """Return the rows drawn for each tree of the inner model."""
+        return self.inner.draws(n_rows)
 
     def grown_on(self, leaves: Leaves) -> bool:
         """Return whether the inner model was trained on these rows."""

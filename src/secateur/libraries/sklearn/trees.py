@@ -70,6 +70,13 @@ def ids_in_preorder(left: NDArray[Any], right: NDArray[Any]) -> NDArray[np.int64
     return np.arange(len(left)) if order is None else order
 
 
+def samples_in_preorder(tree: Any) -> NDArray[np.int64]:
+    """Return the number of distinct training rows at each node of a `Tree`, in preorder."""
+    order = native_order(tree.children_left, tree.children_right)
+    samples: NDArray[np.int64] = tree.n_node_samples
+    return samples if order is None else samples[order]
+
+
 def from_preorder(values: NDArray[Any], order: NDArray[np.int64] | None) -> NDArray[Any]:
     """Return values given in preorder permuted to native order; `order` is from `native_order`."""
     if order is None:
