@@ -47,8 +47,6 @@ class Objective(ABC):
     """Whether the loss is its own parabola of curvature 2, so that block updates are exact."""
     n_curvatures: ClassVar[int] = 1
     """Number of curvatures to try, the smallest first, until the true objective decreases."""
-    ridge_curvature: ClassVar[float | None] = None
-    """Curvature of one of the extra rows that a ridge stands for; None for the mean curvature without trees."""
 
     def target(self, y: Floats) -> Floats:
         """Return the targets on the scale on which the loss compares them with scores, (n_rows, n_outputs)."""
@@ -57,6 +55,10 @@ class Objective(ABC):
     def fitted_to(self, target: Floats, weight: Floats) -> "Objective":
         """Return the objective with parameters that depend on the targets."""
         return self
+
+    def row_curvature(self, n_outputs: int) -> float | None:
+        """Return the curvature of one of the extra rows that a ridge stands for; None for the mean without trees."""
+        return None
 
     @abstractmethod
     def constant(self, target: Floats, weight: Floats) -> Floats:
@@ -82,7 +84,10 @@ class SquaredObjective(Objective):
     """Squared error (score − target)²."""
 
     quadratic = True
-    ridge_curvature = 2.0
+
+    def row_curvature(self, n_outputs: int) -> float:
+        """Return 2."""
+        return 2.0
 
     def constant(self, target: Floats, weight: Floats) -> Floats:
         """Return the mean target."""
@@ -110,7 +115,10 @@ class LogisticObjective(Objective):
     """Log loss of logits, one for each output, for targets between 0 and 1."""
 
     n_curvatures = 2
-    ridge_curvature = 1.0
+
+    def row_curvature(self, n_outputs: int) -> float:
+        """Return ¼, the curvature at probability ½."""
+        return 0.25
 
     def constant(self, target: Floats, weight: Floats) -> Floats:
         """Return the log odds of the mean targets."""
@@ -134,7 +142,10 @@ class SoftmaxObjective(Objective):
     """Log loss of softmax scores, one for each class, for one-hot targets."""
 
     n_curvatures = 2
-    ridge_curvature = 1.0
+
+    def row_curvature(self, n_outputs: int) -> float:
+        """Return 1 / K, the curvature with equal probabilities of all K classes."""
+        return 1.0 / n_outputs
 
     def constant(self, target: Floats, weight: Floats) -> Floats:
         """Return the logarithms of the class frequencies."""

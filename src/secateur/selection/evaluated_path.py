@@ -4,6 +4,7 @@ This module owns the sequence. `secateur.prune`, the estimators, the command lin
 """
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any, Unpack
 
 import numpy as np
@@ -19,7 +20,7 @@ from secateur.path.evaluation import Fold
 from secateur.path.rules import check_limits, size_limits
 from secateur.selection.choice import guard_for
 from secateur.selection.cross_validation import cross_validate
-from secateur.selection.fitting import FitSettings, fit_path, search_paths, solver_for
+from secateur.selection.fitting import FitSettings, fit_path, search_paths, solver_for, unpruned_path
 from secateur.selection.regrow import regrow_path
 from secateur.selection.validation import FoldRows, Split, Validation, split_rows
 from secateur.solvers import Solver
@@ -67,7 +68,7 @@ def evaluated_path(
     if goal is not None:
         path = _searched(settings, adapter, sample, split, goal, limits)
     elif split.refit:
-        path = _cross_validated(settings, adapter, sample, split, fit_folds(settings, split.folds), max_nodes, limits)
+        path = _cross_validated(settings, adapter, sample, split, max_nodes, limits)
     else:
         (fold,) = fit_folds(settings, split.folds)
         path = _scored(fold, split, limits, progress)
@@ -93,29 +94,36 @@ def _searched(
 ) -> Path:
     """Return the path of the prunings that a search for a goal visits, scored on the validation rows."""
     fold_rows = list(split.folds)
-    settings, paths = search_paths(settings, fold_rows, goal)
+    solver, paths = search_paths(settings, fold_rows, goal)
     folds = [Fold(path, rows.validation_rows) for path, rows in zip(paths, fold_rows, strict=True)]
-    if split.refit:
-        return _cross_validated(settings, adapter, sample, split, folds, goal.max_nodes, limits)
-    return _scored(folds[0], split, limits, settings.progress)
+    if not split.refit:
+        return _scored(folds[0], split, limits, settings.progress)
+    if folds[0].path.info.interrupted:
+        return _incomplete(folds[0], split, limits, settings.progress)
+    if solver is None:
+        whole = unpruned_path(settings, adapter, sample)
+    else:
+        settings = replace(settings, solver=solver)
+        whole = fit(settings, adapter, sample)
+    return _scored_by_folds(settings, whole, split, folds, goal.max_nodes, limits)
 
 
 def _cross_validated(
-    settings: FitSettings,
-    adapter: Adapter,
-    sample: RowSource,
-    split: Split,
-    folds: Iterable[Fold],
-    max_nodes: int | None,
-    limits: Limits,
+    settings: FitSettings, adapter: Adapter, sample: RowSource, split: Split, max_nodes: int | None, limits: Limits
 ) -> Path:
     """Return the path of all rows, each point scored by the matching points of the folds' paths."""
-    if not split.clones or isinstance(folds, list):
+    folds: Iterable[Fold] = fit_folds(settings, split.folds)
+    if not split.clones:
         folds = list(folds)
         if folds[-1].path.info.interrupted:
             return _incomplete(folds[-1], split, limits, settings.progress)
+    return _scored_by_folds(settings, fit(settings, adapter, sample), split, folds, max_nodes, limits)
 
-    whole = fit(settings, adapter, sample)
+
+def _scored_by_folds(
+    settings: FitSettings, whole: Path, split: Split, folds: Iterable[Fold], max_nodes: int | None, limits: Limits
+) -> Path:
+    """Return the path of all rows, shortened, with the losses of the matching points of the folds' paths."""
     path = _shortened(whole, limits).with_info(
         clones=split.clones, fills_budget=settings.solver.fills_budget and max_nodes is not None
     )

@@ -18,6 +18,7 @@ from secateur.errors import InvalidInputError, TrainingRowsWarning, UnknownObjec
 from secateur.libraries.adapter import Adapter
 from secateur.losses import Loss, default_loss, loss_named
 from secateur.path import Path, Progress
+from secateur.path.build import trace_points
 from secateur.problem import Problem
 from secateur.selection.validation import FoldRows
 from secateur.solvers import SOLVERS, Solver
@@ -72,8 +73,8 @@ def fit_path(settings: FitSettings, adapter: Adapter, rows: RowSource) -> Path:
         return _finished(settings, adapter, problem, solver.path(problem))
 
 
-def search_paths(settings: FitSettings, folds: Sequence[FoldRows], goal: Goal) -> tuple[FitSettings, list[Path]]:
-    """Search for the pruning that meets a goal; return settings with the solver that has it, and the folds' paths."""
+def search_paths(settings: FitSettings, folds: Sequence[FoldRows], goal: Goal) -> tuple[Solver | None, list[Path]]:
+    """Search for the pruning that meets a goal; return the solver whose path has it, if any, and the folds' paths."""
     with one_blas_thread:
         problems = [
             FoldProblem(problem_of(settings, fold.adapter, fold.fit_rows), fold.validation_rows.collect())
@@ -84,7 +85,14 @@ def search_paths(settings: FitSettings, folds: Sequence[FoldRows], goal: Goal) -
             _finished(settings, fold.adapter, one.problem, path)
             for fold, one, path in zip(folds, problems, paths, strict=True)
         ]
-    return replace(settings, solver=solver), finished
+    return solver, finished
+
+
+def unpruned_path(settings: FitSettings, adapter: Adapter, rows: RowSource) -> Path:
+    """Return the path of the unpruned model alone."""
+    problem = problem_of(settings, adapter, rows)
+    path = trace_points(problem, (), repr(settings.solver), ensemble=settings.solver.uses_ensemble_loss)
+    return replace(path, source=adapter)
 
 
 def problem_of(settings: FitSettings, adapter: Adapter, rows: RowSource) -> Problem:

@@ -1,5 +1,7 @@
 """Choose the default solver (`solver="auto"`) for a model and a cost."""
 
+from typing import Literal
+
 from secateur.costs import Cost
 from secateur.forest import Forest
 from secateur.solvers.base import Solver
@@ -24,9 +26,8 @@ def automatic(forest: Forest, cost: Cost | None, *, new_values: bool) -> Solver:
         return _for_features(forest, new_values and not not_additive(forest))
     if forest.n_trees < 2 or not new_values or not_additive(forest):
         return WeakestLink()
-    squares = forest.response.linear
-    ridge = (5.0, 25.0, 100.0, 400.0) if squares else (1.0, 5.0, 25.0)
-    return BlockDescent(granularity="layer" if forest.symmetric else "node", values="both", ridge=ridge)
+    granularity: Literal["layer", "node"] = "layer" if forest.symmetric else "node"
+    return BlockDescent(granularity=granularity, values="both", ridge=(5.0, 25.0, 100.0, 400.0))
 
 
 def _for_features(forest: Forest, new_values: bool) -> Solver:

@@ -87,13 +87,13 @@ class Solver(ABC):
         """Return why this solver cannot `search` for a goal, None if it can."""
         return "this solver computes the whole path"
 
-    def search(self, folds: Sequence[FoldProblem], goal: Goal) -> tuple["Solver", list[Path]]:
+    def search(self, folds: Sequence[FoldProblem], goal: Goal) -> tuple["Solver | None", list[Path]]:
         """Search for the pruning that meets a goal, instead of computing the whole path.
 
         Returns
         -------
-        solver : Solver
-            Its path on all rows has the pruning that was found.
+        solver : Solver, or None
+            Its path on all rows has the pruning that was found; None if no pruning meets the goal.
         paths : list of Path
             For each fold, the unpruned forest and the prunings visited.
         """

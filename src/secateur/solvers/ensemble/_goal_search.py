@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from secateur.solvers.ensemble._fold_search import KEPT, FoldSearch, MakeDescent, RunSettings
+from secateur.solvers.ensemble._fold_search import KEPT, AnyDescent, FoldSearch, MakeDescent, RunSettings
 from secateur.solvers.ensemble._ridge_averaging import average_ridges
 from secateur.solvers.ensemble.mean_of_trees import OVERSHOOT
 from secateur.solvers.goal import FoldProblem, Goal
@@ -91,9 +92,9 @@ class GoalSearch:
         first = RunSettings(ridges[0]) if ridges else KEPT
         self.folds = [FoldSearch(fold, make, first) for fold in folds]
         descent = self.folds[0].descent
-        # Squared error needs more shrinkage than log losses, and the walk never returns to a smaller ridge.
-        self.first_ridge = min(1, len(ridges) - 1) if descent.ensemble.objective.quadratic else 0
-        self.penalties = descent.penalties()
+        # Larger models need larger ridges: the walk begins with the second smallest and never returns to it.
+        self.first_ridge = min(1, len(ridges) - 1)
+        self.penalties = _from_first_entry(descent)
         self.turns_back = descent.turns_back
         weight = np.array([fold.rows.total_weight for fold in self.folds])
         self.fold_weight = (weight / weight.sum()).tolist()
@@ -180,8 +181,10 @@ class GoalSearch:
                 visits, k, ridge, near = self._walk(visits, k, ridge + 1)
         self._try_original()
 
-    def _walk(self, visits: list[Visit], k: int, ridge: int) -> tuple[list[Visit], int, int, bool]:
-        """Walk from penalty `k` on until the loss is near its bound, or will not get there.
+    def _walk(
+        self, visits: list[Visit], k: int, ridge: int, budget: float = np.inf
+    ) -> tuple[list[Visit], int, int, bool]:
+        """Walk from penalty `k` on until the loss is near its bound or the budget exceeded, or neither will be.
 
         Every few penalties, the next larger ridge is tried at the last two. It replaces the current one if its loss is
         lower than that of the walk at the same size.
@@ -192,21 +195,23 @@ class GoalSearch:
         k, ridge : int
             Indices of the last penalty and of the last ridge.
         near : bool
-            Whether the loss is near the bound.
+            Whether the loss is near the bound or the budget exceeded.
         """
-        near_bound = self.bound + _NEAR * abs(self.unpruned)
+
+        def is_near(visit: Visit) -> bool:
+            return self._upper(visit) <= self.bound + _NEAR * abs(self.unpruned) or visit.n_nodes > budget
+
         while k < len(self.penalties):
             visits.append(self._visit(self.penalties[k], RunSettings(self.ridges[ridge])))
             if len(visits) > _TRAIL:
                 visits[-_TRAIL - 1].states = []
-            near, lost = self._upper(visits[-1]) <= near_bound, self._hopeless(visits, k)
+            near, lost = is_near(visits[-1]), self._hopeless(visits, k)
             large = len(visits) > 2 and visits[-1].n_nodes >= 40 * self.n_outputs
             if ridge + 1 < len(self.ridges) and large and (near or lost or k % _RIDGE_EVERY == 0):
                 tried = self._try_ridge(visits, RunSettings(self.ridges[ridge + 1]))
                 if tried:
                     visits[-2:] = tried
-                    ridge, lost = ridge + 1, False
-                    near = self._upper(visits[-1]) <= near_bound
+                    ridge, lost, near = ridge + 1, False, is_near(visits[-1])
             if near or lost:
                 return visits, k, ridge, near
             k += 1
@@ -347,17 +352,22 @@ class GoalSearch:
         All ridges branch off one walk shortly before the budget.
         """
         first = RunSettings(self.ridges[self.first_ridge]) if self.ridges else KEPT
+        if self.goal.refit or self.turns_back or first.kept:
+            self._walk_to_budget(first, budget)
+        else:
+            empty = [fold.descent.state.copy() for fold in self.folds]
+            visits, _, last, over = self._walk([], 0, self.first_ridge, budget)
+            first = RunSettings(self.ridges[last])
+            for number, fold in enumerate(self.folds):
+                trail = [(visit.penalty, visit.states[number]) for visit in visits if visit.states]
+                fold.descent.trail = [(np.inf, empty[number]), *trail]
+            if not over and len(visits) > 1:
+                self._settle_at_lowest(visits)
+                return
         runs = [first, *(RunSettings(ridge) for ridge in self.ridges if ridge != first.ridge)]
-        for fold in self.folds:
-            for penalty, _ in fold.use(first).walk(OVERSHOOT * budget if self.turns_back else budget):
-                if len(self.folds) == 1 and not self.goal.refit and fold.n_nodes() <= budget:
-                    fold.record(penalty, first)
-                self._report()
         if self.keep and not first.kept and budget > _MANY_KEPT * self.n_unpruned:
             runs.append(KEPT)
-            for fold in self.folds:
-                for _ in fold.use(KEPT).walk(OVERSHOOT * budget if self.turns_back else budget):
-                    self._report()
+            self._walk_to_budget(KEPT, budget)
         candidates = {run: self._at_budget(run, budget, first) for run in runs}
         if self.goal.refit and first.ridge > 0 and min(self.ridges) > 0:
             n_rows = sum(len(fold.rows) for fold in self.folds)
@@ -374,6 +384,21 @@ class GoalSearch:
                     self.best = self._evaluate(penalty, run)
         self.thorough = [self.best] if self.best else []
 
+    def _walk_to_budget(self, run: RunSettings, budget: int) -> None:
+        """Walk on each fold until its budget is exceeded; a mean of trees then returns to it from above."""
+        for fold in self.folds:
+            for penalty, _ in fold.use(run).walk(OVERSHOOT * budget if self.turns_back else budget):
+                if not self.goal.refit and fold.n_nodes() <= budget:
+                    fold.record(penalty, run)
+                self._report()
+
+    def _settle_at_lowest(self, visits: list[Visit]) -> None:
+        """Descend thoroughly at the penalty with the lowest loss."""
+        lowest = max(int(np.argmin([visit.loss for visit in visits])), 1)
+        if visits[lowest - 1].states:
+            self._return_to(visits[lowest - 1])
+        self.best = self._visit(visits[lowest].penalty, visits[lowest].run, thorough=True)
+
     def _at_budget(self, run: RunSettings, budget: int, first: RunSettings) -> Visit:
         """Evaluate the largest pruning within the budget that a few bisections of the penalty find."""
         penalty = np.inf
@@ -384,3 +409,14 @@ class GoalSearch:
             fits, _ = descent.bisect(budget, fits, over, _BISECTIONS, brief=True)
             penalty, descent.state = fits
         return self._evaluate(penalty, run)
+
+
+def _from_first_entry(descent: AnyDescent) -> NDArray[np.float64]:
+    """Return the penalties from the last one at which no tree enters the empty ensemble, in decreasing order."""
+    penalties = descent.penalties()
+    state = descent.state.copy()
+    descent.step(penalties[0])
+    largest = descent.entry().max(initial=0.0)
+    descent.state = state if descent.used().any() else descent.state
+    n_above = int(np.count_nonzero(penalties > largest))
+    return penalties[max(n_above - 1, 0) :]

@@ -84,7 +84,7 @@ class Additive:
     @cached_property
     def ridge_unit(self) -> float:
         """Half the weighted curvature of an extra row: the factor from a number of rows to a ridge penalty."""
-        curvature = self.objective.ridge_curvature
+        curvature = self.objective.row_curvature(self.target.shape[1])
         if curvature is None:
             score = self.start + self.objective.constant(self.target, self.weight)
             curvature = float(

@@ -181,7 +181,7 @@ class BlockDescent(Solver):
             return "its settings change the prunings of the path after they are found"
         return None if isinstance(self.penalties, int) else "its penalties are given"
 
-    def search(self, folds: Sequence[FoldProblem], goal: Goal) -> tuple[Solver, list[Path]]:
+    def search(self, folds: Sequence[FoldProblem], goal: Goal) -> tuple[Solver | None, list[Path]]:
         """Walk along decreasing penalties until the goal is met; see `secateur.solvers.ensemble._goal_search`."""
         refitted = "refit" if self.values == "both" else self.values
         ridges = sorted(self.ridge) if isinstance(self.ridge, tuple) else [self.ridge]
@@ -204,11 +204,11 @@ class BlockDescent(Solver):
         ]
         return self._found(search, refitted), paths
 
-    def _found(self, search: GoalSearch, refitted: Any) -> "BlockDescent":
+    def _found(self, search: GoalSearch, refitted: Any) -> "BlockDescent | None":
         """Return the solver whose path on all rows has the pruning that was found."""
-        best = search.best or (search.thorough[-1] if search.thorough else None)
+        best = search.best
         if best is None:
-            return self
+            return None
         found = replace(self, values="keep" if best.run.kept else refitted, ridge=best.run.ridge)
         if search.goal.max_nodes is not None and search.goal.max_loss_increase is None:
             return found

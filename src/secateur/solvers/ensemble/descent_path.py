@@ -30,8 +30,8 @@ SCREENING = 0.1
 """Dropped trees are tested for entry down to this multiple of the penalty."""
 _MARGIN = 0.5
 """A dropped tree is visited if its estimated entry penalty is at least this multiple of the penalty."""
-_FEW_SWEEPS, _NARROW_MARGIN = 3, 0.8
-"""Number of sweeps and margin of a brief descent."""
+_FEW_SWEEPS, _FEW_UPDATES, _NARROW_MARGIN = 3, 0.25, 0.8
+"""Number of sweeps, number of updates as a fraction of the trees, and margin of a brief descent."""
 _BISECTIONS, _FULL = 8, 0.995
 """Largest number of bisections of the penalty to meet a budget of nodes; they end when this fraction of it is used."""
 _TRAIL = 4
@@ -190,14 +190,17 @@ class PathDescent(ABC, Generic[S]):
         return fits, None
 
     def step(self, penalty: float) -> None:
-        """Descend briefly: stop as soon as a sweep gains less than the price of a node.
+        """Descend briefly, which is enough for a warm start at the next penalty.
 
-        Only trees that are likely to enter are visited. This is enough for a warm start at the next penalty.
+        Only trees that are likely to enter are visited. After a few sweeps, or as soon as one gains less than the price
+        of a node, the descent ends, but not before a fraction of the trees has been updated.
         """
-        trees = self.candidates(penalty, _NARROW_MARGIN)
-        for _ in range(_FEW_SWEEPS):
+        trees, n_sweeps, n_updates = self.candidates(penalty, _NARROW_MARGIN), 0, 0
+        while True:
             gain, converged = self.sweep_and_report(penalty, trees, 0, False)
-            if converged or gain <= penalty * self.stump_price / 3:
+            n_sweeps, n_updates = n_sweeps + 1, n_updates + int(np.count_nonzero(trees))
+            few = n_sweeps < _FEW_SWEEPS and gain > penalty * self.stump_price / 3
+            if converged or not (few or n_updates < _FEW_UPDATES * len(trees)):
                 return
             trees = self.open & self.used()
 
