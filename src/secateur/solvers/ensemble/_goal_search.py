@@ -101,6 +101,7 @@ class GoalSearch:
         self.unpruned = self._mean([float(fold.weight @ fold.unpruned) for fold in self.folds])
         self.n_unpruned = float(np.mean([fold.problem.forest.n_nodes for fold in self.folds]))
         self.n_outputs = self.folds[0].problem.forest.n_outputs
+        self.empty = [fold.descent.state.copy() for fold in self.folds]
         self.bound, self.guard = -np.inf, 0.0
         self.best: Visit | None = None
         self.thorough: list[Visit] = []
@@ -153,6 +154,16 @@ class GoalSearch:
         """Let the states of all folds be those of an earlier visit."""
         for fold, state in zip(self.folds, visit.states, strict=True):
             fold.use(visit.run).state = state.copy()
+
+    def _repeat(self, visits: list[Visit]) -> None:
+        """Restore the states of the last of some visits, by walking there again if they are no longer stored."""
+        if visits[-1].states:
+            return
+        for fold, state in zip(self.folds, self.empty, strict=True):
+            fold.use(visits[0].run).state = state.copy()
+            for visit in visits:
+                fold.use(visit.run).step(visit.penalty)
+            visits[-1].states.append(fold.descent.state.copy())
 
     def _report(self) -> None:
         progress, total = self.folds[0].problem.progress, 2 * len(self.penalties)
@@ -337,7 +348,8 @@ class GoalSearch:
                 self.best = self._rise(k, run)
             else:
                 good = next((i for i, visit in enumerate(visits) if visit.loss <= self.bound), None)
-                if good is not None and good > 0 and visits[good - 1].states:
+                if good is not None and good > 0:
+                    self._repeat(visits[:good])
                     index = int(np.searchsorted(-self.penalties, -visits[good].penalty))
                     self.best = self._approach(visits[good - 1], index, visits[good].run)
         else:
@@ -355,12 +367,11 @@ class GoalSearch:
         if self.goal.refit or self.turns_back or first.kept:
             self._walk_to_budget(first, budget)
         else:
-            empty = [fold.descent.state.copy() for fold in self.folds]
             visits, _, last, over = self._walk([], 0, self.first_ridge, budget)
             first = RunSettings(self.ridges[last])
             for number, fold in enumerate(self.folds):
                 trail = [(visit.penalty, visit.states[number]) for visit in visits if visit.states]
-                fold.descent.trail = [(np.inf, empty[number]), *trail]
+                fold.descent.trail = [(np.inf, self.empty[number]), *trail]
             if not over and len(visits) > 1:
                 self._settle_at_lowest(visits)
                 return
@@ -395,8 +406,8 @@ class GoalSearch:
     def _settle_at_lowest(self, visits: list[Visit]) -> None:
         """Descend thoroughly at the penalty with the lowest loss."""
         lowest = max(int(np.argmin([visit.loss for visit in visits])), 1)
-        if visits[lowest - 1].states:
-            self._return_to(visits[lowest - 1])
+        self._repeat(visits[:lowest])
+        self._return_to(visits[lowest - 1])
         self.best = self._visit(visits[lowest].penalty, visits[lowest].run, thorough=True)
 
     def _at_budget(self, run: RunSettings, budget: int, first: RunSettings) -> Visit:
