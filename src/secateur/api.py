@@ -67,6 +67,7 @@ def prune_path(
     loss: Loss | str | None = None,
     sample_weight: Any = None,
     regrow: bool = False,
+    n_jobs: int | None = None,
     progress: Progress | None = None,
 ) -> Path:
     """Compute the trade-off between loss and cost of a trained model, as a path of prunings.
@@ -84,6 +85,9 @@ def prune_path(
     regrow : bool
         With a feature cost: also train clones of the model on X with ever fewer features, prune them too, and put all
         prunings on one path. This trains up to ten clones.
+    n_jobs : int, optional
+        Number of threads for runs that do not depend on each other, such as those of several ridges. As in
+        scikit-learn, None is 1 and −1 the number of cores. The result does not depend on it.
     progress : callable, optional
         Called as `progress(done, total, what)`.
 
@@ -104,7 +108,7 @@ def prune_path(
     [9, 7, 5, 4, 3, 2, 1]
     """
     adapter, rows = adapt(model), row_provider(X, y, sample_weight)
-    settings = FitSettings(solver_for(solver, adapter, cost), cost, loss, progress, rows if regrow else None)
+    settings = FitSettings(solver_for(solver, adapter, cost), cost, loss, progress, n_jobs, rows if regrow else None)
     return fit(settings, adapter, rows.sample(adapter))
 
 
@@ -121,6 +125,7 @@ def prune(
     sample_weight: Any = None,
     regrow: bool = False,
     random_state: int | np.random.Generator = 0,
+    n_jobs: int | None = None,
     progress: Progress | None = None,
     **limits: Unpack[Limits],
 ) -> Any:
@@ -162,6 +167,8 @@ def prune(
         of libraries that have one.
     random_state : int or numpy Generator
         Seed of the random split into rows for the path and validation rows.
+    n_jobs : int, optional
+        Number of threads, as in `prune_path`; clones are trained and pruned side by side, too.
     progress : callable, optional
         Called as `progress(done, total, what)`.
 
@@ -197,6 +204,7 @@ def prune(
         saved_as=saved_as,
         regrow=regrow,
         random_state=random_state,
+        n_jobs=n_jobs,
         progress=progress,
         **limits,
     ).to_model()

@@ -55,6 +55,7 @@ class _PrunedEstimator(MetaEstimatorMixin, BaseEstimator):
         max_loss_increase: float | None = None,
         rule: str | None = None,
         random_state: int | np.random.RandomState | None = None,
+        n_jobs: int | None = None,
     ) -> None:
         self.estimator = estimator
         self.prefit = prefit
@@ -72,6 +73,7 @@ class _PrunedEstimator(MetaEstimatorMixin, BaseEstimator):
         self.max_loss_increase = max_loss_increase
         self.rule = rule
         self.random_state = random_state
+        self.n_jobs = n_jobs
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Train the estimator on a part of the rows, unless it is already fitted, and prune it.
@@ -130,7 +132,7 @@ class _PrunedEstimator(MetaEstimatorMixin, BaseEstimator):
             rows.y,
             sample_weight=rows.weight,
             validation=None if others is None else (others.X, others.y, others.weight),
-            **{name: getattr(self, name) for name in ("solver", "cost", "loss", *LIMITS)},
+            **{name: getattr(self, name) for name in ("solver", "cost", "loss", "n_jobs", *LIMITS)},
         )
 
     def _select(self) -> Pruned:
@@ -160,6 +162,8 @@ class PrunedClassifier(ClassifierMixin, _PrunedEstimator):
         As in `Path.select`; if all are None, `rule="one_percent"`.
     random_state : int, RandomState or None
         Seed of the held-out split and of the estimator.
+    n_jobs : int, optional
+        Number of threads that prune; see `prune_path`.
 
     Attributes
     ----------

@@ -37,6 +37,8 @@ class Problem:
     cost : Cost
     progress : callable, optional
         Called as `progress(done, total, what)` by solvers that take long.
+    n_jobs : int, optional
+        Number of threads for runs that do not depend on each other, as in scikit-learn.
     """
 
     forest: Forest
@@ -44,6 +46,7 @@ class Problem:
     loss: Loss
     cost: Cost
     progress: Progress | None = None
+    n_jobs: int | None = None
 
     def __post_init__(self) -> None:
         reason = self.loss.unsupported(self.forest)

@@ -107,6 +107,10 @@ MaxLossIncrease = Annotated[
     float | None, _limit("Choose the cheapest pruning whose loss increases by at most this fraction, such as 0.01.")
 ]
 Point = Annotated[int | None, _option("N", "Number of the point to choose. It excludes limits.")]
+Jobs = Annotated[
+    int | None,
+    _option("N", "Number of threads for runs that do not depend on each other; -1 for all cores. Default: 1."),
+]
 Seed = Annotated[int, typer.Option(metavar="N", min=0, help="Random seed for drawing validation rows.")]
 
 Report = Annotated[Path | None, _option("FILE", "Also write an HTML report of all points of the path.")]

@@ -42,6 +42,7 @@ def evaluated_path(
     sample_weight: Any = None,
     regrow: bool = False,
     random_state: int | np.random.Generator = 0,
+    n_jobs: int | None = None,
     progress: Progress | None = None,
     search: bool = False,
     **limits: Unpack[Limits],
@@ -59,11 +60,14 @@ def evaluated_path(
     chosen = solver_for(solver, adapter, cost).with_budget(
         max_nodes=max_nodes, max_trees=limits.get("max_trees"), max_cost=limits.get("max_cost")
     )
-    settings = FitSettings(chosen, cost, loss, progress, rows if regrow else None)
+    settings = FitSettings(chosen, cost, loss, progress, n_jobs, rows if regrow else None)
 
     sample = rows.sample(adapter)
     rng = np.random.default_rng(random_state)
-    split = split_rows(adapter, rows, sample, validation, trees_interact=chosen.uses_ensemble_loss, rng=rng)
+    # A search needs all clones at once, the whole path one at a time.
+    threads = {"n_jobs": n_jobs if search else 1}
+    trees_interact = chosen.uses_ensemble_loss
+    split = split_rows(adapter, rows, sample, validation, trees_interact=trees_interact, rng=rng, **threads)
     goal = goal_of(settings, adapter, split, max_nodes, limits) if search else None
     if goal is not None:
         path = _searched(settings, adapter, sample, split, goal, limits)

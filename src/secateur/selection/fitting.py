@@ -42,6 +42,7 @@ class FitSettings:
     cost: Cost | str | None = None
     loss: Loss | str | None = None
     progress: Progress | None = None
+    n_jobs: int | None = None
     regrow_rows: RowProvider | None = None
 
     def cost_for_solver(self) -> Cost:
@@ -98,7 +99,7 @@ def unpruned_path(settings: FitSettings, adapter: Adapter, rows: RowSource) -> P
 def problem_of(settings: FitSettings, adapter: Adapter, rows: RowSource) -> Problem:
     """Return the problem to solve, after checking that the solver supports it."""
     solver, cost, loss = settings.solver, settings.cost_for_solver(), settings.loss_for(adapter)
-    problem = Problem(adapter.forest, rows, loss, cost, settings.progress)
+    problem = Problem(adapter.forest, rows, loss, cost, settings.progress, settings.n_jobs)
     check_supported(solver, problem, adapter)
     if solver.needs_rows and rows.is_remote:
         problem = problem.local()

@@ -11,8 +11,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
+from joblib import effective_n_jobs
 from numpy.typing import NDArray
 
+from secateur._util.threads import in_threads
 from secateur.data.row_provider import RowProvider, Rows
 from secateur.data.row_source import RowSource
 from secateur.data.rows import LocalRows
@@ -74,6 +76,7 @@ def split_rows(
     *,
     trees_interact: bool,
     rng: np.random.Generator,
+    n_jobs: int | None = None,
 ) -> Split:
     """Split the rows as specified by `validation`.
 
@@ -88,6 +91,8 @@ def split_rows(
     trees_interact : bool
         Whether leaf values are fitted jointly, so that a single tree's out-of-bag prediction is meaningless.
     rng : numpy Generator
+    n_jobs : int, optional
+        Number of threads that train clones. With one, clones are trained as the folds are iterated over.
 
     Raises
     ------
@@ -104,7 +109,7 @@ def split_rows(
                 "fraction of the rows, such as 0.25, or separate validation rows."
             )
         n_clones = _FOLDS_OF[kind][1]
-        clones = _refit_clones(adapter, rows, len(sample), kind, rng)
+        clones = _refit_clones(adapter, rows, len(sample), kind, rng, n_jobs)
         return Split(clones, n_clones, _EVALUATED_ON[kind], True, n_clones)
     if isinstance(kind, str) and kind == "oob" and trees_interact:
         raise UnsupportedProblemError(
@@ -202,7 +207,9 @@ def _out_of_bag(adapter: Adapter, sample: LocalRows) -> LocalRows:
     return replace(sample, voters=voters).take(some)
 
 
-def _refit_clones(adapter: Adapter, rows: Rows, n_rows: int, kind: str, rng: np.random.Generator) -> Iterator[FoldRows]:
+def _refit_clones(
+    adapter: Adapter, rows: Rows, n_rows: int, kind: str, rng: np.random.Generator, n_jobs: int | None
+) -> Iterator[FoldRows]:
     """Yield clones refitted without one fold, with their training rows and the rows of that fold.
 
     "cv" uses each of five folds in turn, "refit" only the first of four.
@@ -211,10 +218,17 @@ def _refit_clones(adapter: Adapter, rows: Rows, n_rows: int, kind: str, rng: np.
     if n_rows < n_folds:
         raise InvalidInputError(f"{n_rows} rows cannot be split into {n_folds} folds. Pass more rows.")
     fold_of = rng.permutation(n_rows) % n_folds
-    for fold in range(used):
+
+    def refit(fold: int) -> FoldRows:
         inside, outside = (rows.take(np.flatnonzero(chosen)) for chosen in (fold_of != fold, fold_of == fold))
         clone = adapt(adapter.refit(inside.X, inside.y, inside.weight))
-        yield FoldRows(clone, inside.sample(clone), outside.sample(clone))
+        return FoldRows(clone, inside.sample(clone), outside.sample(clone))
+
+    if effective_n_jobs(n_jobs) > 1:
+        yield from in_threads(refit, range(used), n_jobs)
+    else:
+        # One clone at a time is in memory.
+        yield from map(refit, range(used))
 
 
 def holdout_size(epsilon: float, delta: float, n_prunings: int) -> int:

@@ -23,6 +23,7 @@ from secateur.problem import Problem
 from secateur.selection.evaluated_path import evaluated_path
 from secateur.solvers import BlockDescent
 from secateur.solvers.ensemble._ridge_averaging import average_ridges
+from secateur.solvers.ensemble.additive_model import additive
 from secateur.solvers.ensemble.descent_path import distinct
 
 MODELS = {
@@ -52,7 +53,7 @@ def test_a_state_predicts_other_rows_as_the_written_model_does(name, values):
     model, train, validation = fitted(name)
     problem = problem_of(model, *train)
     others = read_sample(adapt(model), *validation)
-    descent = BlockDescent(penalties=6, smallest=1e-4).descent(problem, values, 5.0)
+    descent = BlockDescent(penalties=6, smallest=1e-4).descent(additive(problem), problem, values, 5.0)
     for _, state in distinct(descent.run()):
         decision = kept_decision(problem.forest, *descent.decide(state))
         native = adapt(adapt(model).write(decision))
@@ -64,7 +65,7 @@ def test_a_state_predicts_other_rows_as_the_written_model_does(name, values):
 def test_a_dropped_tree_enters_at_its_entry_penalty(name):
     model, train, _ = fitted(name)
     problem = problem_of(model, *train)
-    descent = BlockDescent(values="free").descent(problem, "refit", 5.0)
+    descent = BlockDescent(values="free").descent(additive(problem), problem, "refit", 5.0)
     descent.step(0.5 * descent.scale)
     entry = descent.state.entry
     known = np.flatnonzero(np.isfinite(entry) & ~descent.used())
@@ -84,7 +85,7 @@ def test_a_dropped_tree_enters_at_its_entry_penalty(name):
 def test_the_entry_penalty_is_the_largest_gain_per_price_over_all_subtrees():
     model, train, _ = fitted("boosted numbers")
     problem = problem_of(model, *train)
-    descent = BlockDescent().descent(problem, "refit", 5.0)
+    descent = BlockDescent().descent(additive(problem), problem, "refit", 5.0)
     descent.step(0.9 * descent.scale)
     forest, ensemble = problem.forest, descent.ensemble
     residual = descent.state.neg_gradient[0]
@@ -175,3 +176,17 @@ def test_the_search_of_several_folds_is_repeatable():
     first, second = (sc.prune(model, X, y, max_loss_increase=0.05) for _ in range(2))
     np.testing.assert_array_equal(first.predict(X), second.predict(X))
     assert sc.as_forest(first).n_nodes < sc.as_forest(model).n_nodes
+
+
+@pytest.mark.parametrize("name", ["boosted numbers", "forest of classes"])
+def test_the_number_of_threads_does_not_change_the_result(name):
+    model, (X, y), _ = fitted(name)
+    for n_jobs in (2, -1):
+        one, several = (sc.prune_path(model, X, y, n_jobs=n) for n in (1, n_jobs))
+        assert one.table.keys() == several.table.keys()
+        for column in one.table:
+            np.testing.assert_array_equal(one.table[column], several.table[column])
+    for limit in ({"max_nodes": 30}, {"max_loss_increase": 0.1}, {}):
+        one, several = (prune_point(model, X, y, validation="cv", n_jobs=n, **limit) for n in (None, 2))
+        assert {**one.row, "penalty": 0} == {**several.row, "penalty": 0}
+        np.testing.assert_array_equal(one.predict(X), several.predict(X))

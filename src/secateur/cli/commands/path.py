@@ -18,6 +18,7 @@ def path(
     costs: opt.Costs = None,
     weights: opt.Weights = None,
     seed: opt.Seed = 0,
+    jobs: opt.Jobs = None,
     force: opt.Force = False,
     trust: opt.Trust = False,
     json: opt.Json = False,
@@ -40,7 +41,13 @@ def path(
     with progress_bar(f"reading {data.name}"):
         validation_rows = None if validation is None else read_validation(validation, columns)
         X, y, weight = columns.rows(read_table(data))
-        options = {"solver": solver, "loss": loss, "cost": read_costs(cost, costs), "sample_weight": weight}
+        options = {
+            "solver": solver,
+            "loss": loss,
+            "cost": read_costs(cost, costs),
+            "sample_weight": weight,
+            "n_jobs": jobs,
+        }
     with progress_bar("pruning") as progress:
         if validation is None:
             pruning_path = prune_path(adapter, X, y, progress=progress, **options)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from secateur.path.build import Point
 from secateur.problem import Problem
-from secateur.solvers.ensemble.additive_model import mean_loss
+from secateur.solvers.ensemble.additive_model import Additive, additive, mean_loss
 from secateur.solvers.ensemble.descent_path import RowDescent
 from secateur.solvers.goal import FoldProblem
 
@@ -31,7 +31,7 @@ class RunSettings(NamedTuple):
 KEPT = RunSettings(0.0, kept=True)
 
 
-MakeDescent = Callable[[Problem, RunSettings], AnyDescent]
+MakeDescent = Callable[[Additive, Problem, RunSettings], AnyDescent]
 """Returns the descent of a run on a problem."""
 
 
@@ -54,7 +54,8 @@ class FoldSearch:
     def __init__(self, fold: FoldProblem, make: MakeDescent, first: RunSettings) -> None:
         self.problem, self.rows, self._make = fold.problem, fold.validation_rows, make
         self.weight = self.rows.weight / self.rows.total_weight
-        self.descent = self._first = make(self.problem, first)
+        self._ensemble = additive(self.problem)
+        self.descent = self._first = make(self._ensemble, self.problem, first)
         self._kept = self._first if first.kept else None
         self.unpruned = self._losses_of(self.rows.scores(self.problem.forest))
         self._points: list[tuple[float, NDArray[np.uint8], Floats, dict[str, float], float]] = []
@@ -62,7 +63,7 @@ class FoldSearch:
     def use(self, run: RunSettings) -> AnyDescent:
         """Switch to the descent of a run and return it; runs with different ridges share one descent."""
         if run.kept:
-            self._kept = self._kept or self._make(self.problem, run)
+            self._kept = self._kept or self._make(self._ensemble, self.problem, run)
             self.descent = self._kept
         else:
             self.descent = self._first
@@ -79,6 +80,21 @@ class FoldSearch:
     def n_nodes(self) -> int:
         """Return the number of nodes of the current state."""
         return self.descent.size(self.descent.state)
+
+    def advance(self, penalty: float, run: RunSettings, max_sweeps: int) -> None:
+        """Descend at one penalty: briefly, then for at most `max_sweeps` sweeps."""
+        descent = self.use(run)
+        descent.step(penalty)
+        if max_sweeps:
+            descent.descend(penalty, screened=True, max_sweeps=max_sweeps)
+
+    def evaluate(self, penalty: float, run: RunSettings) -> tuple[float, float, Any]:
+        """Put the current state on the path; return its loss, the standard error of the increase, and a copy."""
+        losses = self.losses()
+        increase = losses - self.unpruned
+        error = float(np.sqrt(self.weight**2 @ (increase - self.weight @ increase) ** 2))
+        self.record(penalty, run)
+        return float(self.weight @ losses), error, self.descent.state.copy()
 
     def record(self, penalty: float, run: RunSettings) -> None:
         """Put the current state on the path."""

@@ -6,17 +6,20 @@ ridges branch off the walk and replace it where their validation loss is lower. 
 visited at the same penalty, and their mean loss decides.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from secateur._util.threads import in_threads
 from secateur.solvers.ensemble._fold_search import KEPT, AnyDescent, FoldSearch, MakeDescent, RunSettings
 from secateur.solvers.ensemble._ridge_averaging import average_ridges
 from secateur.solvers.ensemble.mean_of_trees import OVERSHOOT
 from secateur.solvers.goal import FoldProblem, Goal
+
+T = TypeVar("T")
 
 _SWEEPS_AT_GOAL = 6
 """Largest number of sweeps at a penalty near the goal."""
@@ -90,7 +93,8 @@ class GoalSearch:
     ) -> None:
         self.goal, self.keep, self.ridges = goal, keep, ridges
         first = RunSettings(ridges[0]) if ridges else KEPT
-        self.folds = [FoldSearch(fold, make, first) for fold in folds]
+        n_jobs = folds[0].problem.n_jobs
+        self.folds = in_threads(lambda fold: FoldSearch(fold, make, first), folds, n_jobs)
         descent = self.folds[0].descent
         # Larger models need larger ridges: the walk begins with the second smallest and never returns to it.
         self.first_ridge = min(1, len(ridges) - 1)
@@ -120,16 +124,16 @@ class GoalSearch:
 
     # Visits.
 
+    def _each_fold(self, function: Callable[[FoldSearch], T]) -> list[T]:
+        """Return the result of a function for each fold; folds run side by side in threads."""
+        return in_threads(function, self.folds, self.folds[0].problem.n_jobs)
+
     def _mean(self, of_folds: list[float]) -> float:
         return float(np.dot(self.fold_weight, of_folds))
 
     def _visit(self, penalty: float, run: RunSettings, *, thorough: bool = False) -> Visit:
         """Descend at one penalty on all folds, from their current states, and evaluate the result."""
-        for fold in self.folds:
-            descent = fold.use(run)
-            descent.step(penalty)
-            if thorough:
-                descent.descend(penalty, screened=True, max_sweeps=_SWEEPS_AT_GOAL)
+        self._each_fold(lambda fold: fold.advance(penalty, run, _SWEEPS_AT_GOAL if thorough else 0))
         visit = self._evaluate(penalty, run)
         if thorough:
             self.thorough.append(visit)
@@ -137,18 +141,11 @@ class GoalSearch:
 
     def _evaluate(self, penalty: float, run: RunSettings) -> Visit:
         """Evaluate the current states on the validation rows and put them on the path."""
-        losses, errors, states = [], [], []
-        for fold in self.folds:
-            row_losses = fold.losses()
-            loss, increase = float(fold.weight @ row_losses), row_losses - fold.unpruned
-            losses.append(loss)
-            errors.append(float(np.sqrt(fold.weight**2 @ (increase - fold.weight @ increase) ** 2)))
-            states.append(fold.descent.state.copy())
-            fold.record(penalty, run)
+        losses, errors, states = zip(*self._each_fold(lambda fold: fold.evaluate(penalty, run)), strict=True)
         self._report()
         error = float(np.sqrt(np.dot(np.square(self.fold_weight), np.square(errors))))
         n_nodes = float(np.mean([fold.n_nodes() for fold in self.folds]))
-        return Visit(penalty, run, n_nodes, self._mean(losses), error, states)
+        return Visit(penalty, run, n_nodes, self._mean(list(losses)), error, list(states))
 
     def _return_to(self, visit: Visit) -> None:
         """Let the states of all folds be those of an earlier visit."""
@@ -397,11 +394,14 @@ class GoalSearch:
 
     def _walk_to_budget(self, run: RunSettings, budget: int) -> None:
         """Walk on each fold until its budget is exceeded; a mean of trees then returns to it from above."""
-        for fold in self.folds:
+
+        def walk(fold: FoldSearch) -> None:
             for penalty, _ in fold.use(run).walk(OVERSHOOT * budget if self.turns_back else budget):
                 if not self.goal.refit and fold.n_nodes() <= budget:
                     fold.record(penalty, run)
                 self._report()
+
+        self._each_fold(walk)
 
     def _settle_at_lowest(self, visits: list[Visit]) -> None:
         """Descend thoroughly at the penalty with the lowest loss."""
@@ -412,14 +412,16 @@ class GoalSearch:
 
     def _at_budget(self, run: RunSettings, budget: int, first: RunSettings) -> Visit:
         """Evaluate the largest pruning within the budget that a few bisections of the penalty find."""
-        penalty = np.inf
-        for fold in self.folds:
+
+        def meet(fold: FoldSearch) -> float:
             descent = fold.use(run)
             back = 1 if run in (first, KEPT) else len(descent.trail) - 1
-            fits, over = descent.bracket(budget, back)
-            fits, _ = descent.bisect(budget, fits, over, _BISECTIONS, brief=True)
-            penalty, descent.state = fits
-        return self._evaluate(penalty, run)
+            (penalty, descent.state), _ = descent.bisect(
+                budget, *descent.bracket(budget, back), _BISECTIONS, brief=True
+            )
+            return float(penalty)
+
+        return self._evaluate(self._each_fold(meet)[-1], run)
 
 
 def _from_first_entry(descent: AnyDescent) -> NDArray[np.float64]:

@@ -8,11 +8,14 @@ The class here holds the settings. `descent_path` runs the warm-started path, th
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any, Literal, final
 
 import numpy as np
+from joblib import effective_n_jobs
 from numpy.typing import NDArray
 
+from secateur._util.threads import in_threads
 from secateur.errors import InterruptedWarning, InvalidInputError
 from secateur.forest.promises import is_plain_mean, range_of
 from secateur.path import Path
@@ -25,6 +28,7 @@ from secateur.solvers.ensemble._fold_search import AnyDescent, RunSettings
 from secateur.solvers.ensemble._goal_search import GoalSearch
 from secateur.solvers.ensemble._gram_descent import gram_points
 from secateur.solvers.ensemble.additive_model import (
+    Additive,
     additive,
     mean_loss,
     not_additive,
@@ -186,8 +190,8 @@ class BlockDescent(Solver):
         refitted = "refit" if self.values == "both" else self.values
         ridges = sorted(self.ridge) if isinstance(self.ridge, tuple) else [self.ridge]
 
-        def make(problem: Problem, run: RunSettings) -> AnyDescent:
-            return self.descent(problem, "keep" if run.kept else refitted, run.ridge)
+        def make(ensemble: Additive, problem: Problem, run: RunSettings) -> AnyDescent:
+            return self.descent(ensemble, problem, "keep" if run.kept else refitted, run.ridge)
 
         search = GoalSearch(folds, make, ridges if self.values != "keep" else [], self.values in ("keep", "both"), goal)
         interrupted = False
@@ -266,21 +270,30 @@ class BlockDescent(Solver):
         refitted = "refit" if self.values == "both" else self.values
         runs = [] if self.values == "keep" else [(refitted, ridge) for ridge in ridges]
         runs += [("keep", 0.0)] if self.values in ("keep", "both") else []
-        for run, (values, ridge) in enumerate(runs):
-            descent = self.descent(problem, values, ridge)
+        ensemble = additive(problem)
+
+        def points(run: int) -> Iterator[Point]:
+            values, ridge = runs[run]
+            descent = self.descent(ensemble, problem, values, ridge)
             descent.on_sweep = problem.watch("pruning", run, len(runs))
             more = {"ridge": ridge, "kept": float(values == "keep")}
             for penalty, state in distinct(descent.run()):
                 yield self.point(descent, problem, penalty, state, more)
 
-    def descent(self, problem: Problem, values: str, ridge: float) -> AnyDescent:
+        if effective_n_jobs(problem.n_jobs) > 1:
+            yield from chain.from_iterable(in_threads(lambda run: list(points(run)), range(len(runs)), problem.n_jobs))
+        else:
+            # Points found before Ctrl-C are yielded.
+            yield from chain.from_iterable(map(points, range(len(runs))))
+
+    def descent(self, ensemble: Additive, problem: Problem, values: str, ridge: float) -> AnyDescent:
         """Return a descent of one run: over a mean of trees if it is to stay one, else over a sum with an intercept."""
         settings = self.settings(values, ridge)
         if self._keeps_range(problem):
-            return MeanDescent(additive(problem), problem, settings)
+            return MeanDescent(ensemble, problem, settings)
         if values in ("free", "bounded"):
             settings = replace(settings, values="refit")
-        return Descent(additive(problem), problem, settings)
+        return Descent(ensemble, problem, settings)
 
     def point(self, descent: AnyDescent, problem: Problem, penalty: float, state: Any, more: dict[str, float]) -> Point:
         """Return a state of a descent as a point of the path."""

@@ -1,0 +1,31 @@
+"""Run independent tasks side by side in threads; kernels release the interpreter lock."""
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from joblib import effective_n_jobs
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+def in_threads(function: Callable[[T], R], items: Iterable[T], n_jobs: int | None) -> list[R]:
+    """Return `[function(item) for item in items]`, computed by at most `n_jobs` threads.
+
+    The tasks must not depend on each other, so that the results are the same for any number of threads. `n_jobs` is
+    that of scikit-learn: None is 1 unless inside a `joblib.parallel_config`, −1 is the number of cores. The first
+    exception cancels the tasks that have not begun.
+    """
+    tasks = list(items)
+    n_threads = min(effective_n_jobs(n_jobs), len(tasks))
+    if n_threads < 2:
+        return [function(task) for task in tasks]
+    with ThreadPoolExecutor(n_threads) as pool:
+        futures = [pool.submit(function, task) for task in tasks]
+        try:
+            return [future.result() for future in futures]
+        except BaseException:
+            for future in futures:
+                future.cancel()
+            raise
