@@ -104,7 +104,8 @@ class Contest:
         if once_more:
             X, y = np.concatenate([train.X, validation.X]), np.concatenate([train.y, validation.y])
             chosen_by = np.arange(len(y)) >= len(train.y)
-            path = evaluated_path(self.model, X, y, solver=solver, validation=chosen_by, max_nodes=budget)
+            options = {"validation": chosen_by, "max_nodes": budget, "search": True}
+            path = evaluated_path(self.model, X, y, solver=solver, **options)
         else:
             other = (validation.X, validation.y)
             path = evaluated_path(self.model, train.X, train.y, solver=solver, validation=other, max_nodes=budget)
