@@ -34,9 +34,9 @@ def test_rounds_done_until_the_interruption_judge(prune, watched, limits):
 
 
 def test_the_pruning_of_some_rows_is_chosen_from_if_it_is_interrupted(prune, watched):
-    steps = watched(("pruning", 100))
+    steps = watched(("pruning", 10))
     summary, message = prune("--validation", "0.3", "--max-nodes", 100, code=130)
-    assert len([what for _, _, what in steps if what == "pruning"]) == 100  # nothing was started on all rows
+    assert len([what for _, _, what in steps if what == "pruning"]) == 10  # nothing was started on all rows
     assert summary["rows"]["made_on"] == 175
     assert summary["after"]["nodes"] <= 100
     assert "points found so far" in message

@@ -173,6 +173,13 @@ def match_runs(path: "Path", other: "Path", *, same_size: bool) -> NDArray[np.in
     return match
 
 
+def points_of_known_runs(path: "Path", other: "Path") -> NDArray[np.intp]:
+    """Return the points whose run has a point on another path, so that `match_runs` can match them."""
+    known = {tuple(other.table[name][point] for name in path.info.runs) for point in range(1, len(other))}
+    runs = [tuple(path.table[name][point] for name in path.info.runs) for point in range(len(path))]
+    return np.flatnonzero([point == 0 or run in known for point, run in enumerate(runs)])
+
+
 def _size_distance(path: "Path", other: "Path", usual: float = 1.0) -> Floats:
     """Return |log(size ratio / usual)| for each pair of points, (n_points, n_points of `other`)."""
     ratio: Floats = path.table["n_nodes"][:, None] / other.table["n_nodes"] / usual

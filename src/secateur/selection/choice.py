@@ -1,7 +1,10 @@
 """Select the point of an evaluated path that `prune` returns, and warn if the choice is unreliable."""
 
 import warnings
+from dataclasses import replace
 from typing import Unpack
+
+import numpy as np
 
 from secateur.errors import EverythingPrunedWarning, NoisyChoiceWarning, NothingPrunedWarning
 from secateur.path import Limits, Path, Pruned
@@ -17,7 +20,10 @@ def choose_point(path: Path, **limits: Unpack[Limits]) -> Pruned:
     rule = "one_percent" if all(limit is None for limit in limits.values()) else None
     if path.info.fills_budget and increase is None:
         rule = "fullest"
-    chosen = path.select(**limits, guard=guard_for(path.info.clones), rule=rule)
+    # Prunings on the way to the one that was searched for are there for the curve only.
+    points = np.flatnonzero(path.table.get("brief", np.zeros(len(path))) == 0)
+    chosen = path.take(points).select(**limits, guard=guard_for(path.info.clones), rule=rule)
+    chosen = replace(chosen, point=int(points[chosen.point]))
     _warn_of_extremes(chosen)
     _warn_of_noise(chosen, increase)
     return chosen

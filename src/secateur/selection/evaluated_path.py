@@ -16,7 +16,7 @@ from secateur.libraries import adapt
 from secateur.libraries.adapter import Adapter
 from secateur.losses import Loss
 from secateur.path import Limits, Path, Progress
-from secateur.path.evaluation import Fold
+from secateur.path.evaluation import Fold, points_of_known_runs
 from secateur.path.rules import check_limits, size_limits
 from secateur.selection.choice import guard_for
 from secateur.selection.cross_validation import cross_validate
@@ -45,11 +45,13 @@ def evaluated_path(
     n_jobs: int | None = None,
     progress: Progress | None = None,
     search: bool = False,
+    curve: bool = False,
     **limits: Unpack[Limits],
 ) -> Path:
     """Return a path to select from: at most 256 points within the limits, with their losses.
 
-    With `search`, a solver that can ends as soon as the limits are met, and the path has only the points visited.
+    With `search`, a solver that can ends as soon as the limits are met. The path then has the points near the goal,
+    and with `curve` also those on the way.
     """
     check_limits(limits, "prune")
     adapter, rows = adapt(model), row_provider(X, y, sample_weight)
@@ -68,7 +70,7 @@ def evaluated_path(
     threads = {"n_jobs": n_jobs if search else 1}
     trees_interact = chosen.uses_ensemble_loss
     split = split_rows(adapter, rows, sample, validation, trees_interact=trees_interact, rng=rng, **threads)
-    goal = goal_of(settings, adapter, split, max_nodes, limits) if search else None
+    goal = goal_of(settings, adapter, split, max_nodes, limits, curve=curve) if search else None
     if goal is not None:
         path = _searched(settings, adapter, sample, split, goal, limits)
     elif split.refit:
@@ -80,7 +82,7 @@ def evaluated_path(
 
 
 def goal_of(
-    settings: FitSettings, adapter: Adapter, split: Split, max_nodes: int | None, limits: Limits
+    settings: FitSettings, adapter: Adapter, split: Split, max_nodes: int | None, limits: Limits, *, curve: bool
 ) -> Goal | None:
     """Return the goal to search for, None if the whole path is needed.
 
@@ -89,7 +91,7 @@ def goal_of(
     given = {name for name, limit in limits.items() if limit is not None}
     if given - {"max_nodes", "max_bytes", "max_loss_increase"} or settings.regrow_rows or not adapter.supervised:
         return None
-    goal = Goal(max_nodes, limits.get("max_loss_increase"), guard_for(split.clones), split.refit)
+    goal = Goal(max_nodes, limits.get("max_loss_increase"), guard_for(split.clones), split.refit, curve)
     return None if settings.solver.why_no_search(goal) else goal
 
 
@@ -109,6 +111,9 @@ def _searched(
     else:
         settings = replace(settings, solver=solver)
         whole = fit(settings, adapter, sample)
+        if not goal.curve and "brief" in whole.table:
+            whole = whole.take(np.flatnonzero(whole.table["brief"] == 0))
+        whole = whole.take(points_of_known_runs(whole, paths[0]))
     return _scored_by_folds(settings, whole, split, folds, goal.max_nodes, limits)
 
 

@@ -20,12 +20,15 @@ class Goal:
         Number of standard errors added to a measured increase before it is compared with the bound.
     refit : bool
         Whether the pruning is computed again on all rows, so that the search only has to find its settings.
+    curve : bool
+        Whether the path of each fold is to have the prunings on the way, for a curve of the trade-off.
     """
 
     max_nodes: int | None = None
     max_loss_increase: float | None = None
     guard: float = 0.0
     refit: bool = False
+    curve: bool = False
 
 
 @dataclass(frozen=True, eq=False)

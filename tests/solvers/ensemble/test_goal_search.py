@@ -20,6 +20,7 @@ from secateur.forest.subforest import kept_decision
 from secateur.libraries import adapt
 from secateur.losses import default_loss
 from secateur.problem import Problem
+from secateur.selection.choice import choose_point
 from secateur.selection.evaluated_path import evaluated_path
 from secateur.solvers import BlockDescent
 from secateur.solvers.ensemble._ridge_averaging import average_ridges
@@ -190,3 +191,23 @@ def test_the_number_of_threads_does_not_change_the_result(name):
         one, several = (prune_point(model, X, y, validation="cv", n_jobs=n, **limit) for n in (None, 2))
         assert {**one.row, "penalty": 0} == {**several.row, "penalty": 0}
         np.testing.assert_array_equal(one.predict(X), several.predict(X))
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_clones_of_training_rows_choose_a_pruning_that_uses_up_the_budget(name):
+    model, (X, y), _ = fitted(name)
+    chosen = prune_point(model, X, y, validation="cv", max_nodes=60)
+    assert 0.9 * 60 <= chosen.row["n_nodes"] <= 60
+    assert chosen.row["loss"] != chosen.info.unpruned_loss
+
+
+@pytest.mark.parametrize("limit", [{"max_nodes": 40}, {"max_loss_increase": 0.1}, {}])
+@pytest.mark.parametrize("name", ["boosted numbers", "forest of classes"])
+def test_the_curve_of_a_search_has_more_points_and_the_same_choice(name, limit):
+    model, (X, y), _ = fitted(name)
+    path, curve = (evaluated_path(model, X, y, validation="cv", search=True, curve=c, **limit) for c in (False, True))
+    assert len(curve) >= len(path)
+    chosen, same = choose_point(path, **limit), choose_point(curve, **limit)
+    np.testing.assert_array_equal(chosen.predict(X), same.predict(X))
+    assert chosen.row["loss"] == pytest.approx(same.row["loss"], rel=1e-12)
+    assert curve[same.point].row["n_nodes"] == chosen.row["n_nodes"]

@@ -76,7 +76,8 @@ def prune(
             random_state=seed,
             n_jobs=jobs,
             progress=progress,
-            search=report is None and save_path is None,
+            search=True,
+            curve=report is not None or save_path is not None,
             **limits,
         )
         chosen = choose_point(path, **limits)

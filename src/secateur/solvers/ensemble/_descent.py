@@ -178,6 +178,10 @@ class Descent(RowDescent[State]):
         """Change the ridge, in rows."""
         self.ridge = 0.0 if self.settings.values == "keep" else ridge * self.ensemble.ridge_unit
 
+    def start_empty(self) -> None:
+        """Let the state be the ensemble without trees."""
+        self.state = empty_state(self.ensemble)
+
     def start_full(self) -> None:
         """Let the state be the unpruned ensemble, from which penalties rise."""
         self.state = full_state(self.ensemble)

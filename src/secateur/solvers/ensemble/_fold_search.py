@@ -47,6 +47,8 @@ class FoldSearch:
         Their weights, which sum to 1.
     descent : RowDescent
         The descent of the current run.
+    empty : (float, state)
+        The ensemble without trees, which is optimal at an infinite penalty.
     unpruned : (n_rows,)
         The loss of the unpruned model on each validation row.
     """
@@ -57,6 +59,7 @@ class FoldSearch:
         self._ensemble = additive(self.problem)
         self.descent = self._first = make(self._ensemble, self.problem, first)
         self._kept = self._first if first.kept else None
+        self.empty = (np.inf, self.descent.state.copy())
         self.unpruned = self._losses_of(self.rows.scores(self.problem.forest))
         self._points: list[tuple[float, NDArray[np.uint8], Floats, dict[str, float], float]] = []
 
@@ -88,19 +91,19 @@ class FoldSearch:
         if max_sweeps:
             descent.descend(penalty, screened=True, max_sweeps=max_sweeps)
 
-    def evaluate(self, penalty: float, run: RunSettings) -> tuple[float, float, Any]:
+    def evaluate(self, penalty: float, run: RunSettings, *, brief: bool) -> tuple[float, float, Any]:
         """Put the current state on the path; return its loss, the standard error of the increase, and a copy."""
         losses = self.losses()
         increase = losses - self.unpruned
         error = float(np.sqrt(self.weight**2 @ (increase - self.weight @ increase) ** 2))
-        self.record(penalty, run)
+        self.record(penalty, run, brief=brief)
         return float(self.weight @ losses), error, self.descent.state.copy()
 
-    def record(self, penalty: float, run: RunSettings) -> None:
-        """Put the current state on the path."""
+    def record(self, penalty: float, run: RunSettings, *, brief: bool) -> None:
+        """Put the current state on the path; `brief` marks one on the way to the pruning that is searched for."""
         descent = self.descent
         keep, value = descent.decide(descent.state)
-        more = run.columns
+        more = {**run.columns, "brief": float(brief)}
         if descent.turns_back:
             more["rising"] = float(descent.rising)
         risk = mean_loss(descent.ensemble, self.problem, descent.raw(descent.state))

@@ -105,7 +105,6 @@ class GoalSearch:
         self.unpruned = self._mean([float(fold.weight @ fold.unpruned) for fold in self.folds])
         self.n_unpruned = float(np.mean([fold.problem.forest.n_nodes for fold in self.folds]))
         self.n_outputs = self.folds[0].problem.forest.n_outputs
-        self.empty = [fold.descent.state.copy() for fold in self.folds]
         self.bound, self.guard = -np.inf, 0.0
         self.best: Visit | None = None
         self.thorough: list[Visit] = []
@@ -121,6 +120,34 @@ class GoalSearch:
             self._meet_nodes(self.goal.max_nodes)
         else:
             self._find_lowest()
+        if self.goal.refit and self.best is not None and (self.goal.curve or self.fills_budget):
+            self._record_walk(self.best.run)
+
+    def penalties_found(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        """Return the penalties to visit briefly and those to visit thoroughly, to find `best` on other rows."""
+        assert self.best is not None
+        thorough = sorted({visit.penalty for visit in self.thorough if visit.run == self.best.run}, reverse=True)
+        return tuple(penalty for penalty in self.penalties.tolist() if penalty > thorough[0]), tuple(thorough)
+
+    def _record_walk(self, run: RunSettings) -> None:
+        """Put the walk with the settings of the pruning found on the path, to which the path of all rows is matched."""
+        penalties = self.penalties.tolist() if self.fills_budget else self.penalties_found()[0]
+
+        def walk(fold: FoldSearch) -> None:
+            descent = fold.use(run)
+            descent.start_empty()
+            for penalty in penalties:
+                descent.step(penalty)
+                if self.fills_budget and fold.n_nodes() > (self.goal.max_nodes or 0):
+                    return
+                fold.record(penalty, run, brief=not self.fills_budget)
+
+        self._each_fold(walk)
+
+    @property
+    def fills_budget(self) -> bool:
+        """Whether the goal is to use up a budget of nodes."""
+        return self.goal.max_nodes is not None and self.goal.max_loss_increase is None
 
     # Visits.
 
@@ -134,14 +161,16 @@ class GoalSearch:
     def _visit(self, penalty: float, run: RunSettings, *, thorough: bool = False) -> Visit:
         """Descend at one penalty on all folds, from their current states, and evaluate the result."""
         self._each_fold(lambda fold: fold.advance(penalty, run, _SWEEPS_AT_GOAL if thorough else 0))
-        visit = self._evaluate(penalty, run)
+        visit = self._evaluate(penalty, run, brief=self.goal.refit and not thorough)
         if thorough:
             self.thorough.append(visit)
         return visit
 
-    def _evaluate(self, penalty: float, run: RunSettings) -> Visit:
+    def _evaluate(self, penalty: float, run: RunSettings, *, brief: bool = False) -> Visit:
         """Evaluate the current states on the validation rows and put them on the path."""
-        losses, errors, states = zip(*self._each_fold(lambda fold: fold.evaluate(penalty, run)), strict=True)
+        losses, errors, states = zip(
+            *self._each_fold(lambda fold: fold.evaluate(penalty, run, brief=brief)), strict=True
+        )
         self._report()
         error = float(np.sqrt(np.dot(np.square(self.fold_weight), np.square(errors))))
         n_nodes = float(np.mean([fold.n_nodes() for fold in self.folds]))
@@ -156,8 +185,8 @@ class GoalSearch:
         """Restore the states of the last of some visits, by walking there again if they are no longer stored."""
         if visits[-1].states:
             return
-        for fold, state in zip(self.folds, self.empty, strict=True):
-            fold.use(visits[0].run).state = state.copy()
+        for fold in self.folds:
+            fold.use(visits[0].run).start_empty()
             for visit in visits:
                 fold.use(visit.run).step(visit.penalty)
             visits[-1].states.append(fold.descent.state.copy())
@@ -368,7 +397,7 @@ class GoalSearch:
             first = RunSettings(self.ridges[last])
             for number, fold in enumerate(self.folds):
                 trail = [(visit.penalty, visit.states[number]) for visit in visits if visit.states]
-                fold.descent.trail = [(np.inf, self.empty[number]), *trail]
+                fold.descent.trail = [fold.empty, *trail]
             if not over and len(visits) > 1:
                 self._settle_at_lowest(visits)
                 return
@@ -397,8 +426,8 @@ class GoalSearch:
 
         def walk(fold: FoldSearch) -> None:
             for penalty, _ in fold.use(run).walk(OVERSHOOT * budget if self.turns_back else budget):
-                if not self.goal.refit and fold.n_nodes() <= budget:
-                    fold.record(penalty, run)
+                if fold.n_nodes() <= budget:
+                    fold.record(penalty, run, brief=False)
                 self._report()
 
         self._each_fold(walk)

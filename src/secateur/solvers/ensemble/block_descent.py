@@ -92,7 +92,8 @@ class BlockDescent(Solver):
     smallest : float
         Ratio of the smallest penalty to the largest.
     warm_up : tuple of float
-        Penalties at which to descend briefly before the first one. Their prunings are not on the path.
+        Penalties at which to descend only briefly, before `penalties`. A mean of trees then takes `penalties` in
+        increasing order only.
     max_sweeps : int
         Maximum number of sweeps over all trees at each penalty.
     local_search : int
@@ -199,13 +200,15 @@ class BlockDescent(Solver):
             search.run()
         except KeyboardInterrupt:
             interrupted = True
-            warnings.warn("Interrupted: the search has not ended. Run again.", InterruptedWarning, stacklevel=2)
-        paths = [
-            trace_points(
-                one.problem, one.points(), repr(self), ensemble=True, runs=self._run_columns(one.problem)
-            ).with_info(interrupted=interrupted)
-            for one in search.folds
-        ]
+            message = "Interrupted: the search ends with the points found so far. Run again for the others."
+            warnings.warn(message, InterruptedWarning, stacklevel=2)
+        paths = []
+        for fold in search.folds:
+            runs = dict.fromkeys([*self._run_columns(fold.problem), "brief"])
+            path = trace_points(fold.problem, fold.points(), repr(self), ensemble=True, runs=tuple(runs))
+            if interrupted:
+                path = replace(path, table={**path.table, "brief": np.zeros(len(path))})
+            paths.append(path.with_info(interrupted=interrupted))
         return self._found(search, refitted), paths
 
     def _found(self, search: GoalSearch, refitted: Any) -> "BlockDescent | None":
@@ -214,11 +217,10 @@ class BlockDescent(Solver):
         if best is None:
             return None
         found = replace(self, values="keep" if best.run.kept else refitted, ridge=best.run.ridge)
-        if search.goal.max_nodes is not None and search.goal.max_loss_increase is None:
+        if search.fills_budget:
             return found
-        penalties = sorted({visit.penalty for visit in search.thorough if visit.run == best.run}, reverse=True)
-        warm_up = tuple(penalty for penalty in search.penalties.tolist() if penalty > penalties[0])
-        return replace(found, penalties=tuple(penalties), warm_up=warm_up, max_nodes=None)
+        warm_up, penalties = search.penalties_found()
+        return replace(found, penalties=penalties, warm_up=warm_up, max_nodes=None)
 
     def match(self, path: Path, other: Path, *, same_size: bool = False) -> NDArray[np.intp]:
         """Return for each point the point of the same ridge with the nearest penalty or size, (n_points,)."""
@@ -251,7 +253,13 @@ class BlockDescent(Solver):
 
     def _run_columns(self, problem: Problem) -> tuple[str, ...]:
         """Return the columns that tell runs apart; a mean of trees is descended at falling and at rising penalties."""
-        return ("ridge", "kept", "rising") if self._keeps_range(problem) else ("ridge", "kept")
+        rising = ("rising",) if self._keeps_range(problem) else ()
+        return ("ridge", "kept", *rising, *(("brief",) if self._has_brief_points else ()))
+
+    @property
+    def _has_brief_points(self) -> bool:
+        """Whether the path begins with prunings found by brief descents."""
+        return bool(self.warm_up)
 
     def _takes_gram(self, problem: Problem) -> bool:
         """Return whether to work on the Gram matrix: by request, or for layers on remote rows."""
@@ -278,7 +286,8 @@ class BlockDescent(Solver):
             descent.on_sweep = problem.watch("pruning", run, len(runs))
             more = {"ridge": ridge, "kept": float(values == "keep")}
             for penalty, state in distinct(descent.run()):
-                yield self.point(descent, problem, penalty, state, more)
+                brief = {"brief": float(descent.brief)} if self._has_brief_points else {}
+                yield self.point(descent, problem, penalty, state, {**more, **brief})
 
         if effective_n_jobs(problem.n_jobs) > 1:
             yield from chain.from_iterable(in_threads(lambda run: list(points(run)), range(len(runs)), problem.n_jobs))

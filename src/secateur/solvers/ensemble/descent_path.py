@@ -111,6 +111,8 @@ class PathDescent(ABC, Generic[S]):
         A sweep that gains no more than this is the last.
     on_sweep : callable, optional
         Called as `on_sweep(done, total)` after every sweep.
+    brief : bool
+        Whether the last state yielded by `run` is that of a penalty of `warm_up`.
     trail : list of (penalty, state)
         The last states of `walk`.
     updates : int
@@ -127,6 +129,7 @@ class PathDescent(ABC, Generic[S]):
     enough = 0.0
     on_sweep: Callable[[int, int], None] | None = None
     updates = 0
+    brief = False
     trail: Sequence[Found[S]] = ()
     _penalty_index = (0, 1)
     _n_reported = 0
@@ -137,8 +140,11 @@ class PathDescent(ABC, Generic[S]):
         With a node budget, stop at the first penalty that exceeds it, and yield the states of `meet`.
         """
         budget = self.settings.max_nodes
+        self.brief = True
         for penalty in self.settings.warm_up:
             self.step(penalty)
+            yield penalty, self.improved(penalty)
+        self.brief = False
         if budget is not None:
             yield from self.walk(budget)
             yield from self.meet(budget, *self.bracket(budget))
@@ -418,6 +424,10 @@ class RowDescent(PathDescent[S]):
     @abstractmethod
     def set_ridge(self, ridge: float) -> None:
         """Change the ridge, in rows."""
+
+    @abstractmethod
+    def start_empty(self) -> None:
+        """Let the state be the ensemble without trees, from which penalties decrease."""
 
     @abstractmethod
     def start_full(self) -> None:

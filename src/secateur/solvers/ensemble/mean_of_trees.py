@@ -188,13 +188,17 @@ class MeanDescent(RowDescent[MeanState]):
         budget = self.settings.max_nodes
         if budget is not None:
             yield from self.walk(OVERSHOOT * budget)
-            fits, over = self.bracket(budget)
-            yield from self.meet(budget, fits, over)
+            yield from self.meet(budget, *self.bracket(budget))
             return
         penalties = self.penalties()
         n_steps = 2 * len(penalties) - 1
+        self.brief = True
+        for penalty in self.settings.warm_up:
+            self.step(penalty)
+            yield penalty, self.improved(penalty)
+        self.brief = False
         if self.settings.warm_up:
-            for penalty in (*self.settings.warm_up, *penalties):
+            for penalty in penalties:
                 self.step(penalty)
         else:
             for index, penalty in enumerate(penalties):
@@ -223,6 +227,11 @@ class MeanDescent(RowDescent[MeanState]):
     def set_ridge(self, ridge: float) -> None:
         """Change the ridge, in rows."""
         self.ridge = 0.0 if self.keeps_values else ridge * self.ensemble.ridge_unit
+
+    def start_empty(self) -> None:
+        """Let the state be the ensemble without trees, and all trees be open."""
+        self.state, self.rising = self._empty_state(), False
+        self.open = np.ones(self.ensemble.forest.n_trees, bool)
 
     def start_full(self) -> None:
         """Let the state be the unpruned forest, from which penalties rise."""
