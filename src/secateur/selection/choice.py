@@ -2,11 +2,16 @@
 
 import warnings
 from dataclasses import replace
-from typing import Unpack
+from typing import Any, Unpack
 
 import numpy as np
 
-from secateur.errors import EverythingPrunedWarning, NoisyChoiceWarning, NothingPrunedWarning
+from secateur.errors import (
+    EverythingPrunedWarning,
+    NoisyChoiceWarning,
+    NoPruningWithinLimitsError,
+    NothingPrunedWarning,
+)
 from secateur.path import Limits, Path, Pruned
 
 
@@ -20,10 +25,14 @@ def choose_point(path: Path, **limits: Unpack[Limits]) -> Pruned:
     rule = "one_percent" if all(limit is None for limit in limits.values()) else None
     if path.info.fills_budget and increase is None:
         rule = "fullest"
-    # Prunings on the way to the one that was searched for are there for the curve only.
+    options: dict[str, Any] = {**limits, "guard": guard_for(path.info.clones), "rule": rule}
+    # Prunings on the way to the one that was searched for are the second choice.
     points = np.flatnonzero(path.table.get("brief", np.zeros(len(path))) == 0)
-    chosen = path.take(points).select(**limits, guard=guard_for(path.info.clones), rule=rule)
-    chosen = replace(chosen, point=int(points[chosen.point]))
+    try:
+        chosen = path.take(points).select(**options)
+        chosen = replace(chosen, point=int(points[chosen.point]))
+    except NoPruningWithinLimitsError:
+        chosen = path.select(**options)
     _warn_of_extremes(chosen)
     _warn_of_noise(chosen, increase)
     return chosen

@@ -111,7 +111,7 @@ def _searched(
     else:
         settings = replace(settings, solver=solver)
         whole = fit(settings, adapter, sample)
-        if not goal.curve and "brief" in whole.table:
+        if not goal.curve and goal.max_nodes is None and "brief" in whole.table:
             whole = whole.take(np.flatnonzero(whole.table["brief"] == 0))
         whole = whole.take(points_of_known_runs(whole, paths[0]))
     return _scored_by_folds(settings, whole, split, folds, goal.max_nodes, limits)

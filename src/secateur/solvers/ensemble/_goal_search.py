@@ -138,9 +138,9 @@ class GoalSearch:
             descent.start_empty()
             for penalty in penalties:
                 descent.step(penalty)
+                fold.record(penalty, run, brief=True)
                 if self.fills_budget and fold.n_nodes() > (self.goal.max_nodes or 0):
                     return
-                fold.record(penalty, run, brief=not self.fills_budget)
 
         self._each_fold(walk)
 

@@ -259,7 +259,7 @@ class BlockDescent(Solver):
     @property
     def _has_brief_points(self) -> bool:
         """Whether the path begins with prunings found by brief descents."""
-        return bool(self.warm_up)
+        return bool(self.warm_up) or self.max_nodes is not None
 
     def _takes_gram(self, problem: Problem) -> bool:
         """Return whether to work on the Gram matrix: by request, or for layers on remote rows."""

@@ -112,7 +112,7 @@ class PathDescent(ABC, Generic[S]):
     on_sweep : callable, optional
         Called as `on_sweep(done, total)` after every sweep.
     brief : bool
-        Whether the last state yielded by `run` is that of a penalty of `warm_up`.
+        Whether the last state yielded by `run` was found by a brief descent.
     trail : list of (penalty, state)
         The last states of `walk`.
     updates : int
@@ -144,11 +144,12 @@ class PathDescent(ABC, Generic[S]):
         for penalty in self.settings.warm_up:
             self.step(penalty)
             yield penalty, self.improved(penalty)
-        self.brief = False
         if budget is not None:
             yield from self.walk(budget)
+            self.brief = False
             yield from self.meet(budget, *self.bracket(budget))
             return
+        self.brief = False
         penalties = self.penalties()
         for index, penalty in enumerate(penalties):
             self._penalty_index = (index, len(penalties))

@@ -187,7 +187,9 @@ class MeanDescent(RowDescent[MeanState]):
         """
         budget = self.settings.max_nodes
         if budget is not None:
+            self.brief = True
             yield from self.walk(OVERSHOOT * budget)
+            self.brief = False
             yield from self.meet(budget, *self.bracket(budget))
             return
         penalties = self.penalties()
