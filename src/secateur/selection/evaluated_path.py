@@ -27,6 +27,8 @@ from secateur.solvers import Solver
 from secateur.solvers.goal import Goal
 
 _EVALUATED_POINTS = 256
+_BYTES_USED = 0.98
+"""Fraction of `max_bytes` that the node budget is estimated for, so that the file of the largest pruning fits."""
 
 
 def evaluated_path(
@@ -195,5 +197,5 @@ def node_budget(adapter: Adapter, limits: Limits, saved_as: str | None) -> int |
         from secateur.files.models import file_size
 
         n_bytes = adapter.n_bytes(adapter.model) if saved_as is None else file_size(adapter.model, saved_as)
-        budgets.append(max_bytes * adapter.forest.n_nodes / n_bytes)
+        budgets.append(_BYTES_USED * max_bytes * adapter.forest.n_nodes / n_bytes)
     return max(1, int(min(budgets))) if budgets else None
