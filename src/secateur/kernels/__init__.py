@@ -47,6 +47,7 @@ from secateur.kernels.forest.routing import (
     add_trees,
     add_trees_by_fours,
     lift,
+    lift_to_kept,
     route_categorical,
     route_numeric,
 )
@@ -113,6 +114,7 @@ __all__ = [
     "keeps_levels",
     "layer_steps",
     "lift",
+    "lift_to_kept",
     "list_needs",
     "list_rows",
     "loss_without",
