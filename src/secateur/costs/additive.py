@@ -13,7 +13,8 @@ class NodeCost(AdditiveCost):
 
     def prices(self, forest: Forest, reach: Floats) -> tuple[Floats, Floats]:
         """Return 1 for every node."""
-        return np.ones(forest.n_nodes), np.ones(forest.n_nodes)
+        one = np.ones(forest.n_nodes)
+        return one, one
 
 
 class LeafCost(AdditiveCost):

@@ -90,6 +90,10 @@ class FoldSearch:
         risk = mean_loss(descent.ensemble, self.problem, descent.raw(descent.state))
         self._points.append((penalty, np.packbits(keep), value, more, risk))
 
+    def forget(self) -> None:
+        """Free the descents, whose states are as large as the forest; the recorded points stay."""
+        del self.descent, self._first, self._kept
+
     def points(self) -> Iterator[Point]:
         """Yield the recorded states as points of a path."""
         for penalty, bits, value, more, risk in self._points:

@@ -116,6 +116,13 @@ class GoalSearch:
         else:
             self._find_lowest()
 
+    def forget(self) -> None:
+        """Free all states after the search; the points on the path stay."""
+        for fold in self.folds:
+            fold.forget()
+        for visit in [*self.thorough, *([self.best] if self.best else [])]:
+            visit.states = []
+
     # Visits.
 
     def _mean(self, of_folds: list[float]) -> float:

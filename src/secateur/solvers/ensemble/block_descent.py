@@ -24,6 +24,7 @@ from secateur.solvers.ensemble._descent import Descent
 from secateur.solvers.ensemble._fold_search import AnyDescent, RunSettings
 from secateur.solvers.ensemble._goal_search import GoalSearch
 from secateur.solvers.ensemble._gram_descent import gram_points
+from secateur.solvers.ensemble._smaller_forest import SmallerForest, smaller_forest
 from secateur.solvers.ensemble.additive_model import (
     additive,
     mean_loss,
@@ -189,18 +190,30 @@ class BlockDescent(Solver):
         def make(problem: Problem, run: RunSettings) -> AnyDescent:
             return self.descent(problem, "keep" if run.kept else refitted, run.ridge)
 
+        budget = goal.max_nodes if goal.max_loss_increase is None else None
+        given, smaller = folds, [self._smaller(fold.problem, budget) for fold in folds]
+        folds = [
+            fold if part is None else FoldProblem(part.problem, part.route(fold.validation_rows))
+            for fold, part in zip(folds, smaller, strict=True)
+        ]
         search = GoalSearch(folds, make, ridges if self.values != "keep" else [], self.values in ("keep", "both"), goal)
+        search.n_unpruned = float(np.mean([fold.problem.forest.n_nodes for fold in given]))
         interrupted = False
         try:
             search.run()
         except KeyboardInterrupt:
             interrupted = True
             warnings.warn("Interrupted: the search has not ended. Run again.", InterruptedWarning, stacklevel=2)
+        search.forget()
         paths = [
             trace_points(
-                one.problem, one.points(), repr(self), ensemble=True, runs=self._run_columns(one.problem)
+                fold.problem,
+                one.points() if part is None else map(part.restored, one.points()),
+                repr(self),
+                ensemble=True,
+                runs=self._run_columns(fold.problem),
             ).with_info(interrupted=interrupted)
-            for one in search.folds
+            for fold, one, part in zip(given, search.folds, smaller, strict=True)
         ]
         return self._found(search, refitted), paths
 
@@ -239,11 +252,16 @@ class BlockDescent(Solver):
         """Return the unpruned forest and the pruning at each penalty, by decreasing size."""
         if self._takes_gram(problem):
             gram = problem.row_source.total(problem.forest, gram_of)
-            points = gram_points(problem.forest, problem.prices, gram, self.settings("keep", 0.0))
+            points: Iterator[Point] = gram_points(problem.forest, problem.prices, gram, self.settings("keep", 0.0))
         else:
             problem = problem.local()
-            points = self._points(problem)
+            part = self._smaller(problem, self.max_nodes)
+            points = self._points(problem) if part is None else map(part.restored, self._points(part.problem))
         return trace_points(problem, points, repr(self), ensemble=True, runs=self._run_columns(problem))
+
+    def _smaller(self, problem: Problem, budget: int | None) -> SmallerForest | None:
+        """Return the part of a large forest that a small node budget could use, None to use the whole forest."""
+        return smaller_forest(problem, budget) if self.granularity == "node" and self.max_trees is None else None
 
     def _run_columns(self, problem: Problem) -> tuple[str, ...]:
         """Return the columns that tell runs apart; a mean of trees is descended at falling and at rising penalties."""
@@ -277,7 +295,7 @@ class BlockDescent(Solver):
         """Return a descent of one run: over a mean of trees if it is to stay one, else over a sum with an intercept."""
         settings = self.settings(values, ridge)
         if self._keeps_range(problem):
-            return MeanDescent(additive(problem), problem, settings)
+            return MeanDescent(additive(problem, contributions=False), problem, settings)
         if values in ("free", "bounded"):
             settings = replace(settings, values="refit")
         return Descent(additive(problem), problem, settings)
