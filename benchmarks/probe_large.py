@@ -68,7 +68,8 @@ def main(name: str, quick: str = "") -> None:
     X, y = rows(case, n_rows + (200 if quick else _N_VALIDATION))
     small = make(case, 3).fit(X[:600], y[:600])
     # Compile the kernels first; they belong to the interpreter.
-    prune(small, X[:600], y[:600], X[:200], y[:200], {key: limit // 100 for key, limit in case.limit.items()})
+    few = {"max_nodes": sc.as_forest(small).n_nodes // 2}
+    prune(small, X[:600], y[:600], X[:200], y[:200], few)
     model = make(case, 3 if quick else case.trees)
     training = seconds(lambda: model.fit(X[:n_rows], y[:n_rows]))
     n_nodes, before = sc.as_forest(model).n_nodes, resident()
