@@ -131,7 +131,8 @@ class Problem:
     @cached_property
     def prices(self) -> tuple[Floats, Floats]:
         """Cost of each node as a leaf and as a split, both (n_nodes,); for additive costs only."""
-        return self.cost.prices(self.forest, self.weight / self.total_weight)
+        reach = self.weight / self.total_weight if self.cost.uses_reach else np.empty(0)
+        return self.cost.prices(self.forest, reach)
 
     @cached_property
     def price_table(self) -> PriceTable:

@@ -165,6 +165,8 @@ class PackedMasks(Masks):
 
     def take(self, points: NDArray[np.intp]) -> "PackedMasks":
         """Return the masks of the given points."""
+        if len(points) == self.n_points:
+            return self
         return PackedMasks(self.bits[points], self.n_nodes)
 
 

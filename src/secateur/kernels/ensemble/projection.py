@@ -84,9 +84,9 @@ def project_on_large_simplex(z: np.ndarray, first: int, stop: int, total: float)
         step = (sum0 + sum1 + sum2 + sum3) / n_free
         n_left = 0
         for k in range(n_free):
-            if free[k] > step:
-                free[n_left] = free[k]
-                n_left += 1
+            # Without a branch, which could not be predicted.
+            free[n_left] = free[k]
+            n_left += 1 if free[k] > step else 0
         # The largest entry exceeds the mean step, except through rounding.
         if n_left == n_free or n_left == 0:
             break
