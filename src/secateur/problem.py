@@ -23,6 +23,9 @@ Floats = NDArray[np.float64]
 Progress = Callable[[int, int, str], None]
 """Progress callback: `progress(done, total, what)`."""
 
+_MANY_OUTPUTS = 16
+"""Number of outputs from which the sums of `Problem.stats` are not computed for the row weights alone."""
+
 
 @dataclass(frozen=True, eq=False)
 class Problem:
@@ -99,7 +102,7 @@ class Problem:
     @cached_property
     def weight(self) -> Floats:
         """Row weight that reaches each node, (n_nodes,)."""
-        if self.forest.trees_predict_target:
+        if self.forest.trees_predict_target and (self.forest.n_outputs < _MANY_OUTPUTS or "stats" in vars(self)):
             # The risk needs `stats` anyway, and one pass over the rows is cheaper than two.
             return self.stats.weight
         return self.row_source.total(self.forest, weight_at_nodes)
@@ -131,7 +134,8 @@ class Problem:
     @cached_property
     def prices(self) -> tuple[Floats, Floats]:
         """Cost of each node as a leaf and as a split, both (n_nodes,); for additive costs only."""
-        return self.cost.prices(self.forest, self.weight / self.total_weight)
+        reach = self.weight / self.total_weight if self.cost.uses_reach else np.empty(0)
+        return self.cost.prices(self.forest, reach)
 
     @cached_property
     def price_table(self) -> PriceTable:

@@ -3,13 +3,16 @@
 from fractions import Fraction
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.tree import DecisionTreeRegressor
 from tests.strategies import forests, generators, random_forest, random_keep, random_rows, slow_scores, walk
 
 from secateur import Decision, as_forest, subforest
+from secateur.errors import InvalidInputError
 from secateur.forest.routing import raw_scores, route
+from secateur.forest.subforest import split_kept
 
 
 @given(forests(), generators, st.sampled_from([1, 2, 7, 63, 64, 65, 130]))
@@ -32,6 +35,32 @@ def test_sums_under_a_decision_are_those_of_the_pruned_forest(forest, rng):
     X = random_rows(rng, 6, forest.n_features)
     pruned = subforest(forest, decision)
     assert np.array_equal(raw_scores(forest, route(forest, X), decision), raw_scores(pruned, route(pruned, X)))
+
+
+@given(forests(), generators)
+def test_sums_of_kept_values_are_those_of_the_pruned_forest(forest, rng):
+    keep, value = random_keep(rng, forest), rng.normal(size=forest.value.shape)
+    X = random_rows(rng, 6, forest.n_features)
+    pruned = subforest(forest, Decision(keep, value=value))
+    found = raw_scores(forest, route(forest, X), Decision(keep), kept_value=value[keep])
+    assert np.array_equal(found, raw_scores(pruned, route(pruned, X)))
+
+
+@given(forests(), generators)
+def test_kept_nodes_are_split_as_in_the_pruned_forest(forest, rng):
+    keep = random_keep(rng, forest)
+    nodes, split = split_kept(forest, keep)
+    assert np.array_equal(nodes, np.flatnonzero(keep))
+    assert np.array_equal(split, subforest(forest, Decision(keep)).is_split)
+
+
+def test_a_mask_with_one_of_two_siblings_is_refused():
+    rng = np.random.default_rng(0)
+    forest = random_forest(rng, n_trees=1, max_splits=1)
+    while forest.n_nodes != 3:
+        forest = random_forest(rng, n_trees=1, max_splits=1)
+    with pytest.raises(InvalidInputError, match="one child only"):
+        split_kept(forest, np.array([True, True, False]))
 
 
 def test_leaf_ids_take_the_smallest_type():

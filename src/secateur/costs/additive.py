@@ -10,16 +10,19 @@ class NodeCost(AdditiveCost):
     """The number of nodes, leaves included: proportional to the size of the model on disk."""
 
     name = "nodes"
+    uses_reach = False
 
     def prices(self, forest: Forest, reach: Floats) -> tuple[Floats, Floats]:
         """Return 1 for every node."""
-        return np.ones(forest.n_nodes), np.ones(forest.n_nodes)
+        one = np.ones(forest.n_nodes)
+        return one, one
 
 
 class LeafCost(AdditiveCost):
     """The number of leaves: the complexity term of Breiman's cost-complexity pruning."""
 
     name = "leaves"
+    uses_reach = False
 
     def prices(self, forest: Forest, reach: Floats) -> tuple[Floats, Floats]:
         """Return 1 for a leaf and 0 for a split."""

@@ -23,6 +23,8 @@ class Cost(ABC):
     name: ClassVar[str]
     shared: ClassVar[bool]
     """Whether trees share what is paid for, so that the cost is not a sum over nodes."""
+    uses_reach: ClassVar[bool] = True
+    """Whether `prices` depends on the rows that reach a node; otherwise it gets an empty array."""
     row_prices: Any = None
     """The prices of the features for each row, (n_rows, n_features); None if all rows pay the same prices."""
 

@@ -1,7 +1,7 @@
 """Hold rows in memory, routed through a forest once and checked once."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -15,7 +15,7 @@ from secateur.errors import InvalidInputError
 from secateur.forest import Forest, Leaves
 from secateur.forest.node_sums import node_weight
 from secateur.forest.routing import leaf_type, raw_scores, route
-from secateur.forest.subforest import Decision, kept_trees, raises, subforest
+from secateur.forest.subforest import Decision, kept_decision, kept_trees, raises, subforest
 from secateur.libraries.adapter import Adapter
 
 Floats = NDArray[np.float64]
@@ -99,15 +99,21 @@ class LocalRows(RowSource):
         """Return the rows themselves."""
         return self
 
-    def scores(self, forest: Forest, decision: Decision | None = None) -> Floats:
-        """Return the raw scores of the forest, pruned or not, (n_rows, n_outputs)."""
+    def scores(self, forest: Forest, decision: Decision | None = None, kept_value: Floats | None = None) -> Floats:
+        """Return the raw scores of the forest, pruned or not, (n_rows, n_outputs).
+
+        `kept_value` (n_kept, width) has the values of the kept nodes, if they are not in the decision.
+        """
         if decision is None or not raises(forest, decision.keep):
-            return raw_scores(forest, self.leaves, decision, self.offset, self.voters).astype(np.float64, copy=False)
+            raw = raw_scores(forest, self.leaves, decision, self.offset, self.voters, kept_value)
+            return raw.astype(np.float64, copy=False)
         if self.rows is None:
             raise InvalidInputError(
                 "This pruning raises subtrees, so the rows must be routed again, but X was read in batches and only "
                 "its leaves were stored. Pass X as an array in memory."
             )
+        if kept_value is not None:
+            decision = replace(decision, value=kept_decision(forest, decision.keep, kept_value).value)
         pruned = subforest(forest, decision)
         voters = None if self.voters is None else self.voters[kept_trees(forest, decision.keep)]
         raw = raw_scores(pruned, route(pruned, self.rows), None, self.offset, voters)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secateur.forest import Forest
-from secateur.forest.subforest import Decision, check_keep, kept_splits, kept_trees, raises, subforest
+from secateur.forest.subforest import Decision, check_keep, kept_splits, kept_trees, raises, split_kept, subforest
 
 Floats = NDArray[np.float64]
 
@@ -48,9 +48,8 @@ class Masks(ABC):
         """Return the sum of `as_leaf` over the leaves and `as_split` over the splits of each point, (n_points,)."""
         result = np.empty(self.n_points)
         for i in range(self.n_points):
-            keep = self.keep(i)
-            split = kept_splits(forest, keep, check_keep(forest, keep))
-            result[i] = as_leaf[keep & ~split].sum() + as_split[split].sum()
+            nodes, split = split_kept(forest, self.keep(i))
+            result[i] = as_leaf[nodes[~split]].sum() + as_split[nodes[split]].sum()
         return result
 
 
@@ -166,6 +165,8 @@ class PackedMasks(Masks):
 
     def take(self, points: NDArray[np.intp]) -> "PackedMasks":
         """Return the masks of the given points."""
+        if len(points) == self.n_points:
+            return self
         return PackedMasks(self.bits[points], self.n_nodes)
 
 
@@ -197,13 +198,12 @@ def _running_total(change: Floats) -> Floats:
 
 
 def _size(forest: Forest, keep: NDArray[np.bool_]) -> tuple[int, int, int, int, int]:
-    split = kept_splits(forest, keep, check_keep(forest, keep))
-    n_nodes, n_splits = int(keep.sum()), int(split.sum())
+    nodes, split = split_kept(forest, keep)
     return (
-        n_nodes,
-        n_nodes - n_splits,
+        len(nodes),
+        len(nodes) - int(np.count_nonzero(split)),
         int(kept_trees(forest, keep).sum()),
-        len(np.unique(forest.feature[split])),
+        len(np.unique(forest.feature[nodes[split]])),
         _depth(forest, keep),
     )
 

@@ -66,7 +66,8 @@ def class_stats(forest: Forest, leaves: Leaves, y: NDArray[np.intp], sample_weig
         kernels.roll_up(forest.right, counts)
         blocks.append(counts)
     no_columns = np.empty((forest.n_nodes, 0))
-    return NodeStats(blocks[0].sum(axis=1), np.hstack(blocks), np.empty(0), no_columns, no_columns)
+    counts = np.hstack(blocks) if len(blocks) > 1 else blocks[0]
+    return NodeStats(blocks[0].sum(axis=1), counts, np.empty(0), no_columns, no_columns)
 
 
 def value_stats(

@@ -97,7 +97,8 @@ def range_of(forest: Forest) -> PredictionRange | None:
     """
     if not is_plain_mean(forest):
         return None
-    value = forest.value[~forest.is_split] / forest.unit
+    value = forest.value[~forest.is_split]
+    value /= forest.unit
     ranges = [PredictionRange(True, 0.0, 1.0 + _ROUNDING)]
     if not forest.n_classes:
         ranges = [PredictionRange(False, 0.0, 1.0), PredictionRange(False, 0.0, np.inf)]

@@ -1,5 +1,6 @@
 """Route rows to leaves and compute raw scores, bit for bit as the model's library does."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,7 @@ from numpy.typing import NDArray
 from secateur import kernels
 from secateur.forest import Forest, Leaves
 from secateur.forest.small_trees import rank_splits
-from secateur.forest.subforest import Decision, apply_decision, kept_trees
+from secateur.forest.subforest import Decision, apply_decision, kept_trees, kept_values
 from secateur.kernels import CategoryLists, SplitArrays
 
 ZERO = np.float32(1e-35)
@@ -91,6 +92,7 @@ def raw_scores(
     decision: Decision | None = None,
     offset: NDArray[np.float64] | None = None,
     voters: NDArray[np.bool_] | None = None,
+    kept_value: NDArray[np.float64] | None = None,
 ) -> NDArray[np.floating]:
     """Return the raw scores of a forest, before its link, (n_rows, n_outputs), in its `sum_dtype`.
 
@@ -105,14 +107,16 @@ def raw_scores(
         Initial score of each row, for example from boosting on top of another model.
     voters : (n_trees, n_rows), optional
         Which trees of a mean contribute to a row, for example its out-of-bag trees. Rows without a tree get NaN.
+    kept_value : (n_kept, width), optional
+        Values of the nodes that the decision keeps, instead of those of the decision.
     """
-    keep = np.ones(forest.n_nodes, bool)
+    keep, value = np.ones(forest.n_nodes, bool), forest.value
+    lifted = kernels.lift_to_kept(forest.parent, keep if decision is None else decision.keep)
     if decision is not None:
-        keep = decision.keep
-        forest = apply_decision(forest, decision)
-    lifted = kernels.lift(forest.parent, keep)
+        keep, value = decision.keep, kept_values(forest, decision, kept_value)
+        forest = apply_decision(forest, replace(decision, value=None))
     if forest.aggregation == "median":
-        return _weighted_median(forest, leaves, lifted, kept_trees(forest, keep))
+        return _weighted_median(forest, leaves, lifted, value, kept_trees(forest, keep))
     base = forest.base.astype(forest.sum_dtype)
     weight = forest.tree_weight
     scaled = forest.addition == "scaled" and len(weight) > 0 and bool((weight == weight[0]).all())
@@ -120,13 +124,13 @@ def raw_scores(
     if offset is not None:
         out += offset.astype(forest.sum_dtype)
     if forest.addition == "fours":
-        kernels.add_trees_by_fours(leaves, forest.tree_start, lifted, forest.value, weight, out)
+        kernels.add_trees_by_fours(leaves, forest.tree_start, lifted, value, weight, out)
     else:
         kernels.add_trees(
             leaves,
             forest.tree_start,
             lifted,
-            _around_base(forest) if forest.addition == "around_base" else forest.value,
+            _around_base(forest, np.flatnonzero(keep), value) if forest.addition == "around_base" else value,
             np.ones_like(weight) if scaled else weight,
             forest.tree_output,
             np.empty((0, 0), bool) if voters is None else voters,
@@ -146,22 +150,26 @@ def raw_scores(
     return out / forest.divisor if forest.divisor else np.ones_like(out)
 
 
-def _around_base(forest: Forest) -> NDArray[np.float64]:
-    """Return (base + value) − base for each value, rounded in `sum_dtype`, (n_nodes, width)."""
-    tree = np.repeat(np.arange(forest.n_trees), np.diff(forest.tree_start))
+def _around_base(forest: Forest, nodes: NDArray[np.intp], value: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return (base + value) − base for the values of some nodes, rounded in `sum_dtype`, (n, width)."""
+    tree = np.searchsorted(forest.tree_start, nodes, side="right") - 1
     output = forest.tree_output[tree]
     base = np.where(output[:, None] < 0, forest.base, forest.base[np.maximum(output, 0)][:, None])
-    base = base[:, : forest.value.shape[1]].astype(forest.sum_dtype)
-    return ((base + forest.value.astype(forest.sum_dtype)) - base).astype(np.float64)
+    base = base[:, : value.shape[1]].astype(forest.sum_dtype)
+    return ((base + value.astype(forest.sum_dtype)) - base).astype(np.float64)
 
 
 def _weighted_median(
-    forest: Forest, leaves: Leaves, lifted: NDArray[np.int32], kept: NDArray[np.bool_]
+    forest: Forest,
+    leaves: Leaves,
+    lifted: NDArray[np.int32],
+    value: NDArray[np.float64],
+    kept: NDArray[np.bool_],
 ) -> NDArray[np.float64]:
     """Return the weighted lower median of the tree values for each row, (n_rows, 1)."""
     trees = np.flatnonzero(kept)
     nodes = lifted[forest.root[trees, None] + leaves[trees]]
-    values = forest.value[nodes, 0].T
+    values = value[nodes, 0].T
     order = np.argsort(values, axis=1)
     weight = np.cumsum(forest.tree_weight[trees][order], axis=1)
     # The first value at which the cumulative weight reaches half of the total.

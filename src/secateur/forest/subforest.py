@@ -46,8 +46,9 @@ def kept_trees(forest: Forest, keep: NDArray[np.bool_]) -> NDArray[np.bool_]:
 
 def raises(forest: Forest, keep: NDArray[np.bool_]) -> bool:
     """Return whether a subtree is raised, so that rows may reach nodes they do not reach in the unpruned forest."""
+    # The topmost kept node of a tree without its root has a parent that is not kept, too.
     above = forest.parent[keep]
-    return not keep[above[above != -1]].all() or not keep[forest.root[kept_trees(forest, keep)]].all()
+    return not keep[above[above != -1]].all()
 
 
 def kept_splits(forest: Forest, keep: NDArray[np.bool_], replacement: NDArray[np.int32]) -> NDArray[np.bool_]:
@@ -55,6 +56,28 @@ def kept_splits(forest: Forest, keep: NDArray[np.bool_], replacement: NDArray[np
     split = keep & forest.is_split
     split[split] = replacement[forest.right[split]] != -1
     return split
+
+
+def split_kept(forest: Forest, keep: NDArray[np.bool_]) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+    """Return the kept nodes and which of them are splits after pruning, both (n_kept,).
+
+    Without raised subtrees, only the kept nodes are checked, which takes much less time if they are few.
+
+    Raises
+    ------
+    InvalidInputError
+        If `keep` is not a pruning.
+    """
+    nodes = np.flatnonzero(keep)
+    if forest.symmetric or not len(nodes) or raises(forest, keep):
+        return nodes, kept_splits(forest, keep, check_keep(forest, keep))[nodes]
+    split = forest.is_split[nodes]
+    inner = nodes[split]
+    left = keep[inner + 1]
+    if not np.array_equal(left, keep[forest.right[inner]]):
+        check_keep(forest, keep)
+    split[split] = left
+    return nodes, split
 
 
 def apply_decision(forest: Forest, decision: Decision) -> Forest:
@@ -91,6 +114,18 @@ def mean_over(forest: Forest, tree_weight: NDArray[np.float64], kept: NDArray[np
     if n_outputs > 1 and np.array_equal(forest.tree_output, np.arange(forest.n_trees) % n_outputs):
         return float(weight.reshape(-1, n_outputs).max(axis=1).sum()) * n_outputs * forest.unit
     return float(weight[kept].sum()) * forest.unit
+
+
+def kept_values(forest: Forest, decision: Decision, value: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
+    """Return the values of the kept nodes in the model's precision, (n_kept, width).
+
+    `value` (n_kept, width) replaces those of the decision.
+    """
+    if value is None:
+        if decision.value is None:
+            return forest.value[decision.keep]
+        value = decision.value[decision.keep]
+    return _rounded(value, forest.sum_dtype)
 
 
 def _rounded(numbers: NDArray[np.float64], dtype: str) -> NDArray[np.float64]:

@@ -14,7 +14,8 @@ from secateur.kernels.ensemble.gram_descent import layer_steps, move_cut, sweep_
 from secateur.kernels.ensemble.mean_arrays import MeanProblem
 from secateur.kernels.ensemble.mean_descent import loss_without, remove_tree, sum_without, sweep_means
 from secateur.kernels.ensemble.mean_scores import recompute_scores, sum_targets
-from secateur.kernels.ensemble.merge_leaves import merged_value, weakest_merge
+from secateur.kernels.ensemble.merge_leaves import merge_rates
+from secateur.kernels.ensemble.target_spread import mark_spread, target_spread
 from secateur.kernels.feature_cost.closure_path import closure_path, inseparable, profitable_splits
 from secateur.kernels.feature_cost.cost_descent import (
     Pricing,
@@ -47,6 +48,7 @@ from secateur.kernels.forest.routing import (
     add_trees,
     add_trees_by_fours,
     lift,
+    lift_to_kept,
     route_categorical,
     route_numeric,
 )
@@ -113,12 +115,14 @@ __all__ = [
     "keeps_levels",
     "layer_steps",
     "lift",
+    "lift_to_kept",
     "list_needs",
     "list_rows",
     "loss_without",
     "mark_active_nodes",
+    "mark_spread",
     "merge_leaves",
-    "merged_value",
+    "merge_rates",
     "move_cut",
     "move_intercept",
     "needed_until",
@@ -153,9 +157,9 @@ __all__ = [
     "sweep_priced_blocks",
     "sweep_priced_means",
     "table_start",
+    "target_spread",
     "tree_depth",
     "tree_parent",
     "weakest_collapses",
     "weakest_link",
-    "weakest_merge",
 ]

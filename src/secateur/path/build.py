@@ -79,6 +79,8 @@ def trace_points(
     penalty = np.array([point.penalty for point in found])
     changes: dict[str, Any] = {"values": [point.value for point in found]} if changed else {}
     risk = np.array([point.risk for point in found])
+    # Masks of large forests are not stored twice.
+    del found
     path = trace_path(problem, masks, penalty, solver, more=columns, ensemble=ensemble, risk=risk, **changes)
     return path.with_info(interrupted=interrupted, runs=runs)
 

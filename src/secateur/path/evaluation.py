@@ -37,10 +37,23 @@ class Decisions:
 
     def at(self, forest: Forest, point: int) -> Decision:
         """Return the decision of a point."""
-        keep = self.masks.keep(point)
-        changed = Decision(keep) if self.values is None else kept_decision(forest, keep, self.values[point])
-        return replace(
-            changed,
+        decision = self._without_values(point)
+        if self.values is None:
+            return decision
+        return replace(decision, value=kept_decision(forest, decision.keep, self.values[point]).value)
+
+    def scores(self, forest: Forest, sample: LocalRows, point: int) -> Floats:
+        """Return the raw scores of rows at a point, (n_rows, n_outputs); point 0 is the unpruned forest.
+
+        They are computed from the values of the kept nodes alone, which for many classes are few of all values.
+        """
+        if point == 0:
+            return sample.scores(forest)
+        return sample.scores(forest, self._without_values(point), None if self.values is None else self.values[point])
+
+    def _without_values(self, point: int) -> Decision:
+        return Decision(
+            self.masks.keep(point),
             tree_weight=None if self.tree_weight is None else self.tree_weight[point],
             base=None if self.base is None else self.base[point],
         )
@@ -60,7 +73,7 @@ class LossesAt:
 
     def losses_and_labels(self, forest: Forest, sample: LocalRows, point: int) -> tuple[Floats, NDArray[Any]]:
         """Return the loss of each row at a point, and its predicted label or value."""
-        raw = sample.scores(forest, self.decisions.at(forest, point) if point else None)
+        raw = self.decisions.scores(forest, sample, point)
         return self.loss.rows(forest, raw, sample.y), forest.response.label(raw, forest.n_classes)
 
 

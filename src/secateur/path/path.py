@@ -228,7 +228,7 @@ class Path:
 
     def row_losses(self, point: int, sample: LocalRows, loss: Loss) -> tuple[Floats, NDArray[Any]]:
         """Return the loss, (n_rows,), and the prediction, (n_rows, n_targets), of each row at a point."""
-        raw = sample.scores(self.forest, self.decision(point) if point else None)
+        raw = self.decisions.scores(self.forest, sample, point)
         predictions = self.source.decode(self.forest.response.label(raw, self.forest.n_classes))
         return loss.rows(self.forest, raw, sample.y), predictions.reshape(len(sample), -1)
 

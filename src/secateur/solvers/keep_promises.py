@@ -16,7 +16,7 @@ from secateur import kernels
 from secateur.forest import Forest
 from secateur.forest.monotonicity import check_monotonicity
 from secateur.forest.promises import PredictionRange, constrained_splits, range_of
-from secateur.forest.subforest import Decision, subforest
+from secateur.forest.subforest import Decision, split_kept, subforest
 from secateur.path import Path
 from secateur.path.build import tree_risk
 from secateur.path.evaluation import LossesAt
@@ -66,9 +66,10 @@ def _in_range(
 
     These are refitted by `mean_values`, or the original ones without it.
     """
-    leaf = _kept_leaves(forest, keep)[keep]
+    nodes, split = split_kept(forest, keep)
+    leaf = ~split
     scaled = value[leaf] / forest.unit
-    tree = np.repeat(np.arange(forest.n_trees), np.diff(forest.tree_start))[keep][leaf]
+    tree = np.searchsorted(forest.tree_start, nodes[leaf], side="right") - 1
     if natural.contains_means(scaled, tree, forest.n_classes):
         return _normalised(value, forest) if natural.simplex else value
     return forest.value[keep] if mean_values is None else mean_values().refit(keep)
@@ -88,13 +89,6 @@ def _in_order(forest: Forest, problem: Problem, keep: NDArray[np.bool_], value: 
     ordered[keep] = value
     kernels.order_values(forest.tree_start, forest.right, _signs(forest), keep, problem.weight, ordered)
     return value if np.array_equal(ordered[keep], value) else ordered[keep]
-
-
-def _kept_leaves(forest: Forest, keep: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Return which kept nodes are leaves of the pruned forest, (n_nodes,)."""
-    split = forest.is_split & keep
-    split[split] = keep[np.flatnonzero(split) + 1]
-    return keep & ~split
 
 
 def _with_values(path: Path, problem: Problem, values: list[Floats], changed: list[int]) -> Path:

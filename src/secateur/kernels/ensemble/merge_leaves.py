@@ -1,4 +1,4 @@
-"""Merge pairs of leaves in a mean of trees: find the pair whose merge increases the loss least, and its value."""
+"""Merge pairs of leaves in a mean of trees: find how much the merge of each pair increases the loss."""
 
 import numpy as np
 
@@ -7,10 +7,8 @@ from secateur.kernels.ensemble.mean_arrays import LEAF, SPLIT, MeanArrays, MeanR
 
 
 @kernel
-def weakest_merge(
-    tree: int, rows: MeanRows, trees: MeanTrees, state: MeanArrays, scratch: MeanScratch
-) -> tuple[int, float]:
-    """Return the split of a tree whose two leaves can be merged at the least loss per price saved, −1 if there is none.
+def merge_rates(tree: int, rows: MeanRows, trees: MeanTrees, state: MeanArrays, scratch: MeanScratch) -> np.ndarray:
+    """Return the increase in loss per price saved of merging the two leaves of a split, (n,); infinite elsewhere.
 
     The merged leaf gets the weighted mean of both values, which lies in C.
     """
@@ -22,7 +20,7 @@ def weakest_merge(
     for i in range(leaf.shape[0]):
         for k in range(n_outputs):
             sums[leaf[i], k] += rows.weight[i] * (rows.target[i, k] - state.score[i, k])
-    best, least = -1, np.inf
+    rate = np.full(n, np.inf)
     for a in range(n - 1, -1, -1):
         u, right = start + a, trees.right[start + a]
         if right == -1:
@@ -33,10 +31,8 @@ def weakest_merge(
         if state.status[u] == SPLIT and state.status[u + 1] == LEAF and state.status[right] == LEAF:
             rise = _merge_rise(u, u + 1, start, trees, state, sums) + _merge_rise(u, right, start, trees, state, sums)
             saved = trees.as_split[u] + trees.as_leaf[u + 1] + trees.as_leaf[right] - trees.as_leaf[u]
-            rate = rise / max(saved, 1e-300)
-            if rate < least:
-                best, least = a, rate
-    return best, least
+            rate[a] = rise / max(saved, 1e-300)
+    return rate
 
 
 @kernel

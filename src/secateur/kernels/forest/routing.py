@@ -127,6 +127,24 @@ def lift(parent: np.ndarray, keep: np.ndarray) -> np.ndarray:
 
 
 @kernel
+def lift_to_kept(parent: np.ndarray, keep: np.ndarray) -> np.ndarray:
+    """Return the number, among the kept nodes, of the nearest kept node at or above every node, (n_nodes,).
+
+    The number is -1 for the nodes of a dropped tree.
+    """
+    number = np.empty(parent.shape[0], np.int32)
+    n_kept = 0
+    # Invariant: number[u] is final for all nodes u before v, which includes the parent of v.
+    for v in range(parent.shape[0]):
+        if keep[v]:
+            number[v] = n_kept
+            n_kept += 1
+        else:
+            number[v] = number[parent[v]] if parent[v] != -1 else -1
+    return number
+
+
+@kernel
 def add_trees(
     leaves: np.ndarray,
     tree_start: np.ndarray,

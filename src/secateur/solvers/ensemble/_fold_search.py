@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from secateur.path.build import Point
 from secateur.problem import Problem
-from secateur.solvers.ensemble.additive_model import Additive, additive, mean_loss
+from secateur.solvers.ensemble.additive_model import mean_loss
 from secateur.solvers.ensemble.descent_path import RowDescent
 from secateur.solvers.goal import FoldProblem
 
@@ -31,7 +31,7 @@ class RunSettings(NamedTuple):
 KEPT = RunSettings(0.0, kept=True)
 
 
-MakeDescent = Callable[[Additive, Problem, RunSettings], AnyDescent]
+MakeDescent = Callable[[Problem, RunSettings], AnyDescent]
 """Returns the descent of a run on a problem."""
 
 
@@ -56,8 +56,7 @@ class FoldSearch:
     def __init__(self, fold: FoldProblem, make: MakeDescent, first: RunSettings) -> None:
         self.problem, self.rows, self._make = fold.problem, fold.validation_rows, make
         self.weight = self.rows.weight / self.rows.total_weight
-        self._ensemble = additive(self.problem)
-        self.descent = self._first = make(self._ensemble, self.problem, first)
+        self.descent = self._first = make(self.problem, first)
         self._kept = self._first if first.kept else None
         self.empty = (np.inf, self.descent.state.copy())
         self.unpruned = self._losses_of(self.rows.scores(self.problem.forest))
@@ -66,7 +65,7 @@ class FoldSearch:
     def use(self, run: RunSettings) -> AnyDescent:
         """Switch to the descent of a run and return it; runs with different ridges share one descent."""
         if run.kept:
-            self._kept = self._kept or self._make(self._ensemble, self.problem, run)
+            self._kept = self._kept or self._make(self.problem, run)
             self.descent = self._kept
         else:
             self.descent = self._first
@@ -108,6 +107,10 @@ class FoldSearch:
             more["rising"] = float(descent.rising)
         risk = mean_loss(descent.ensemble, self.problem, descent.raw(descent.state))
         self._points.append((penalty, np.packbits(keep), value, more, risk))
+
+    def forget(self) -> None:
+        """Free the descents, whose states are as large as the forest; the recorded points stay."""
+        del self.descent, self._first, self._kept
 
     def points(self) -> Iterator[Point]:
         """Yield the recorded states as points of a path."""

@@ -98,7 +98,7 @@ class GoalSearch:
         descent = self.folds[0].descent
         # Larger models need larger ridges: the walk begins with the second smallest and never returns to it.
         self.first_ridge = min(1, len(ridges) - 1)
-        self.penalties = _from_first_entry(descent)
+        self.penalties = _from_first_entry(descent, goal.max_nodes if self.fills_budget else None)
         self.turns_back = descent.turns_back
         weight = np.array([fold.rows.total_weight for fold in self.folds])
         self.fold_weight = (weight / weight.sum()).tolist()
@@ -148,6 +148,13 @@ class GoalSearch:
     def fills_budget(self) -> bool:
         """Whether the goal is to use up a budget of nodes."""
         return self.goal.max_nodes is not None and self.goal.max_loss_increase is None
+
+    def forget(self) -> None:
+        """Free all states after the search; the points on the path stay."""
+        for fold in self.folds:
+            fold.forget()
+        for visit in [*self.thorough, *([self.best] if self.best else [])]:
+            visit.states = []
 
     # Visits.
 
@@ -453,9 +460,9 @@ class GoalSearch:
         return self._evaluate(self._each_fold(meet)[-1], run)
 
 
-def _from_first_entry(descent: AnyDescent) -> NDArray[np.float64]:
+def _from_first_entry(descent: AnyDescent, budget: int | None) -> NDArray[np.float64]:
     """Return the penalties from the last one at which no tree enters the empty ensemble, in decreasing order."""
-    penalties = descent.penalties()
+    penalties = descent.penalties() if budget is None else descent.penalties_below(budget)
     state = descent.state.copy()
     descent.step(penalties[0])
     largest = descent.entry().max(initial=0.0)

@@ -122,8 +122,11 @@ def too_many_pairs(forest: Forest) -> str | None:
     )
 
 
-def additive(problem: Problem) -> Additive:
-    """Return the ensemble and its rows on the scale of the loss, without rows of zero weight."""
+def additive(problem: Problem, *, contributions: bool = True) -> Additive:
+    """Return the ensemble and its rows on the scale of the loss, without rows of zero weight.
+
+    Without `contributions`, the array `original` has no rows.
+    """
     forest, sample = problem.forest, problem.sample
     rows = np.flatnonzero(sample.weight)
     if len(rows) < len(sample):
@@ -140,7 +143,7 @@ def additive(problem: Problem) -> Additive:
         starts(forest, sample),
         _slope(forest),
         objective.fitted_to(target, sample.weight),
-        original_contributions(forest),
+        original_contributions(forest) if contributions else np.empty((0, forest.value.shape[1])),
         problem.weight / (problem.total_weight * n_targets(forest)),
     )
 
@@ -164,7 +167,10 @@ def original_contributions(forest: Forest) -> Floats:
     """Return the contribution of each node as a leaf, minus that of its root, (n_nodes, width)."""
     tree = np.repeat(np.arange(forest.n_trees), np.diff(forest.tree_start))
     original = forest.value * (_slope(forest) / forest.divisor * forest.tree_weight[tree])[:, None]
-    return original - original[forest.root][tree]
+    at_root = original[forest.root]
+    for one, (start, stop) in enumerate(zip(forest.root, forest.tree_start[1:], strict=True)):
+        original[start:stop] -= at_root[one]
+    return original
 
 
 def starts(forest: Forest, sample: LocalRows) -> Floats:

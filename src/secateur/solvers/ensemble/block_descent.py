@@ -8,6 +8,7 @@ The class here holds the settings. `descent_path` runs the warm-started path, th
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import chain
 from typing import Any, Literal, final
 
@@ -27,6 +28,7 @@ from secateur.solvers.ensemble._descent import Descent
 from secateur.solvers.ensemble._fold_search import AnyDescent, RunSettings
 from secateur.solvers.ensemble._goal_search import GoalSearch
 from secateur.solvers.ensemble._gram_descent import gram_points
+from secateur.solvers.ensemble._smaller_forest import SmallerForest, smaller_forest
 from secateur.solvers.ensemble.additive_model import (
     Additive,
     additive,
@@ -191,10 +193,19 @@ class BlockDescent(Solver):
         refitted = "refit" if self.values == "both" else self.values
         ridges = sorted(self.ridge) if isinstance(self.ridge, tuple) else [self.ridge]
 
-        def make(ensemble: Additive, problem: Problem, run: RunSettings) -> AnyDescent:
-            return self.descent(ensemble, problem, "keep" if run.kept else refitted, run.ridge)
+        ensemble_of = cache(self._ensemble)
 
+        def make(problem: Problem, run: RunSettings) -> AnyDescent:
+            return self.descent(ensemble_of(problem), problem, "keep" if run.kept else refitted, run.ridge)
+
+        budget = goal.max_nodes if goal.max_loss_increase is None else None
+        given, smaller = folds, [self._smaller(fold.problem, budget) for fold in folds]
+        folds = [
+            fold if part is None else FoldProblem(part.problem, part.route(fold.validation_rows))
+            for fold, part in zip(folds, smaller, strict=True)
+        ]
         search = GoalSearch(folds, make, ridges if self.values != "keep" else [], self.values in ("keep", "both"), goal)
+        search.n_unpruned = float(np.mean([fold.problem.forest.n_nodes for fold in given]))
         interrupted = False
         try:
             search.run()
@@ -202,10 +213,12 @@ class BlockDescent(Solver):
             interrupted = True
             message = "Interrupted: the search ends with the points found so far. Run again for the others."
             warnings.warn(message, InterruptedWarning, stacklevel=2)
+        search.forget()
         paths = []
-        for fold in search.folds:
-            runs = dict.fromkeys([*self._run_columns(fold.problem), "brief"])
-            path = trace_points(fold.problem, fold.points(), repr(self), ensemble=True, runs=tuple(runs))
+        for fold, one, part in zip(given, search.folds, smaller, strict=True):
+            points = one.points() if part is None else map(part.restored, one.points())
+            runs = tuple(dict.fromkeys([*self._run_columns(fold.problem), "brief"]))
+            path = trace_points(fold.problem, points, repr(self), ensemble=True, runs=runs)
             if interrupted:
                 path = replace(path, table={**path.table, "brief": np.zeros(len(path))})
             paths.append(path.with_info(interrupted=interrupted))
@@ -245,11 +258,16 @@ class BlockDescent(Solver):
         """Return the unpruned forest and the pruning at each penalty, by decreasing size."""
         if self._takes_gram(problem):
             gram = problem.row_source.total(problem.forest, gram_of)
-            points = gram_points(problem.forest, problem.prices, gram, self.settings("keep", 0.0))
+            points: Iterator[Point] = gram_points(problem.forest, problem.prices, gram, self.settings("keep", 0.0))
         else:
             problem = problem.local()
-            points = self._points(problem)
+            part = self._smaller(problem, self.max_nodes)
+            points = self._points(problem) if part is None else map(part.restored, self._points(part.problem))
         return trace_points(problem, points, repr(self), ensemble=True, runs=self._run_columns(problem))
+
+    def _smaller(self, problem: Problem, budget: int | None) -> SmallerForest | None:
+        """Return the part of a large forest that a small node budget could use, None to use the whole forest."""
+        return smaller_forest(problem, budget) if self.granularity == "node" and self.max_trees is None else None
 
     def _run_columns(self, problem: Problem) -> tuple[str, ...]:
         """Return the columns that tell runs apart; a mean of trees is descended at falling and at rising penalties."""
@@ -278,7 +296,7 @@ class BlockDescent(Solver):
         refitted = "refit" if self.values == "both" else self.values
         runs = [] if self.values == "keep" else [(refitted, ridge) for ridge in ridges]
         runs += [("keep", 0.0)] if self.values in ("keep", "both") else []
-        ensemble = additive(problem)
+        ensemble = self._ensemble(problem)
 
         def points(run: int) -> Iterator[Point]:
             values, ridge = runs[run]
@@ -294,6 +312,10 @@ class BlockDescent(Solver):
         else:
             # Points found before Ctrl-C are yielded.
             yield from chain.from_iterable(map(points, range(len(runs))))
+
+    def _ensemble(self, problem: Problem) -> Additive:
+        """Return the ensemble and its rows on the scale of the loss; a mean of trees needs no contributions."""
+        return additive(problem, contributions=not self._keeps_range(problem))
 
     def descent(self, ensemble: Additive, problem: Problem, values: str, ridge: float) -> AnyDescent:
         """Return a descent of one run: over a mean of trees if it is to stay one, else over a sum with an intercept."""

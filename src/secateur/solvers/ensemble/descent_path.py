@@ -34,6 +34,8 @@ _FEW_SWEEPS, _FEW_UPDATES, _NARROW_MARGIN = 3, 0.25, 0.8
 """Number of sweeps, number of updates as a fraction of the trees, and margin of a brief descent."""
 _BISECTIONS, _FULL = 8, 0.995
 """Largest number of bisections of the penalty to meet a budget of nodes; they end when this fraction of it is used."""
+_MORE_PENALTIES = 20
+"""Number of penalties after the last that are visited until a budget of nodes is used up."""
 _TRAIL = 4
 """Number of penalties before the last from which other ridges branch off."""
 
@@ -169,13 +171,16 @@ class PathDescent(ABC, Generic[S]):
         `trail` gets copies of the last states, from which `bracket` can start with other settings.
         """
         self.trail = [(np.inf, self.state.copy())]
-        penalties = self.penalties()
+        penalties = self.penalties_below(budget)
+        sizes = [0]
         for index, penalty in enumerate(penalties):
             self._penalty_index = (index, len(penalties))
             self.step(penalty)
             yield penalty, self.improved(penalty)
             self.trail = [*self.trail[-_TRAIL:], (penalty, self.state.copy())]
-            if self.size(self.state) > budget:
+            sizes.append(self.size(self.state))
+            over = sizes[-1] > budget
+            if over or (index >= len(self.penalties()) and sizes[-1] <= sizes[-2]):
                 return
 
     def bracket(self, budget: int, back: int = 1) -> tuple[Found[S], Found[S] | None]:
@@ -188,7 +193,7 @@ class PathDescent(ABC, Generic[S]):
             return (self.trail[-1] if over is None else self.trail[-2]), over
         fits = self.trail[max(len(self.trail) - 1 - back, 0)]
         self.state = fits[1].copy()
-        for penalty in self.penalties():
+        for penalty in self.penalties_below(budget):
             if penalty < fits[0]:
                 self.step(penalty)
                 if self.size(self.state) > budget:
@@ -297,6 +302,14 @@ class PathDescent(ABC, Generic[S]):
         largest = self.scale / max(self.stump_price, 1e-300)
         return decreasing_penalties(self.settings.penalties, largest, self.settings.smallest)
 
+    def penalties_below(self, budget: float) -> Floats:
+        """Return the penalties, followed by smaller ones in case that a budget of nodes is not used up by then."""
+        penalties = self.penalties()
+        if not isinstance(self.settings.penalties, int) or len(penalties) < 2 or budget > self.ensemble.forest.n_nodes:
+            return penalties
+        ratio = penalties[-1] / penalties[-2]
+        return np.append(penalties, penalties[-1] * ratio ** np.arange(1, _MORE_PENALTIES + 1))
+
     @cached_property
     def stump_price(self) -> float:
         """The price of the cheapest tree with one split, 0 if all are free."""
@@ -353,8 +366,11 @@ class PathDescent(ABC, Generic[S]):
     ) -> tuple[Found[S], Found[S] | None]:
         """Return states within and over the budget at penalties that are closer together."""
         self.state = fits[1]
-        for tree in np.flatnonzero(self.used() & ~self.open):
+        closed = np.flatnonzero(self.used() & ~self.open)
+        for tree in closed:
             self.drop(int(tree))
+        if len(closed):
+            fits = (fits[0], self.state.copy())
         # Invariant: `fits` is within the budget, `over` exceeds it, and fits[0] > over[0].
         for _ in range(n_steps):
             if over is None or self.size(fits[1]) >= _FULL * budget:

@@ -14,6 +14,7 @@ Rⁿ, Journal of Optimization Theory and Applications 50 (projection of leaf val
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +43,10 @@ Floats = NDArray[np.float64]
 
 _FLOOR, _FLOOR_ROWS = 0.005, 10.0
 """Fraction of the class frequencies mixed into every leaf: `_FLOOR`, or `_FLOOR_ROWS` / n for many rows."""
+_MANY = 16
+"""Number of outputs from which the states to return to are packed."""
+_MERGES = 16
+"""Trimming merges at most this fraction of the excess, 1 / `_MERGES`, in one round, or one pair per tree."""
 OVERSHOOT = 4
 """How many times a node budget the path grows before it returns to the budget from above."""
 
@@ -72,6 +77,27 @@ def leaf_range(forest: Forest, target: Floats, weight: Floats, bounded: bool) ->
 
 
 @dataclass(frozen=True, eq=False)
+class PackedMeanState:
+    """A state of many outputs to return to, with values for the leaves in use only and without predictions.
+
+    `state` has no rows of values and predictions; `leaves` are the leaves in use and `value` their values.
+    """
+
+    state: "MeanState"
+    leaves: NDArray[np.intp]
+    value: Floats
+
+    @property
+    def status(self) -> NDArray[np.int8]:
+        """0 absent, 1 split, 2 leaf, (n_nodes,)."""
+        return self.state.status
+
+    def copy(self) -> "PackedMeanState":
+        """Return the same object: it is never changed."""
+        return self
+
+
+@dataclass(frozen=True, eq=False)
 class MeanState:
     """The variables of a descent over a mean of trees, which updates the arrays in place; see `MeanArrays`."""
 
@@ -89,12 +115,22 @@ class MeanState:
         """The arrays as the kernels take them."""
         return MeanArrays(*(getattr(self, field.name) for field in fields(self)))
 
-    def copy(self) -> "MeanState":
-        """Return an independent copy."""
+    def copy(self) -> "MeanState | PackedMeanState":
+        """Return an independent copy; a packed one if there are many outputs."""
+        if self.value.shape[1] < _MANY:
+            return self._independent()
+        none, leaves = np.empty(0), np.flatnonzero(self.status == LEAF)
+        packed = replace(self, score=none[:, None], score_target=none, score_square=none, value=none[:, None])
+        return PackedMeanState(packed._independent(), leaves, self.value[leaves])
+
+    def _independent(self) -> "MeanState":
         return MeanState(*(getattr(self, field.name).copy() for field in fields(self)))
 
 
-class MeanDescent(RowDescent[MeanState]):
+AnyMeanState = MeanState | PackedMeanState
+
+
+class MeanDescent(RowDescent[Any]):
     """Descend along decreasing penalties and then back along increasing ones.
 
     On the way down the second tree has to enter with half of the weight while the first still carries the prediction,
@@ -128,7 +164,8 @@ class MeanDescent(RowDescent[MeanState]):
         self.open = np.ones(forest.n_trees, bool)
         self.range = leaf_range(forest, target, ensemble.weight, settings.values == "bounded")
         self.rows = MeanRows(ensemble.rows.leaves, ensemble.rows.weight, target)
-        original = np.ascontiguousarray(forest.value[:, -target.shape[1] :] / forest.unit)
+        original = forest.value[:, -target.shape[1] :]
+        original = np.ascontiguousarray(original if forest.unit == 1.0 else original / forest.unit)
         sums = kernels.sum_targets(self.rows, forest.tree_start, forest.right)
         self.trees = MeanTrees(
             forest.tree_start,
@@ -145,6 +182,31 @@ class MeanDescent(RowDescent[MeanState]):
         self.target_square = float(ensemble.weight @ (target**2).sum(axis=1))
         self.scale = self.loss()
         self.enough = 0.0 if self.keeps_values else 1e-5 * self.scale
+
+    @property
+    def state(self) -> MeanState:
+        """The variables of the descent; a packed state is unpacked when it is assigned."""
+        return self._state
+
+    @state.setter
+    def state(self, state: AnyMeanState) -> None:
+        self._state = state if isinstance(state, MeanState) else self._unpacked(state)
+
+    def _unpacked(self, packed: PackedMeanState) -> MeanState:
+        """Return a state with the values of all nodes and the predictions."""
+        forest, n_rows = self.ensemble.forest, len(self.ensemble.weight)
+        value = np.zeros((forest.n_nodes, len(self.range.center)))
+        for leaf, of_leaf in zip(packed.leaves.tolist(), packed.value, strict=True):
+            value[leaf : forest.end[leaf]] = of_leaf
+        state = replace(
+            packed.state._independent(),
+            score=np.empty((n_rows, value.shape[1])),
+            score_target=np.empty(n_rows),
+            score_square=np.empty(n_rows),
+            value=value,
+        )
+        kernels.recompute_scores(self.rows, self.trees, self.range, state.arrays)
+        return state
 
     def _empty_state(self) -> MeanState:
         """Return the state without trees, which predicts the center of the range."""
@@ -209,14 +271,14 @@ class MeanDescent(RowDescent[MeanState]):
             self.start_rising()
             yield self._at(penalties[index], n_steps - 1 - index, n_steps)
 
-    def bracket(self, budget: int, back: int = 1) -> tuple[Found[MeanState], Found[MeanState] | None]:
+    def bracket(self, budget: int, back: int = 1) -> tuple[Found[Any], Found[Any] | None]:
         """Return the first state within a budget of nodes on the way up from the end of `trail`, and the one before."""
         penalty, state = self.trail[-1]
         self.state = state.copy()
         if self.size(state) <= budget:
             return (penalty, state), None
         over = (penalty, state)
-        for penalty in self.penalties()[::-1]:
+        for penalty in self.penalties_below(budget)[::-1]:
             if penalty > over[0]:
                 self.start_rising()
                 self.step(penalty)
@@ -245,7 +307,7 @@ class MeanDescent(RowDescent[MeanState]):
         super().start_rising()
         self.open = self.used()
 
-    def _at(self, penalty: float, index: int, n_steps: int) -> Found[MeanState]:
+    def _at(self, penalty: float, index: int, n_steps: int) -> Found[Any]:
         """Descend at one penalty; return it with the state."""
         self._penalty_index = (index, n_steps)
         self.descend(penalty)
@@ -295,7 +357,7 @@ class MeanDescent(RowDescent[MeanState]):
         extra = self.ridge * float(state.deviation.sum()) / max(int(state.size[0]), 1) ** 2
         return self.loss() + penalty * float(price) + extra
 
-    def spread(self, state: MeanState) -> State:
+    def spread(self, state: AnyMeanState) -> State:
         """Return the status of all nodes; rows and values stay behind."""
         none = np.empty((0, 0))
         return State(none, none, none, np.empty(0), np.empty(0), state.status, none, np.empty(0), np.empty(0))
@@ -325,12 +387,13 @@ class MeanDescent(RowDescent[MeanState]):
     def trim(self, budget: int) -> None:
         """Merge the weakest pairs of leaves until at most `budget` nodes are left.
 
-        Each round merges at most one pair per tree, those with the smallest increase in loss per price first. When no
-        pair is left, whole trees are dropped from the end.
+        Each round merges at most one pair per tree, or several if there are few trees, those with the smallest increase
+        in loss per price first. When no pair is left, whole trees are dropped from the end.
         """
         while (excess := self.size(self.state) - budget) > 0:
-            rate, node = self._weakest()
-            order = np.argsort(rate, kind="stable")[: np.count_nonzero(np.isfinite(rate))]
+            # Few trees would need many rounds, so that each merges several pairs.
+            node, rate = self._weakest(max(1, excess // (_MERGES * max(int(self.state.size[0]), 1))))
+            order = np.argsort(rate, kind="stable")
             if not len(order):
                 used = np.flatnonzero(self.used())
                 if not len(used):
@@ -338,27 +401,29 @@ class MeanDescent(RowDescent[MeanState]):
                 self.drop(int(used[-1]))
                 continue
             # Merge an eighth of the excess per round, then recompute the rates.
-            for tree in order[: max(1, excess // 8)]:
-                if self.size(self.state) <= budget:
-                    break
-                self._merge(int(node[tree]))
+            for pair in order[: min(max(1, excess // 8), (excess + 1) // 2)]:
+                self._merge(int(node[pair]))
             kernels.recompute_scores(self.rows, self.trees, self.range, self.state.arrays)
 
-    def _weakest(self) -> tuple[Floats, NDArray[np.int64]]:
-        """Return for each tree the least increase in loss per price of a merge (infinite without one) and its node."""
-        forest = self.ensemble.forest
-        rate, node = np.full(forest.n_trees, np.inf), np.full(forest.n_trees, -1)
+    def _weakest(self, n_pairs: int) -> tuple[NDArray[np.int64], Floats]:
+        """Return the splits above the `n_pairs` weakest pairs of each tree, and their increase in loss per price."""
+        start, nodes, rates = self.ensemble.forest.tree_start, [np.empty(0, np.int64)], [np.empty(0)]
         for tree in np.flatnonzero(self.used()).tolist():
-            found, least = kernels.weakest_merge(tree, self.rows, self.trees, self.state.arrays, self.scratch)
-            if found >= 0:
-                rate[tree], node[tree] = least, forest.tree_start[tree] + found
-        return rate, node
+            rate = kernels.merge_rates(tree, self.rows, self.trees, self.state.arrays, self.scratch)
+            # Of equal pairs, the last is merged first.
+            found = np.flatnonzero(np.isfinite(rate))[::-1]
+            found = found[np.argsort(rate[found], kind="stable")[:n_pairs]]
+            nodes.append(start[tree] + found)
+            rates.append(rate[found])
+        return np.concatenate(nodes), np.concatenate(rates)
 
     def _merge(self, node: int) -> None:
         """Turn a split above two leaves into a leaf with the weighted mean of their values."""
         forest, state = self.ensemble.forest, self.state
-        arrays = state.arrays
-        merged = [kernels.merged_value(node, k, self.trees, arrays) for k in range(state.value.shape[1])]
+        pair = np.array([node + 1, forest.right[node]])
+        value, weight = state.value[pair], self.trees.weight[pair]
+        total = weight.sum()
+        merged = (weight[0] * value[0] + weight[1] * value[1]) / total if total > 0 else 0.5 * (value[0] + value[1])
         state.status[node : forest.end[node]] = 0
         state.status[node] = 2
         state.value[node : forest.end[node]] = merged
