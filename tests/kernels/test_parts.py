@@ -38,3 +38,18 @@ def test_a_kernel_is_compiled_for_python_only_if_python_calls_it(caller):
     twice_smallest(np.ones(2))
     counts = [len(form.overloads) for form in (twice_smallest, smallest, twice_smallest.part, smallest.part)]
     assert counts == [1, 0, 0, 1]
+
+
+def test_a_part_is_compiled_once_for_all_signed_integers(monkeypatch):
+    monkeypatch.setattr(_jit, "enable_disk_cache", lambda compiled: None)
+
+    @_jit.kernel
+    def half(x):
+        return x // 2
+
+    @_jit.kernel
+    def halves(short, small):
+        return half(short[0]), half(7), half(short.shape[0]), half(small[0])
+
+    assert halves(np.array([-9], np.int32), np.array([250], np.uint8)) == (-5, 3, 0, 125)
+    assert len(half.part.overloads) == 2

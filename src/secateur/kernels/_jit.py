@@ -52,7 +52,8 @@ class _Kernel(CPUDispatcher):
             compiled.library.codegen.set_env(environment.env_name, environment)
 
     def get_call_template(self, args: Any, kws: Any) -> Any:
-        return self.part.get_call_template(args, kws)
+        # Otherwise a part is compiled for every constant and for every size of integer that it is called with.
+        return self.part.get_call_template([_widened(a) for a in args], {key: _widened(a) for key, a in kws.items()})
 
     def get_overload(self, sig: Any) -> Any:
         return self.part.get_overload(sig)
@@ -65,6 +66,12 @@ class _Kernel(CPUDispatcher):
             while isinstance(cause, SystemError) and cause.__cause__ is not None:
                 cause = cause.__cause__
             raise cause from None
+
+
+def _widened(kind: Any) -> Any:
+    """Return int64 for the type of a constant or of a smaller signed integer, and other types as they are."""
+    kind = numba.types.unliteral(kind)
+    return numba.types.int64 if kind in numba.types.signed_domain else kind
 
 
 @contextmanager
