@@ -11,6 +11,7 @@ from secateur.kernels.ensemble.block_descent import move_intercept, sweep_blocks
 from secateur.kernels.ensemble.block_update import KEEP, REFIT, SCALE, SCALE_SPARSE
 from secateur.kernels.ensemble.collapse import collapse, drop_tree, weakest_collapses
 from secateur.kernels.ensemble.gram_descent import layer_steps, move_cut, sweep_layers
+from secateur.kernels.ensemble.layer_descent import sweep_layered_blocks
 from secateur.kernels.ensemble.mean_arrays import MeanProblem
 from secateur.kernels.ensemble.mean_descent import loss_without, remove_tree, sum_without, sweep_means
 from secateur.kernels.ensemble.mean_scores import recompute_scores, sum_targets
@@ -152,6 +153,7 @@ __all__ = [
     "sum_targets",
     "sum_without",
     "sweep_blocks",
+    "sweep_layered_blocks",
     "sweep_layers",
     "sweep_means",
     "sweep_priced_blocks",

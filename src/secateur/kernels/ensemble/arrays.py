@@ -121,8 +121,6 @@ class BlockProblem(NamedTuple):
         The ridge shrinks refitted values towards `centre` times the original ones.
     values : int
         How the contribution of a kept leaf is determined: a constant of `secateur.kernels.ensemble.block_update`.
-    layered : bool
-        Whether trees are only cut at a depth.
     frozen : bool
         Whether values are refitted without changing the kept nodes.
     tolerance : float
@@ -135,7 +133,6 @@ class BlockProblem(NamedTuple):
     ridge: float
     centre: float
     values: int
-    layered: bool
     frozen: bool
     tolerance: float
     screening: float = 0.0

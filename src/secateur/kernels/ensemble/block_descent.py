@@ -15,7 +15,7 @@ import numpy as np
 
 from secateur.kernels._jit import kernel
 from secateur.kernels.ensemble.arrays import BlockProblem, Prices, RoutedRows, Scratch, State, Trees, empty_scratch
-from secateur.kernels.ensemble.block_update import REFIT, choose_subtree, penalty_decrease
+from secateur.kernels.ensemble.block_update import choose_subtree, penalty_decrease
 from secateur.kernels.ensemble.leaf_sums import sum_by_leaf, sum_pairs_by_leaf
 
 
@@ -83,30 +83,43 @@ def update_tree(
 ) -> tuple[float, float]:
     """Replace one tree by its optimal subtree given all others.
 
-    Solves the block problem, ForestPrune's Problem (4) for layers of original values. Returns the gain, 0 if the tree
-    does not change, and the part of it that is penalty and ridge (0 for squared error, where it is not needed).
+    Returns the gain, 0 if the tree does not change, and the part of it that is penalty and ridge (0 for squared error,
+    where it is not needed).
     """
     start = trees.tree_start[tree]
     if problem.frozen and state.status[start] == 0:
         return 0.0, 0.0
-    curved = state.curvature.shape[0] > 0
     sum_rows(tree, rows, trees, state, scratch)
-    gain, new_factor, entry = choose_subtree(tree, trees, prices, state, problem, scratch)
+    gain, entry = choose_subtree(tree, trees, prices, state, problem, scratch)
     if not gain > problem.tolerance:
         state.entry[tree] = entry if state.status[start] == 0 else np.inf
         return 0.0, 0.0
-    saved = penalty_decrease(tree, trees, prices, state, problem, scratch) if curved else 0.0
+    return gain, place_subtree(tree, rows, trees, prices, state, problem, scratch, 1.0)
+
+
+@kernel
+def place_subtree(
+    tree: int,
+    rows: RoutedRows,
+    trees: Trees,
+    prices: Prices,
+    state: State,
+    problem: BlockProblem,
+    scratch: Scratch,
+    factor: float,
+) -> float:
+    """Put the subtree in the buffers, with weight `factor`, in place of a tree; return the decrease in penalty."""
+    start, saved = trees.tree_start[tree], 0.0
+    if state.curvature.shape[0] > 0:
+        saved = penalty_decrease(tree, trees, prices, state, problem, scratch)
     move_rows(tree, rows, trees, state, scratch.contribution)
     for v in range(trees.tree_start[tree + 1] - start):
         state.status[start + v] = scratch.status[v]
         for k in range(scratch.contribution.shape[1]):
             state.contribution[start + v, k] = scratch.contribution[v, k]
-    state.factor[tree] = new_factor if scratch.status[0] != 0 else 0.0
+    state.factor[tree] = factor if scratch.status[0] != 0 else 0.0
     state.entry[tree] = np.inf
-    if problem.layered and not curved and problem.values <= REFIT:
-        # The cost of the layer already includes the gain of this step.
-        move_intercept(rows.weight, state)
-    return gain, saved
+    return saved
 
 
 @kernel

@@ -4,12 +4,8 @@ The input is sums of gradient and curvature over the leaves of the tree; the row
 the sum of the curvature, and S the sum of the negative gradient plus curvature · current contribution, so that S does
 not depend on this tree. A leaf of value v costs H v² − 2 S v + ridge v² + penalty · price. A refitted value is
 S / (H + ridge), moved to the nearest value that monotonic constraints allow. The optimal subtree is found by a dynamic
-program from the leaves to the root. The arrays are those of `secateur.kernels.ensemble.arrays`.
-
-References
-----------
-Liu and Mazumder (2023), ForestPrune: compact depth-pruned tree ensembles, AISTATS. Problem (4), and with tree weights
-Problems (6) and (7).
+program from the leaves to the root; `secateur.kernels.ensemble.layer_descent` cuts at a depth instead. The arrays are
+those of `secateur.kernels.ensemble.arrays`.
 """
 
 import numpy as np
@@ -26,47 +22,49 @@ of the tree (with a penalty on the squared weight, or on the presence of the tre
 @kernel
 def choose_subtree(
     tree: int, trees: Trees, prices: Prices, state: State, problem: BlockProblem, scratch: Scratch
-) -> tuple[float, float, float]:
-    """Find the optimal subtree of a tree; return the gain, the weight of the tree and its entry penalty.
+) -> tuple[float, float]:
+    """Find the optimal subtree of a tree; return the gain and its entry penalty.
 
-    The entry penalty is known for layers, and for nodes of a tree that stays dropped; otherwise it is infinite.
-    `gradient` and `hessian` of the buffers hold the sums over the rows in each leaf. Writes `status` and `contribution`
-    of the buffers if the gain exceeds the tolerance. O(nodes).
+    The entry penalty is known for a tree that stays dropped; otherwise it is infinite. `gradient` and `hessian` of the
+    buffers hold the sums over the rows in each leaf. Writes `status` and `contribution` of the buffers if the gain
+    exceeds the tolerance. O(nodes).
     """
     right, as_split, status = trees.right, prices.as_split, state.status
-    best, penalty = scratch.best, problem.penalty
-    layered, frozen = problem.layered, problem.frozen
+    best, penalty, frozen = scratch.best, problem.penalty, problem.frozen
     start = trees.tree_start[tree]
-    old = _cost_of_factor(status[start], state.factor[tree], problem.ridge, problem.values)
-    old += _sum_nodes(tree, trees, state, scratch)
-    if status[start] != 0:
-        old += _penalty(tree, trees, prices, problem, status[start:], state.contribution[start:])
-    if trees.sign.shape[0] > 0:
-        _set_bounds(tree, trees, state, problem, scratch)
-    _fit_leaves(tree, trees, prices, problem, scratch)
-    # Reverse preorder. Invariant: for every node w > v, `best[w]` is the cost of its optimal subtree (for layers: of a
-    # leaf), relative to a contribution of 0.
+    old = fit_nodes(tree, trees, prices, state, problem, scratch)
+    # Reverse preorder. Invariant: for every node w > v, `best[w]` is the cost of its optimal subtree, relative to a
+    # contribution of 0.
     for v in range(trees.tree_start[tree + 1] - start - 1, -1, -1):
         u = start + v
         scratch.status[v] = 2
-        if right[u] != -1 and not layered:
+        if right[u] != -1:
             split_cost = best[v + 1] + best[right[u] - start] + penalty * as_split[u]
             if (frozen and status[u] == 1) or (not frozen and split_cost < best[v]):
                 best[v] = split_cost
                 scratch.status[v] = 1
-    new, new_factor, entry = best[0], 1.0, np.inf
-    if layered:
-        # Whether the intercept is re-optimised together with the tree.
-        refit_intercept = state.curvature.shape[0] == 0 and problem.values <= REFIT and not frozen
-        new, new_factor, entry = _best_layer(tree, trees, prices, problem, refit_intercept, scratch)
-    elif new >= 0.0 and not frozen:
+    new = best[0]
+    if new >= 0.0 and not frozen:
         new, scratch.status[0] = 0.0, 0
     gain = old - new
     if gain > problem.tolerance:
-        _spread_values(tree, trees, new_factor, scratch)
-    elif status[start] == 0 and not layered and problem.screening > 0.0:
-        entry = entry_penalty(tree, trees, prices, problem, scratch)
-    return gain, new_factor, entry
+        spread_values(tree, trees, 1.0, scratch)
+    elif status[start] == 0 and problem.screening > 0.0:
+        return gain, entry_penalty(tree, trees, prices, problem, scratch)
+    return gain, np.inf
+
+
+@kernel
+def fit_nodes(tree: int, trees: Trees, prices: Prices, state: State, problem: BlockProblem, scratch: Scratch) -> float:
+    """Write the sums, the value and the cost of every node as a leaf; return the cost of the current tree."""
+    start = trees.tree_start[tree]
+    cost = _sum_nodes(tree, trees, state, scratch)
+    if state.status[start] != 0:
+        cost += _penalty(tree, trees, prices, problem, state.status, state.contribution, start)
+    if trees.sign.shape[0] > 0:
+        _set_bounds(tree, trees, state, problem, scratch)
+    _fit_leaves(tree, trees, prices, problem, scratch)
+    return cost
 
 
 @kernel
@@ -209,102 +207,30 @@ def _fit_leaves(tree: int, trees: Trees, prices: Prices, problem: BlockProblem, 
 
 @kernel
 def _penalty(
-    tree: int, trees: Trees, prices: Prices, problem: BlockProblem, status: np.ndarray, contribution: np.ndarray
+    tree: int,
+    trees: Trees,
+    prices: Prices,
+    problem: BlockProblem,
+    status: np.ndarray,
+    contribution: np.ndarray,
+    first: int,
 ) -> float:
-    """Return the price and the ridge term of a tree; `status` and `contribution` begin at its root."""
+    """Return the price and the ridge term of a tree whose root is entry `first` of `status` and `contribution`."""
     start, refit, total = trees.tree_start[tree], problem.values == REFIT, 0.0
     for v in range(trees.tree_start[tree + 1] - start):
-        u = start + v
-        if status[v] == 1:
+        u, w = start + v, first + v
+        if status[w] == 1:
             total += problem.penalty * prices.as_split[u]
-        elif status[v] == 2:
+        elif status[w] == 2:
             total += problem.penalty * prices.as_leaf[u]
             if refit:
                 for k in range(contribution.shape[1]):
-                    total += problem.ridge * (contribution[v, k] - problem.centre * trees.original[u, k]) ** 2
+                    total += problem.ridge * (contribution[w, k] - problem.centre * trees.original[u, k]) ** 2
     return total
 
 
 @kernel
-def _best_layer(
-    tree: int, trees: Trees, prices: Prices, problem: BlockProblem, refit_intercept: bool, scratch: Scratch
-) -> tuple:
-    """Find the optimal depth of a tree; return its cost, the weight of the tree and its entry penalty.
-
-    This enumerates the depths, as ForestPrune does for Problem (4), and with tree weights for Problem (6); the weight
-    at a fixed depth solves Problem (7) in closed form. `best` holds the costs of the nodes as leaves with the values
-    `fitted`. With `refit_intercept` the cost includes the gain (Σ residuals)² / Σ weights of moving the intercept to
-    the mean residual afterwards; the intercept must be optimal before the update. Writes the new status into the
-    buffers.
-    """
-    right, depth, original = trees.right, trees.depth, trees.original
-    sums, hessian_sum = scratch.sums, scratch.hessian_sum
-    penalty, ridge, values = problem.penalty, problem.ridge, problem.values
-    start, width, n_hessians = trees.tree_start[tree], original.shape[1], hessian_sum.shape[1]
-    n = trees.tree_start[tree + 1] - start
-    deepest = 0
-    for v in range(n):
-        deepest = max(deepest, depth[start + v])
-    # For each depth d, with the tree cut below d:
-    # depth_cost: cost of the tree; price: its penalty; match and norm: the inner products of the original values with
-    # the residual and with themselves; added: Σ weight · value over the rows.
-    depth_cost = np.zeros(deepest + 1)
-    price = np.zeros(deepest + 1)
-    match = np.zeros(deepest + 1)
-    norm = np.zeros(deepest + 1)
-    added = np.zeros((deepest + 1, width))
-    for v in range(n):
-        u = start + v
-        last = deepest if right[u] == -1 else depth[u]
-        inner, square = 0.0, 0.0
-        if values >= SCALE:
-            for k in range(width):
-                inner += original[u, k] * sums[v, k]
-                square += original[u, k] * original[u, k] * hessian_sum[v, min(k, n_hessians - 1)]
-        for d in range(depth[u], last + 1):
-            depth_cost[d] += scratch.best[v]
-            price[d] += penalty * prices.as_leaf[u]
-            match[d] += inner
-            norm[d] += square
-            for k in range(width):
-                added[d, k] += hessian_sum[v, min(k, n_hessians - 1)] * scratch.fitted[v, k]
-        if right[u] != -1:
-            for d in range(depth[u] + 1, deepest + 1):
-                depth_cost[d] += penalty * prices.as_split[u]
-                price[d] += penalty * prices.as_split[u]
-    least, cut, new_factor, entry = 0.0, -1, 1.0, 0.0
-    if refit_intercept:
-        for k in range(width):
-            least -= sums[0, k] ** 2 / hessian_sum[0, 0]
-    dropped = least
-    for d in range(deepest + 1):
-        cost, factor = depth_cost[d], 1.0
-        if refit_intercept:
-            for k in range(width):
-                cost -= (sums[0, k] - added[d, k]) ** 2 / hessian_sum[0, 0]
-        if values == SCALE:
-            factor = match[d] / (norm[d] + ridge) if norm[d] + ridge > 0.0 else 0.0
-            cost = price[d] - factor * match[d]
-        elif values == SCALE_SPARSE:
-            factor = match[d] / norm[d] if norm[d] > 0.0 else 0.0
-            cost = price[d] - factor * match[d] + ridge
-        if cost < least:
-            least, cut, new_factor = cost, d, factor
-        # The tree enters at the penalty at which this depth costs as much as a dropped tree.
-        decrease = dropped - (cost - price[d])
-        if decrease > 0.0:
-            entry = max(entry, penalty * decrease / price[d] if price[d] > 0.0 else np.inf)
-    for v in range(n):
-        u = start + v
-        if depth[u] > cut:
-            scratch.status[v] = 0
-        else:
-            scratch.status[v] = 2 if depth[u] == cut or right[u] == -1 else 1
-    return least, new_factor, entry
-
-
-@kernel
-def _spread_values(tree: int, trees: Trees, new_factor: float, scratch: Scratch) -> None:
+def spread_values(tree: int, trees: Trees, new_factor: float, scratch: Scratch) -> None:
     """Clear the status of the nodes below kept leaves, and write the contributions into the buffers.
 
     Nodes below a kept leaf get its contribution; splits and nodes of a dropped tree get 0.
@@ -327,20 +253,9 @@ def _spread_values(tree: int, trees: Trees, new_factor: float, scratch: Scratch)
 
 
 @kernel
-def _cost_of_factor(status: int, factor: float, ridge: float, values: int) -> float:
-    """Return the penalty on the weight of a tree, 0 for a dropped tree."""
-    if status != 0 and values == SCALE:
-        return ridge * factor * factor
-    if status != 0 and values == SCALE_SPARSE:
-        return ridge
-    return 0.0
-
-
-@kernel
 def penalty_decrease(
     tree: int, trees: Trees, prices: Prices, state: State, problem: BlockProblem, scratch: Scratch
 ) -> float:
     """Return the decrease in penalty plus ridge term from the current tree to that in the buffers."""
-    start = trees.tree_start[tree]
-    before = _penalty(tree, trees, prices, problem, state.status[start:], state.contribution[start:])
-    return before - _penalty(tree, trees, prices, problem, scratch.status, scratch.contribution)
+    before = _penalty(tree, trees, prices, problem, state.status, state.contribution, trees.tree_start[tree])
+    return before - _penalty(tree, trees, prices, problem, scratch.status, scratch.contribution, 0)

@@ -39,7 +39,9 @@ def inseparable(parent: np.ndarray, profit: np.ndarray, n_needs: np.ndarray) -> 
     profit is kept only if its only child is.
     """
     n = len(parent)
-    head = np.arange(n)
+    head = np.empty(n, np.int64)
+    for h in range(n):
+        head[h] = h
     total = profit.copy()
     n_children = np.zeros(n, np.int64)
     # First pass: merge free profitable splits into their parents.
@@ -93,19 +95,24 @@ def closure_path(
     n, m, n_edges = len(parent), len(price), len(need)
     numerator, denominator = np.ones(n, np.int64), np.zeros(n, np.int64)
     counts = np.zeros(3, np.int64)
-    nodes, items, edges = np.arange(n).astype(np.int32), np.arange(m).astype(np.int32), need.copy()
-    degree = np.diff(start).astype(np.int32)
-    local_node, local_item = np.full(n, -1, np.int32), np.full(m, -1, np.int32)
+    # Loops, not array expressions, which take seconds to compile.
+    nodes, items, edges = np.empty(n, np.int32), np.empty(m, np.int32), need.copy()
+    degree, local_node, local_item = np.empty(n, np.int32), np.empty(n, np.int32), np.empty(m, np.int32)
+    for q in range(n):
+        nodes[q], degree[q], local_node[q] = q, start[q + 1] - start[q], -1
+    for q in range(m):
+        items[q], local_item[q] = q, -1
     net, pre = empty_network(n, m, n_edges), empty_preflow(n, m, n_edges)
     # Pending segments: the ranges of their nodes, items and edges.
     stack = np.empty((n + 2, 6), np.int64)
-    stack[0] = (0, n, 0, m, 0, n_edges)
+    _put(stack, 0, 0, n, 0, m, 0, n_edges)
     n_left = 1 if n > 0 else 0
     # Invariant: the segments on the stack are disjoint. Each is the difference of two nested maximum closures, stored
     # as a range of `nodes`, `items` and `edges`. Nodes in no segment have their critical penalty.
     while n_left > 0:
         n_left -= 1
-        n0, n1, i0, i1, e0, e1 = stack[n_left]
+        n0, n1, i0 = stack[n_left, 0], stack[n_left, 1], stack[n_left, 2]
+        i1, e0, e1 = stack[n_left, 3], stack[n_left, 4], stack[n_left, 5]
         gain, cost = 0, 0
         for q in range(n0, n1):
             gain += profit[nodes[q]]
@@ -135,10 +142,17 @@ def closure_path(
                 numerator[nodes[q]], denominator[nodes[q]] = gain // divisor, cost // divisor
             continue
         a, b, c, d = _partition(segment, flows.queued, nodes[n0:n1], items[i0:i1], edges[e0:e1], degree[n0:n1])
-        stack[n_left] = (n0, n0 + a, i0, i0 + b, e0, e0 + c)
-        stack[n_left + 1] = (n0 + a, n1, i0 + b, i1, e0 + c, e0 + d)
+        _put(stack, n_left, n0, n0 + a, i0, i0 + b, e0, e0 + c)
+        _put(stack, n_left + 1, n0 + a, n1, i0 + b, i1, e0 + c, e0 + d)
         n_left += 2
     return numerator, denominator, counts
+
+
+@kernel
+def _put(stack: np.ndarray, at: int, n0: int, n1: int, i0: int, i1: int, e0: int, e1: int) -> None:
+    """Write a segment to the stack: where its nodes, items and edges begin and end."""
+    stack[at, 0], stack[at, 1], stack[at, 2] = n0, n1, i0
+    stack[at, 3], stack[at, 4], stack[at, 5] = i1, e0, e1
 
 
 @kernel
@@ -181,7 +195,8 @@ def network_of(
     for q in range(m):
         local_item[items[q]] = q
     segment.edge_start[0] = 0
-    segment.item_start[:] = 0
+    for q in range(m + 1):
+        segment.item_start[q] = 0
     for q in range(n):
         above = parent[nodes[q]]
         above = local_node[above] if above != -1 else -1
@@ -223,9 +238,12 @@ def _preflow_of(pre: Preflow, n: int, m: int, n_edges: int) -> Preflow:
         pre.queue[: n + m],
         pre.queued[: n + m],
     )
-    segment.excess[:] = 0
-    segment.up[:] = 0
-    segment.flow[:] = 0
+    for v in range(n + m):
+        segment.excess[v] = 0
+    for v in range(n):
+        segment.up[v] = 0
+    for e in range(n_edges):
+        segment.flow[e] = 0
     return segment
 
 

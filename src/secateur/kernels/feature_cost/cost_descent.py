@@ -78,7 +78,7 @@ def list_rows(
     n_nodes = parent.shape[0]
     begin = np.zeros(2 * n_nodes + 1, np.int64)
     listed = np.empty(0, np.int32)
-    every = np.zeros(n_nodes, np.int8)
+    every = np.zeros(n_nodes, np.int32)
     at = np.empty(n_resources, np.int64)
     found = np.empty(n_resources, np.int64)
     # The first pass counts the rows of each slot, the second writes them. During the second, begin[slot] is the next

@@ -82,16 +82,17 @@ class Descent(RowDescent[State]):
         Unless the loss is quadratic, its parabolas are frozen during a sweep, and the true objective is compared
         afterwards. If it did not decrease, the sweep is repeated with a larger curvature.
         """
-        layered, tolerance = self.settings.layered, 1e-12 * self.scale
-        problem = BlockProblem(penalty, self.ridge, 0.0, self.values, layered, frozen, tolerance, SCREENING)
+        tolerance = 1e-12 * self.scale
+        problem = BlockProblem(penalty, self.ridge, 0.0, self.values, frozen, tolerance, SCREENING)
+        sweep_once = kernels.sweep_layered_blocks if self.settings.layered else kernels.sweep_blocks
         if self.ensemble.objective.quadratic:
-            unchanged, gain, _ = kernels.sweep_blocks(*self.nodes, self.state, problem, trees, first)
+            unchanged, gain, _ = sweep_once(*self.nodes, self.state, problem, trees, first)
             return unchanged, gain
         for attempt in range(self.ensemble.objective.n_curvatures):
             before = self.state.copy()
             if attempt:
                 renew_parabolas(self.ensemble, self.state, attempt)
-            unchanged, _, saved = kernels.sweep_blocks(*self.nodes, self.state, problem, trees, first)
+            unchanged, _, saved = sweep_once(*self.nodes, self.state, problem, trees, first)
             gain = before.loss[0] - renew_parabolas(self.ensemble, self.state) + saved
             if gain > tolerance:
                 return unchanged, float(gain)

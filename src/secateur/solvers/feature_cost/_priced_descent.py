@@ -97,7 +97,7 @@ class PricedDescent:
         mean = ensemble.weight @ ensemble.target / ensemble.weight.sum()
         self.scale = float(ensemble.weight @ ((ensemble.target - mean) ** 2).sum(axis=1))
         values = kernels.KEEP if settings.keep else kernels.REFIT
-        self.block_problem = BlockProblem(1.0, self.ridge, settings.centre, values, False, False, 1e-12 * self.scale)
+        self.block_problem = BlockProblem(1.0, self.ridge, settings.centre, values, False, 1e-12 * self.scale)
         state, counts = full_state(ensemble), np.zeros((len(ensemble.weight), n_resources), np.int16)
         spent = kernels.count_tree(0, forest.n_nodes, 1, self.purchases, state.status, counts)
         self.now = Purchases(state, counts, spent, np.zeros(forest.n_features, bool))
