@@ -35,24 +35,44 @@ def keep_promises(solver: Solver, problem: Problem, path: Path) -> Path:
     intercept, otherwise by values refitted on the kept nodes. Values out of order are moved. A point with original
     values that violates a constraint, although the unpruned model keeps it, is dropped.
     """
-    forest = problem.forest
-    natural = None if solver.free_values else range_of(forest)
-    constrained = len(constrained_splits(forest)) > 0
+    promises = Promises(problem, free=solver.free_values)
     if path.values is None:
-        return _drop_violations(path) if constrained else path
-    mean_values = cache(lambda: MeanValues(problem))
+        return _drop_violations(path) if promises.constrained else path
     values, changed = list(path.values), []
     for point in range(1, len(path)):
-        keep, value = path.masks.keep(point), values[point]
-        if natural is not None:
-            original = solver.keeps_leaves or ("kept" in path.table and path.table["kept"][point] == 1)
-            value = _in_range(natural, forest, keep, value, None if original else mean_values)
-        if constrained:
-            value = _in_order(forest, problem, keep, value)
+        original = solver.keeps_leaves or ("kept" in path.table and path.table["kept"][point] == 1)
+        value = promises.values(path.masks.keep(point), values[point], original=original)
         if value is not values[point]:
             values[point] = value
             changed.append(point)
     return _with_values(path, problem, values, changed)
+
+
+class Promises:
+    """The range of predictions and the monotonic constraints that the values of a pruning must keep.
+
+    Parameters
+    ----------
+    problem : Problem
+    free : bool
+        Whether predictions may leave the range.
+    """
+
+    def __init__(self, problem: Problem, *, free: bool) -> None:
+        self._problem = problem
+        self._natural = None if free else range_of(problem.forest)
+        self.constrained = len(constrained_splits(problem.forest)) > 0
+        self._mean_values = cache(lambda: MeanValues(problem))
+
+    def values(self, keep: NDArray[np.bool_], value: Floats, *, original: bool) -> Floats:
+        """Return values of the kept nodes that keep the promises, (n_kept, width); `value` itself if it does.
+
+        `original` says that the values are those of the model, up to tree weights and an intercept.
+        """
+        forest = self._problem.forest
+        if self._natural is not None:
+            value = _in_range(self._natural, forest, keep, value, None if original else self._mean_values)
+        return _in_order(forest, self._problem, keep, value) if self.constrained else value
 
 
 def _in_range(

@@ -6,11 +6,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from secateur.forest.subforest import kept_decision
 from secateur.path.build import Point
 from secateur.problem import Problem
 from secateur.solvers.ensemble.additive_model import mean_loss
 from secateur.solvers.ensemble.descent_path import RowDescent
 from secateur.solvers.goal import FoldProblem
+from secateur.solvers.keep_promises import Promises
 
 Floats = NDArray[np.float64]
 AnyDescent = RowDescent[Any]
@@ -53,11 +55,12 @@ class FoldSearch:
         The loss of the unpruned model on each validation row.
     """
 
-    def __init__(self, fold: FoldProblem, make: MakeDescent, first: RunSettings) -> None:
+    def __init__(self, fold: FoldProblem, make: MakeDescent, first: RunSettings, *, free: bool) -> None:
         self.problem, self.rows, self._make = fold.problem, fold.validation_rows, make
         self.weight = self.rows.weight / self.rows.total_weight
         self.descent = self._first = make(self.problem, first)
         self._kept = self._first if first.kept else None
+        self._promises = Promises(self.problem, free=free)
         self.empty = (np.inf, self.descent.state.copy())
         self.unpruned = self._losses_of(self.rows.scores(self.problem.forest))
         self._points: list[tuple[float, NDArray[np.uint8], Floats, dict[str, float], float]] = []
@@ -72,9 +75,19 @@ class FoldSearch:
             self.descent.set_ridge(run.ridge)
         return self.descent
 
-    def losses(self) -> Floats:
-        """Return the loss of the current state on each validation row, (n_rows,)."""
-        return self._losses_of(self.descent.predict(self.descent.state, self.rows))
+    def losses(self, run: RunSettings, *, promised: bool) -> Floats:
+        """Return the loss of the current state on each validation row, (n_rows,).
+
+        With `promised`, values that break a promise of the model are replaced, as they are in the pruned model.
+        """
+        descent, forest = self.descent, self.problem.forest
+        # A mean of trees is valid by construction.
+        if promised and not descent.turns_back:
+            keep, value = descent.decide(descent.state)
+            kept = self._promises.values(keep, value, original=run.kept)
+            if kept is not value:
+                return self._losses_of(self.rows.scores(forest, kept_decision(forest, keep, kept)))
+        return self._losses_of(descent.predict(descent.state, self.rows))
 
     def _losses_of(self, raw: Floats) -> Floats:
         return np.nan_to_num(self.problem.loss.rows(self.problem.forest, raw, self.rows.y), nan=np.inf)
@@ -90,9 +103,9 @@ class FoldSearch:
         if max_sweeps:
             descent.descend(penalty, screened=True, max_sweeps=max_sweeps)
 
-    def evaluate(self, penalty: float, run: RunSettings, *, brief: bool) -> tuple[float, float, Any]:
+    def evaluate(self, penalty: float, run: RunSettings, *, brief: bool, promised: bool) -> tuple[float, float, Any]:
         """Put the current state on the path; return its loss, the standard error of the increase, and a copy."""
-        losses = self.losses()
+        losses = self.losses(run, promised=promised)
         increase = losses - self.unpruned
         error = float(np.sqrt(self.weight**2 @ (increase - self.weight @ increase) ** 2))
         self.record(penalty, run, brief=brief)

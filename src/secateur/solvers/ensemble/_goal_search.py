@@ -74,6 +74,8 @@ class GoalSearch:
     keep : bool
         Whether original leaf values are a candidate.
     goal : Goal
+    free : bool
+        Whether predictions may leave the range of the model.
 
     Attributes
     ----------
@@ -90,11 +92,13 @@ class GoalSearch:
         ridges: Sequence[float],
         keep: bool,
         goal: Goal,
+        *,
+        free: bool = False,
     ) -> None:
         self.goal, self.keep, self.ridges = goal, keep, ridges
         first = RunSettings(ridges[0]) if ridges else KEPT
         n_jobs = folds[0].problem.n_jobs
-        self.folds = in_threads(lambda fold: FoldSearch(fold, make, first), folds, n_jobs)
+        self.folds = in_threads(lambda fold: FoldSearch(fold, make, first, free=free), folds, n_jobs)
         descent = self.folds[0].descent
         # Larger models need larger ridges: the walk begins with the second smallest and never returns to it.
         self.first_ridge = min(1, len(ridges) - 1)
@@ -168,15 +172,15 @@ class GoalSearch:
     def _visit(self, penalty: float, run: RunSettings, *, thorough: bool = False) -> Visit:
         """Descend at one penalty on all folds, from their current states, and evaluate the result."""
         self._each_fold(lambda fold: fold.advance(penalty, run, _SWEEPS_AT_GOAL if thorough else 0))
-        visit = self._evaluate(penalty, run, brief=self.goal.refit and not thorough)
+        visit = self._evaluate(penalty, run, brief=self.goal.refit and not thorough, promised=thorough)
         if thorough:
             self.thorough.append(visit)
         return visit
 
-    def _evaluate(self, penalty: float, run: RunSettings, *, brief: bool = False) -> Visit:
+    def _evaluate(self, penalty: float, run: RunSettings, *, brief: bool = False, promised: bool = True) -> Visit:
         """Evaluate the current states on the validation rows and put them on the path."""
         losses, errors, states = zip(
-            *self._each_fold(lambda fold: fold.evaluate(penalty, run, brief=brief)), strict=True
+            *self._each_fold(lambda fold: fold.evaluate(penalty, run, brief=brief, promised=promised)), strict=True
         )
         self._report()
         error = float(np.sqrt(np.dot(np.square(self.fold_weight), np.square(errors))))
@@ -249,7 +253,7 @@ class GoalSearch:
             visits.append(self._visit(self.penalties[k], RunSettings(self.ridges[ridge])))
             if len(visits) > _TRAIL:
                 visits[-_TRAIL - 1].states = []
-            near, lost = is_near(visits[-1]), self._hopeless(visits, k)
+            near, lost = is_near(visits[-1]), budget == np.inf and self._hopeless(visits, k)
             large = len(visits) > 2 and visits[-1].n_nodes >= 40 * self.n_outputs
             if ridge + 1 < len(self.ridges) and large and (near or lost or k % _RIDGE_EVERY == 0):
                 tried = self._try_ridge(visits, RunSettings(self.ridges[ridge + 1]))

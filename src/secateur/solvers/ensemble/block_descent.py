@@ -204,7 +204,9 @@ class BlockDescent(Solver):
             fold if part is None else FoldProblem(part.problem, part.route(fold.validation_rows))
             for fold, part in zip(folds, smaller, strict=True)
         ]
-        search = GoalSearch(folds, make, ridges if self.values != "keep" else [], self.values in ("keep", "both"), goal)
+        candidates = ridges if self.values != "keep" else []
+        keep = self.values in ("keep", "both")
+        search = GoalSearch(folds, make, candidates, keep, goal, free=self.free_values)
         search.n_unpruned = float(np.mean([fold.problem.forest.n_nodes for fold in given]))
         interrupted = False
         try:
