@@ -24,10 +24,12 @@ from secateur.path.build import Point, trace_points
 from secateur.path.evaluation import match_runs
 from secateur.problem import Problem
 from secateur.solvers.base import Solver, check_at_least, check_choices, check_penalties
+from secateur.solvers.ensemble._budget_search import BudgetSearch
 from secateur.solvers.ensemble._descent import Descent
 from secateur.solvers.ensemble._fold_search import AnyDescent, RunSettings
 from secateur.solvers.ensemble._goal_search import GoalSearch
 from secateur.solvers.ensemble._gram_descent import gram_points
+from secateur.solvers.ensemble._loss_search import LossSearch
 from secateur.solvers.ensemble._smaller_forest import SmallerForest, smaller_forest
 from secateur.solvers.ensemble.additive_model import (
     Additive,
@@ -206,7 +208,8 @@ class BlockDescent(Solver):
         ]
         candidates = ridges if self.values != "keep" else []
         keep = self.values in ("keep", "both")
-        search = GoalSearch(folds, make, candidates, keep, goal, free=self.free_values)
+        kind = LossSearch if budget is None else BudgetSearch
+        search = kind(folds, make, candidates, keep, goal, free=self.free_values)
         search.n_unpruned = float(np.mean([fold.problem.forest.n_nodes for fold in given]))
         interrupted = False
         try:

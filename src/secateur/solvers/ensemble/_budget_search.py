@@ -1,0 +1,92 @@
+"""Search for the pruning with the lowest validation loss within a budget of nodes."""
+
+from typing import final
+
+import numpy as np
+
+from secateur.solvers.ensemble._fold_search import KEPT, FoldSearch, RunSettings
+from secateur.solvers.ensemble._goal_search import BISECTIONS, MANY_KEPT, GoalSearch, Visit
+from secateur.solvers.ensemble._ridge_averaging import average_ridges
+from secateur.solvers.ensemble.mean_of_trees import OVERSHOOT
+
+
+@final
+class BudgetSearch(GoalSearch):
+    """Search for the pruning that uses up a budget of nodes; all ridges branch off one walk shortly before it.
+
+    If the pruning is computed again on all rows, the ridges are averaged by their likelihood. Otherwise the ridge with
+    the lowest validation loss is used.
+    """
+
+    fills_budget = True
+
+    def find(self) -> None:
+        """Set `best`, unless no pruning meets the goal."""
+        assert self.goal.max_nodes is not None
+        self._meet_nodes(self.goal.max_nodes)
+
+    def _meet_nodes(self, budget: int) -> None:
+        """Find the pruning with the lowest loss that uses up a budget of nodes.
+
+        All ridges branch off one walk shortly before the budget.
+        """
+        first = RunSettings(self.ridges[self.first_ridge]) if self.ridges else KEPT
+        if self.goal.refit or self.turns_back or first.kept:
+            self._walk_to_budget(first, budget)
+        else:
+            visits, _, last, over = self.walk([], 0, self.first_ridge, budget)
+            first = RunSettings(self.ridges[last])
+            for number, fold in enumerate(self.folds):
+                trail = [(visit.penalty, visit.states[number]) for visit in visits if visit.states]
+                fold.descent.trail = [fold.empty, *trail]
+            if not over and len(visits) > 1:
+                self._settle_at_lowest(visits)
+                return
+        runs = [first, *(RunSettings(ridge) for ridge in self.ridges if ridge != first.ridge)]
+        if self.keep and not first.kept and budget > MANY_KEPT * self.n_unpruned:
+            runs.append(KEPT)
+            self._walk_to_budget(KEPT, budget)
+        candidates = {run: self._at_budget(run, budget, first) for run in runs}
+        if self.goal.refit and first.ridge > 0 and min(self.ridges) > 0:
+            n_rows = sum(len(fold.rows) for fold in self.folds)
+            ridge = average_ridges({run: visit.loss for run, visit in candidates.items()}, n_rows)
+            run = KEPT if ridge is None else RunSettings(ridge)
+            self.best = candidates.get(run) or self._at_budget(run, budget, first)
+        else:
+            run = min(candidates, key=lambda run: candidates[run].loss)
+            self.best = candidates[run]
+            for fold in () if self.goal.refit else self.folds:
+                descent = fold.use(run)
+                back = 1 if run in (first, KEPT) else len(descent.trail) - 1
+                for penalty, _ in descent.meet(budget, *descent.bracket(budget, back)):
+                    self.best = self.evaluate(penalty, run)
+        self.thorough = [self.best] if self.best else []
+
+    def _walk_to_budget(self, run: RunSettings, budget: int) -> None:
+        """Walk on each fold until its budget is exceeded; a mean of trees then returns to it from above."""
+
+        def walk(fold: FoldSearch) -> None:
+            for penalty, _ in fold.use(run).walk(OVERSHOOT * budget if self.turns_back else budget):
+                if fold.n_nodes() <= budget:
+                    fold.record(penalty, run, brief=False)
+                self.report()
+
+        self.each_fold(walk)
+
+    def _settle_at_lowest(self, visits: list[Visit]) -> None:
+        """Descend thoroughly at the penalty with the lowest loss."""
+        lowest = max(int(np.argmin([visit.loss for visit in visits])), 1)
+        self.repeat(visits[:lowest])
+        self.return_to(visits[lowest - 1])
+        self.best = self.visit(visits[lowest].penalty, visits[lowest].run, thorough=True)
+
+    def _at_budget(self, run: RunSettings, budget: int, first: RunSettings) -> Visit:
+        """Evaluate the largest pruning within the budget that a few bisections of the penalty find."""
+
+        def meet(fold: FoldSearch) -> float:
+            descent = fold.use(run)
+            back = 1 if run in (first, KEPT) else len(descent.trail) - 1
+            (penalty, descent.state), _ = descent.bisect(budget, *descent.bracket(budget, back), BISECTIONS, brief=True)
+            return float(penalty)
+
+        return self.evaluate(self.each_fold(meet)[-1], run)

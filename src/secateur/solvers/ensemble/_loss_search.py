@@ -1,0 +1,143 @@
+"""Search for the smallest pruning within a bound on the validation loss, or with the lowest validation loss."""
+
+from typing import final
+
+import numpy as np
+
+from secateur.solvers.ensemble._fold_search import KEPT, RunSettings
+from secateur.solvers.ensemble._goal_search import BISECTIONS, MANY_KEPT, NEAR, GoalSearch, Visit
+
+_SLACK = 0.01
+"""Without limits, the smallest pruning whose loss is within this fraction of the lowest is selected."""
+
+
+@final
+class LossSearch(GoalSearch):
+    """Search for the smallest pruning whose validation loss is within a bound.
+
+    Without a limit on the loss, the bound is one per cent above the lowest loss of a walk.
+    """
+
+    def find(self) -> None:
+        """Set `best`, unless no pruning meets the goal."""
+        if self.goal.max_loss_increase is None:
+            self._find_lowest()
+            return
+        self.bound = self.unpruned + self.goal.max_loss_increase * abs(self.unpruned)
+        self.guard = self.goal.guard
+        self._meet_loss()
+
+    def _meet_loss(self) -> None:
+        """Find the smallest pruning whose validation loss is within the bound."""
+        if self.ridges:
+            visits, k, ridge, near = self.walk([], 0, self.first_ridge)
+            while near and len(visits) > 1:
+                run, start = RunSettings(self.ridges[ridge]), len(self.thorough)
+                self.best = self._shrink(k, run) if self.turns_back else self._approach(visits[-2], k, run)
+                if self.best is not None or ridge + 1 == len(self.ridges):
+                    break
+                visits = self.thorough[start:] or visits
+                self.return_to(visits[-1])
+                k = min(k + len(self.thorough) - start, len(self.penalties) - 1)
+                visits, k, ridge, near = self.walk(visits, k, ridge + 1)
+        self._try_original()
+
+    def _find_lowest(self) -> None:
+        """Find the smallest pruning whose loss is within one per cent of the lowest."""
+        visits: list[Visit] = []
+        if self.ridges:
+            visits, k, ridge, _ = self.walk([], 0, self.first_ridge)
+            lowest = min(self.unpruned, *(visit.loss for visit in visits))
+            self.bound = lowest + _SLACK * abs(lowest)
+            run = RunSettings(self.ridges[ridge])
+            if self.turns_back:
+                self.best = self._rise(k, run)
+            else:
+                good = next((i for i, visit in enumerate(visits) if visit.loss <= self.bound), None)
+                if good is not None and good > 0:
+                    self.repeat(visits[:good])
+                    index = int(np.searchsorted(-self.penalties, -visits[good].penalty))
+                    self.best = self._approach(visits[good - 1], index, visits[good].run)
+        else:
+            self.bound = self.unpruned + _SLACK * abs(self.unpruned)
+        self._try_original()
+
+    def _approach(self, before: Visit, k: int, run: RunSettings) -> Visit | None:
+        """Descend thoroughly from a visit above the bound until the bound is met, then bisect the penalty."""
+        self.return_to(before)
+        visits: list[Visit] = []
+        while not visits or self.upper(visits[-1]) > self.bound:
+            if k == len(self.penalties) or self.hopeless(visits, k):
+                return None
+            before = visits[-1] if visits else before
+            visits.append(self.visit(self.penalties[k], run, thorough=True))
+            k += 1
+        return self._bisect(before, visits[-1])
+
+    def _bisect(self, outside: Visit, inside: Visit) -> Visit:
+        """Return the smallest of some prunings within the bound at penalties between two visits.
+
+        Each bisection starts from the visit at the larger penalty, or for a mean of trees from the other one.
+        """
+        best = inside
+        for _ in range(BISECTIONS):
+            self.return_to(inside if self.turns_back else outside)
+            visit = self.visit(float(np.sqrt(outside.penalty * inside.penalty)), inside.run, thorough=True)
+            if self.upper(visit) > self.bound:
+                outside = visit
+            else:
+                inside = visit
+                best = min(best, visit, key=lambda one: one.n_nodes)
+        return best
+
+    def _shrink(self, k: int, run: RunSettings) -> Visit | None:
+        """Go on until the bound is met, and then back to larger penalties until it no longer is.
+
+        For means of trees, prunings on the way back are better: a tree that is there already carries its share.
+        """
+        visit = self.visit(self.penalties[k], run)
+        steps = 2
+        while steps > 0 and k + 1 < len(self.penalties):
+            k += 1
+            visit = self.visit(self.penalties[k], run)
+            steps -= self.upper(visit) <= self.bound
+        return self._rise(k, run)
+
+    def _rise(self, k: int, run: RunSettings) -> Visit | None:
+        """Visit larger and larger penalties until the bound is exceeded; return the smallest pruning within it."""
+        best: Visit | None = None
+        for fold in self.folds:
+            fold.descent.start_rising()
+        for penalty in self.penalties[k::-1]:
+            visit = self.visit(float(penalty), run, thorough=True)
+            if self.upper(visit) <= self.bound:
+                best = visit
+            elif best is not None:
+                return self._bisect(visit, best)
+            elif self.upper(visit) > self.bound + NEAR * abs(self.unpruned):
+                break
+        return best
+
+    def _try_original(self) -> None:
+        """Look for a smaller pruning with original leaf values, from the unpruned model to larger penalties.
+
+        It is only worth the time if a large part of the nodes stays anyway.
+        """
+        if not self.keep or (self.best is not None and self.best.n_nodes <= MANY_KEPT * self.n_unpruned):
+            return
+        for fold in self.folds:
+            fold.use(KEPT).start_full()
+        start, found = len(self.thorough), None
+        for k in range(len(self.penalties) - 1, -1, -2):
+            visit = self.visit(self.penalties[k], KEPT, thorough=True)
+            if self.upper(visit) > self.bound:
+                if found is not None:
+                    self.return_to(found)
+                    between = self.visit(self.penalties[k + 1], KEPT, thorough=True)
+                    found = between if self.upper(between) <= self.bound else found
+                break
+            found = visit
+        if found is not None and (self.best is None or found.n_nodes < self.best.n_nodes):
+            self.best = found
+        else:
+            del self.thorough[start:]
