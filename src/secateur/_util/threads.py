@@ -4,10 +4,15 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-from joblib import effective_n_jobs
+import joblib
 
 T = TypeVar("T")
 R = TypeVar("R")
+
+
+def has_threads(n_jobs: int | None) -> bool:
+    """Return whether `n_jobs` stands for more than one thread."""
+    return bool(joblib.effective_n_jobs(n_jobs) > 1)
 
 
 def in_threads(function: Callable[[T], R], items: Iterable[T], n_jobs: int | None) -> list[R]:
@@ -18,10 +23,9 @@ def in_threads(function: Callable[[T], R], items: Iterable[T], n_jobs: int | Non
     exception cancels the tasks that have not begun.
     """
     tasks = list(items)
-    n_threads = min(effective_n_jobs(n_jobs), len(tasks))
-    if n_threads < 2:
+    if not has_threads(n_jobs) or len(tasks) < 2:
         return [function(task) for task in tasks]
-    with ThreadPoolExecutor(n_threads) as pool:
+    with ThreadPoolExecutor(min(joblib.effective_n_jobs(n_jobs), len(tasks))) as pool:
         futures = [pool.submit(function, task) for task in tasks]
         try:
             return [future.result() for future in futures]

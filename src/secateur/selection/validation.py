@@ -11,10 +11,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
-from joblib import effective_n_jobs
 from numpy.typing import NDArray
 
-from secateur._util.threads import in_threads
+from secateur._util.threads import has_threads, in_threads
 from secateur.data.row_provider import RowProvider, Rows
 from secateur.data.row_source import RowSource
 from secateur.data.rows import LocalRows
@@ -224,7 +223,7 @@ def _refit_clones(
         clone = adapt(adapter.refit(inside.X, inside.y, inside.weight))
         return FoldRows(clone, inside.sample(clone), outside.sample(clone))
 
-    if effective_n_jobs(n_jobs) > 1:
+    if has_threads(n_jobs):
         yield from in_threads(refit, range(used), n_jobs)
     else:
         # One clone at a time is in memory.

@@ -23,44 +23,58 @@ class BudgetSearch(GoalSearch):
     def find(self) -> None:
         """Set `best`, unless no pruning meets the goal."""
         assert self.goal.max_nodes is not None
-        self._meet_nodes(self.goal.max_nodes)
+        if self.goal.refit:
+            self._find_settings(self.goal.max_nodes)
+        else:
+            self._find_pruning(self.goal.max_nodes)
+        self.thorough = [self.best] if self.best else []
 
-    def _meet_nodes(self, budget: int) -> None:
-        """Find the pruning with the lowest loss that uses up a budget of nodes.
-
-        All ridges branch off one walk shortly before the budget.
-        """
+    def _find_settings(self, budget: int) -> None:
+        """Find the ridge for a budget that is used up on all rows later."""
         first = RunSettings(self.ridges[self.first_ridge]) if self.ridges else KEPT
-        if self.goal.refit or self.turns_back or first.kept:
+        self._walk_to_budget(first, budget)
+        candidates = self._candidates(first, budget)
+        run = min(candidates, key=lambda run: candidates[run].loss)
+        if self.ridges and min(self.ridges) > 0:
+            n_rows = sum(len(fold.rows) for fold in self.folds)
+            ridge = average_ridges({run: visit.loss for run, visit in candidates.items()}, n_rows)
+            run = KEPT if ridge is None else RunSettings(ridge)
+        self.best = candidates.get(run) or self._at_budget(run, budget, first)
+
+    def _find_pruning(self, budget: int) -> None:
+        """Find the pruning within the budget with the lowest loss, at the budget or on the way."""
+        first = RunSettings(self.ridges[self.first_ridge]) if self.ridges else KEPT
+        visits: list[Visit] = []
+        if self.turns_back or first.kept:
             self._walk_to_budget(first, budget)
         else:
-            visits, _, last, over = self.walk([], 0, self.first_ridge, budget)
+            visits, _, last, _ = self.walk([], 0, self.first_ridge, budget)
             first = RunSettings(self.ridges[last])
             for number, fold in enumerate(self.folds):
                 trail = [(visit.penalty, visit.states[number]) for visit in visits if visit.states]
                 fold.descent.trail = [fold.empty, *trail]
-            if not over and len(visits) > 1:
-                self._settle_at_lowest(visits)
-                return
+        candidates = self._candidates(first, budget)
+        run = min(candidates, key=lambda run: candidates[run].loss)
+        self.best = candidates[run]
+        for fold in self.folds:
+            descent = fold.use(run)
+            for penalty, _ in descent.meet(budget, *descent.bracket(budget, self._back(run, first, fold))):
+                self.best = self.evaluate(penalty, run)
+        within = [visit for visit in visits if visit.n_nodes <= budget]
+        if len(within) > 1 and min(visit.loss for visit in within) < self.best.loss:
+            self._settle_at_lowest(within)
+
+    def _candidates(self, first: RunSettings, budget: int) -> dict[RunSettings, Visit]:
+        """Return the largest pruning within the budget for every ridge, and for original values if many nodes stay."""
         runs = [first, *(RunSettings(ridge) for ridge in self.ridges if ridge != first.ridge)]
         if self.keep and not first.kept and budget > MANY_KEPT * self.n_unpruned:
             runs.append(KEPT)
             self._walk_to_budget(KEPT, budget)
-        candidates = {run: self._at_budget(run, budget, first) for run in runs}
-        if self.goal.refit and first.ridge > 0 and min(self.ridges) > 0:
-            n_rows = sum(len(fold.rows) for fold in self.folds)
-            ridge = average_ridges({run: visit.loss for run, visit in candidates.items()}, n_rows)
-            run = KEPT if ridge is None else RunSettings(ridge)
-            self.best = candidates.get(run) or self._at_budget(run, budget, first)
-        else:
-            run = min(candidates, key=lambda run: candidates[run].loss)
-            self.best = candidates[run]
-            for fold in () if self.goal.refit else self.folds:
-                descent = fold.use(run)
-                back = 1 if run in (first, KEPT) else len(descent.trail) - 1
-                for penalty, _ in descent.meet(budget, *descent.bracket(budget, back)):
-                    self.best = self.evaluate(penalty, run)
-        self.thorough = [self.best] if self.best else []
+        return {run: self._at_budget(run, budget, first) for run in runs}
+
+    def _back(self, run: RunSettings, first: RunSettings, fold: FoldSearch) -> int:
+        """Return how many penalties before the budget a run branches off the walk."""
+        return 1 if run in (first, KEPT) else len(fold.descent.trail) - 1
 
     def _walk_to_budget(self, run: RunSettings, budget: int) -> None:
         """Walk on each fold until its budget is exceeded; a mean of trees then returns to it from above."""
@@ -85,8 +99,9 @@ class BudgetSearch(GoalSearch):
 
         def meet(fold: FoldSearch) -> float:
             descent = fold.use(run)
-            back = 1 if run in (first, KEPT) else len(descent.trail) - 1
-            (penalty, descent.state), _ = descent.bisect(budget, *descent.bracket(budget, back), BISECTIONS, brief=True)
+            (penalty, descent.state), _ = descent.bisect(
+                budget, *descent.bracket(budget, self._back(run, first, fold)), BISECTIONS, brief=True
+            )
             return float(penalty)
 
         return self.evaluate(self.each_fold(meet)[-1], run)

@@ -81,6 +81,8 @@ class GoalSearch(ABC):
         The pruning found.
     fills_budget : bool
         Whether the goal is to use up a budget of nodes.
+    way : list of Visit
+        The walk to `best`.
     thorough : list of Visit
         The visits near the goal, at whose penalties the path of all rows has points.
     """
@@ -114,6 +116,7 @@ class GoalSearch(ABC):
         self.bound, self.guard = -np.inf, 0.0
         self.best: Visit | None = None
         self.thorough: list[Visit] = []
+        self.way: list[Visit] = []
         self._n_visits = 0
 
     @abstractmethod
@@ -126,21 +129,26 @@ class GoalSearch(ABC):
         if self.goal.refit and self.best is not None and (self.goal.curve or self.fills_budget):
             self.record_walk(self.best.run)
 
-    def penalties_found(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
-        """Return the penalties to visit briefly and those to visit thoroughly, to find `best` on other rows."""
+    def penalties_found(self) -> tuple[tuple[tuple[float, float], ...], tuple[float, ...]]:
+        """Return the penalties to visit briefly, with their ridges, and those to visit thoroughly, to find `best`."""
         assert self.best is not None
-        thorough = sorted({visit.penalty for visit in self.thorough if visit.run == self.best.run}, reverse=True)
-        return tuple(penalty for penalty in self.penalties.tolist() if penalty > thorough[0]), tuple(thorough)
+        thorough = sorted({float(visit.penalty) for visit in self.thorough if visit.run == self.best.run}, reverse=True)
+        ridges = {float(visit.penalty): visit.run.ridge for visit in self.way if not self.best.run.kept}
+        brief = [(penalty, ridges.get(penalty, self.best.run.ridge)) for penalty in self.penalties.tolist()]
+        brief = [(penalty, ridge) for penalty, ridge in brief if penalty > thorough[0]]
+        return tuple(brief) or ((2.0 * thorough[0], self.best.run.ridge),), tuple(thorough)
 
     def record_walk(self, run: RunSettings) -> None:
-        """Put the walk with the settings of the pruning found on the path, to which the path of all rows is matched."""
-        penalties = self.penalties.tolist() if self.fills_budget else self.penalties_found()[0]
+        """Put the walk to the pruning that was found on the path, to which the path of all rows is matched."""
+        way = [(penalty, run.ridge) for penalty in self.penalties.tolist()]
+        if not self.fills_budget:
+            way = list(self.penalties_found()[0])
 
         def walk(fold: FoldSearch) -> None:
-            descent = fold.use(run)
-            descent.start_empty()
-            for penalty in penalties:
-                descent.step(penalty)
+            fold.use(run).start_empty()
+            for penalty, ridge in way:
+                fold.descent.set_ridge(ridge)
+                fold.descent.step(penalty)
                 fold.record(penalty, run, brief=True)
                 if self.fills_budget and fold.n_nodes() > (self.goal.max_nodes or 0):
                     return

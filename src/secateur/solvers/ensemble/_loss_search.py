@@ -9,6 +9,8 @@ from secateur.solvers.ensemble._goal_search import BISECTIONS, MANY_KEPT, NEAR, 
 
 _SLACK = 0.01
 """Without limits, the smallest pruning whose loss is within this fraction of the lowest is selected."""
+_SMALLEST = 1e-4
+"""Prunings with original values are tried down to this multiple of the smallest penalty of a walk."""
 
 
 @final
@@ -31,9 +33,12 @@ class LossSearch(GoalSearch):
         """Find the smallest pruning whose validation loss is within the bound."""
         if self.ridges:
             visits, k, ridge, near = self.walk([], 0, self.first_ridge)
-            while near and len(visits) > 1:
+            while near:
                 run, start = RunSettings(self.ridges[ridge]), len(self.thorough)
-                self.best = self._shrink(k, run) if self.turns_back else self._approach(visits[-2], k, run)
+                self.best = (
+                    self._shrink(k, run) if self.turns_back else self._approach(visits[max(len(visits) - 2, 0)], k, run)
+                )
+                self.way = visits
                 if self.best is not None or ridge + 1 == len(self.ridges):
                     break
                 visits = self.thorough[start:] or visits
@@ -49,7 +54,7 @@ class LossSearch(GoalSearch):
             visits, k, ridge, _ = self.walk([], 0, self.first_ridge)
             lowest = min(self.unpruned, *(visit.loss for visit in visits))
             self.bound = lowest + _SLACK * abs(lowest)
-            run = RunSettings(self.ridges[ridge])
+            run, self.way = RunSettings(self.ridges[ridge]), visits
             if self.turns_back:
                 self.best = self._rise(k, run)
             else:
@@ -137,6 +142,13 @@ class LossSearch(GoalSearch):
                     found = between if self.upper(between) <= self.bound else found
                 break
             found = visit
+        penalty = float(self.penalties[-1])
+        while found is None and penalty > _SMALLEST * self.penalties[-1]:
+            penalty /= 4.0
+            for fold in self.folds:
+                fold.use(KEPT).start_full()
+            visit = self.visit(penalty, KEPT, thorough=True)
+            found = visit if self.upper(visit) <= self.bound else None
         if found is not None and (self.best is None or found.n_nodes < self.best.n_nodes):
             self.best = found
         else:

@@ -13,10 +13,9 @@ from itertools import chain
 from typing import Any, Literal, final
 
 import numpy as np
-from joblib import effective_n_jobs
 from numpy.typing import NDArray
 
-from secateur._util.threads import in_threads
+from secateur._util.threads import has_threads, in_threads
 from secateur.errors import InterruptedWarning, InvalidInputError
 from secateur.forest.promises import is_plain_mean, range_of
 from secateur.path import Path
@@ -95,9 +94,9 @@ class BlockDescent(Solver):
         for any split and ends at `smallest` times that.
     smallest : float
         Ratio of the smallest penalty to the largest.
-    warm_up : tuple of float
-        Penalties at which to descend only briefly, before `penalties`. A mean of trees then takes `penalties` in
-        increasing order only.
+    warm_up : tuple of (float, float)
+        Penalties, each with its ridge, at which to descend only briefly before `penalties`. A mean of trees then takes
+        `penalties` in increasing order only.
     max_sweeps : int
         Maximum number of sweeps over all trees at each penalty.
     local_search : int
@@ -143,7 +142,7 @@ class BlockDescent(Solver):
     ridge: float | tuple[float, ...] = 25.0
     penalties: int | tuple[float, ...] = 50
     smallest: float = 1e-6
-    warm_up: tuple[float, ...] = ()
+    warm_up: tuple[tuple[float, float], ...] = ()
     max_sweeps: int = 15
     local_search: int = 0
     polish: Literal["ridge", "subset"] | None = None
@@ -308,11 +307,13 @@ class BlockDescent(Solver):
             descent = self.descent(ensemble, problem, values, ridge)
             descent.on_sweep = problem.watch("pruning", run, len(runs))
             more = {"ridge": ridge, "kept": float(values == "keep")}
-            for penalty, state in distinct(descent.run()):
+            # A point is matched with those of folds at the same penalty, even if its kept nodes are those of the last.
+            states = descent.run() if self.warm_up else distinct(descent.run())
+            for penalty, state in states:
                 brief = {"brief": float(descent.brief)} if self._has_brief_points else {}
                 yield self.point(descent, problem, penalty, state, {**more, **brief})
 
-        if effective_n_jobs(problem.n_jobs) > 1:
+        if has_threads(problem.n_jobs):
             yield from chain.from_iterable(in_threads(lambda run: list(points(run)), range(len(runs)), problem.n_jobs))
         else:
             # Points found before Ctrl-C are yielded.

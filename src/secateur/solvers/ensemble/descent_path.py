@@ -86,7 +86,7 @@ class DescentSettings:
     ridge: float
     penalties: int | tuple[float, ...]
     smallest: float
-    warm_up: tuple[float, ...]
+    warm_up: tuple[tuple[float, float], ...]
     max_sweeps: int
     local_search: int
     max_nodes: int | None
@@ -142,21 +142,31 @@ class PathDescent(ABC, Generic[S]):
         With a node budget, stop at the first penalty that exceeds it, and yield the states of `meet`.
         """
         budget = self.settings.max_nodes
-        self.brief = True
-        for penalty in self.settings.warm_up:
-            self.step(penalty)
-            yield penalty, self.improved(penalty)
+        yield from self.warm_up()
         if budget is not None:
+            self.brief = True
             yield from self.walk(budget)
             self.brief = False
             yield from self.meet(budget, *self.bracket(budget))
             return
-        self.brief = False
         penalties = self.penalties()
         for index, penalty in enumerate(penalties):
             self._penalty_index = (index, len(penalties))
             self.descend(penalty)
             yield penalty, self.improved(penalty)
+
+    def warm_up(self) -> Iterator[Found[S]]:
+        """Yield the penalties and the states of brief descents before the first penalty."""
+        self.brief = True
+        for penalty, ridge in self.settings.warm_up:
+            self.set_ridge(ridge)
+            self.step(penalty)
+            yield penalty, self.improved(penalty)
+        self.brief = False
+        self.set_ridge(self.settings.ridge)
+
+    def set_ridge(self, ridge: float) -> None:
+        """Change the ridge, in rows; by default values are not refitted and have none."""
 
     def improved(self, penalty: float) -> S:
         """Enforce the limit on the number of trees, then improve the state by local search; return it."""
@@ -437,10 +447,6 @@ class RowDescent(PathDescent[S]):
     turns_back: ClassVar[bool] = False
     """Whether prunings found at increasing penalties, after decreasing ones, are better."""
     rising = False
-
-    @abstractmethod
-    def set_ridge(self, ridge: float) -> None:
-        """Change the ridge, in rows."""
 
     @abstractmethod
     def start_empty(self) -> None:

@@ -256,11 +256,7 @@ class MeanDescent(RowDescent[Any]):
             return
         penalties = self.penalties()
         n_steps = 2 * len(penalties) - 1
-        self.brief = True
-        for penalty in self.settings.warm_up:
-            self.step(penalty)
-            yield penalty, self.improved(penalty)
-        self.brief = False
+        yield from self.warm_up()
         if self.settings.warm_up:
             for penalty in penalties:
                 self.step(penalty)
