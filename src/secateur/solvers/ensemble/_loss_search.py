@@ -31,21 +31,29 @@ class LossSearch(GoalSearch):
 
     def _meet_loss(self) -> None:
         """Find the smallest pruning whose validation loss is within the bound."""
-        if self.ridges:
-            visits, k, ridge, near = self.walk([], 0, self.first_ridge)
-            while near:
-                run, start = RunSettings(self.ridges[ridge]), len(self.thorough)
-                self.best = (
-                    self._shrink(k, run) if self.turns_back else self._approach(visits[max(len(visits) - 2, 0)], k, run)
-                )
-                self.way = visits
-                if self.best is not None or ridge + 1 == len(self.ridges):
-                    break
-                visits = self.thorough[start:] or visits
-                self.return_to(visits[-1])
-                k = min(k + len(self.thorough) - start, len(self.penalties) - 1)
-                visits, k, ridge, near = self.walk(visits, k, ridge + 1)
+        # If the walk does not get there, a smaller ridge may.
+        for first in dict.fromkeys([self.first_ridge, 0]) if self.ridges else ():
+            for fold in self.folds:
+                fold.use(RunSettings(self.ridges[first])).start_empty()
+            self._walk_to_bound(first)
+            if self.best is not None:
+                break
         self._try_original()
+
+    def _walk_to_bound(self, first: int) -> None:
+        """Walk until the loss is near the bound, then approach it; go on with larger ridges if that fails."""
+        visits, k, ridge, near = self.walk([], 0, first)
+        while near:
+            run, start = RunSettings(self.ridges[ridge]), len(self.thorough)
+            before = visits[max(len(visits) - 2, 0)]
+            self.best = self._shrink(k, run) if self.turns_back else self._approach(before, k, run)
+            self.way = visits
+            if self.best is not None or ridge + 1 == len(self.ridges):
+                return
+            visits = self.thorough[start:] or visits
+            self.return_to(visits[-1])
+            k = min(k + len(self.thorough) - start, len(self.penalties) - 1)
+            visits, k, ridge, near = self.walk(visits, k, ridge + 1)
 
     def _find_lowest(self) -> None:
         """Find the smallest pruning whose loss is within one per cent of the lowest."""
