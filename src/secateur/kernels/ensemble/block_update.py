@@ -32,7 +32,13 @@ def choose_subtree(
     right, as_split, status = trees.right, prices.as_split, state.status
     best, penalty, frozen = scratch.best, problem.penalty, problem.frozen
     start = trees.tree_start[tree]
-    old = fit_nodes(tree, trees, prices, state, problem, scratch)
+    # The steps are called from here: a call passes all arrays, and one more per tree would slow sweeps by a tenth.
+    old = sum_nodes(tree, trees, state, scratch)
+    if status[start] != 0:
+        old += penalty_of(tree, trees, prices, problem, status, state.contribution, start)
+    if trees.sign.shape[0] > 0:
+        set_bounds(tree, trees, state, problem, scratch)
+    fit_leaves(tree, trees, prices, problem, scratch)
     # Reverse preorder. Invariant: for every node w > v, `best[w]` is the cost of its optimal subtree, relative to a
     # contribution of 0.
     for v in range(trees.tree_start[tree + 1] - start - 1, -1, -1):
@@ -46,25 +52,12 @@ def choose_subtree(
     new = best[0]
     if new >= 0.0 and not frozen:
         new, scratch.status[0] = 0.0, 0
-    gain = old - new
+    gain, entry = old - new, np.inf
     if gain > problem.tolerance:
         spread_values(tree, trees, 1.0, scratch)
     elif status[start] == 0 and problem.screening > 0.0:
-        return gain, entry_penalty(tree, trees, prices, problem, scratch)
-    return gain, np.inf
-
-
-@kernel
-def fit_nodes(tree: int, trees: Trees, prices: Prices, state: State, problem: BlockProblem, scratch: Scratch) -> float:
-    """Write the sums, the value and the cost of every node as a leaf; return the cost of the current tree."""
-    start = trees.tree_start[tree]
-    cost = _sum_nodes(tree, trees, state, scratch)
-    if state.status[start] != 0:
-        cost += _penalty(tree, trees, prices, problem, state.status, state.contribution, start)
-    if trees.sign.shape[0] > 0:
-        _set_bounds(tree, trees, state, problem, scratch)
-    _fit_leaves(tree, trees, prices, problem, scratch)
-    return cost
+        entry = entry_penalty(tree, trees, prices, problem, scratch)
+    return gain, entry
 
 
 @kernel
@@ -109,7 +102,7 @@ def entry_penalty(tree: int, trees: Trees, prices: Prices, problem: BlockProblem
 
 
 @kernel
-def _sum_nodes(tree: int, trees: Trees, state: State, scratch: Scratch) -> float:
+def sum_nodes(tree: int, trees: Trees, state: State, scratch: Scratch) -> float:
     """Write S and H of the module docstring for every node; return the cost of the current contributions."""
     right, contribution, sums, hessian_sum = trees.right, state.contribution, scratch.sums, scratch.hessian_sum
     start, width, n_hessians = trees.tree_start[tree], contribution.shape[1], hessian_sum.shape[1]
@@ -135,7 +128,7 @@ def _sum_nodes(tree: int, trees: Trees, state: State, scratch: Scratch) -> float
 
 
 @kernel
-def _set_bounds(tree: int, trees: Trees, state: State, problem: BlockProblem, scratch: Scratch) -> None:
+def set_bounds(tree: int, trees: Trees, state: State, problem: BlockProblem, scratch: Scratch) -> None:
     """Write bounds for the value of every node within which all leaves respect the monotonic constraints.
 
     At a constrained split a separator divides the interval of its node: the values on one side are at most the
@@ -180,7 +173,7 @@ def _set_bounds(tree: int, trees: Trees, state: State, problem: BlockProblem, sc
 
 
 @kernel
-def _fit_leaves(tree: int, trees: Trees, prices: Prices, problem: BlockProblem, scratch: Scratch) -> None:
+def fit_leaves(tree: int, trees: Trees, prices: Prices, problem: BlockProblem, scratch: Scratch) -> None:
     """Write the value of every node as a leaf into `fitted`, and its cost including the price into `best`."""
     original, sums, hessian_sum, fitted = trees.original, scratch.sums, scratch.hessian_sum, scratch.fitted
     ridge, centre, refit, bounded = problem.ridge, problem.centre, problem.values == REFIT, scratch.low.shape[0] > 0
@@ -206,7 +199,7 @@ def _fit_leaves(tree: int, trees: Trees, prices: Prices, problem: BlockProblem, 
 
 
 @kernel
-def _penalty(
+def penalty_of(
     tree: int,
     trees: Trees,
     prices: Prices,
@@ -257,5 +250,5 @@ def penalty_decrease(
     tree: int, trees: Trees, prices: Prices, state: State, problem: BlockProblem, scratch: Scratch
 ) -> float:
     """Return the decrease in penalty plus ridge term from the current tree to that in the buffers."""
-    before = _penalty(tree, trees, prices, problem, state.status, state.contribution, trees.tree_start[tree])
-    return before - _penalty(tree, trees, prices, problem, scratch.status, scratch.contribution, 0)
+    before = penalty_of(tree, trees, prices, problem, state.status, state.contribution, trees.tree_start[tree])
+    return before - penalty_of(tree, trees, prices, problem, scratch.status, scratch.contribution, 0)

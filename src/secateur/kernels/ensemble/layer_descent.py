@@ -13,7 +13,16 @@ import numpy as np
 from secateur.kernels._jit import kernel
 from secateur.kernels.ensemble.arrays import BlockProblem, Prices, RoutedRows, Scratch, State, Trees, empty_scratch
 from secateur.kernels.ensemble.block_descent import move_intercept, place_subtree, sum_rows
-from secateur.kernels.ensemble.block_update import REFIT, SCALE, SCALE_SPARSE, fit_nodes, spread_values
+from secateur.kernels.ensemble.block_update import (
+    REFIT,
+    SCALE,
+    SCALE_SPARSE,
+    fit_leaves,
+    penalty_of,
+    set_bounds,
+    spread_values,
+    sum_nodes,
+)
 
 
 @kernel
@@ -62,8 +71,13 @@ def update_layers(
     if problem.frozen and state.status[start] == 0:
         return 0.0, 0.0
     sum_rows(tree, rows, trees, state, scratch)
-    old = fit_nodes(tree, trees, prices, state, problem, scratch)
-    old += cost_of_factor(state.status[start], state.factor[tree], problem.ridge, problem.values)
+    old = cost_of_factor(state.status[start], state.factor[tree], problem.ridge, problem.values)
+    old += sum_nodes(tree, trees, state, scratch)
+    if state.status[start] != 0:
+        old += penalty_of(tree, trees, prices, problem, state.status, state.contribution, start)
+    if trees.sign.shape[0] > 0:
+        set_bounds(tree, trees, state, problem, scratch)
+    fit_leaves(tree, trees, prices, problem, scratch)
     # Whether the intercept is re-optimised together with the tree.
     with_intercept = state.curvature.shape[0] == 0 and problem.values <= REFIT
     new, factor, entry = best_layer(tree, trees, prices, problem, with_intercept and not problem.frozen, scratch)
