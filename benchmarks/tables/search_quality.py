@@ -9,8 +9,8 @@ import numpy as np
 
 from benchmarks.discovery import Table, data_sets
 from benchmarks.load import DataNotFoundError, load
-from benchmarks.prune_against_training import KINDS, Case, loss_of, rows, split
 from benchmarks.results import Result, Row, Target
+from benchmarks.tables.prune_against_training import KINDS, Case, loss_of, rows, split
 from secateur.selection.choice import choose_point
 from secateur.selection.evaluated_path import evaluated_path
 
