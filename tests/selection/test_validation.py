@@ -335,7 +335,7 @@ def test_clones_weigh_the_ridges_together():
     X, y = load_diabetes(return_X_y=True)
     model = RandomForestRegressor(8, max_depth=5, random_state=0).fit(X, y)
     several = sc.solvers.BlockDescent(ridge=(2.0, 200.0))
-    path = evaluated_path(model, X, y, solver=several, validation="cv", max_nodes=40, search=True)
+    path = evaluated_path(model, X, y, solver=several, validation="cv", max_nodes=40, search=True, curve=True)
     (ridge,) = set(path.table["ridge"][1:])
     assert 2.0 <= ridge <= 200.0
     assert path.info.clones == 5

@@ -18,7 +18,7 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, xlogy
+from scipy.special import xlogy
 
 from secateur.forest import Forest
 from secateur.forest.links import (
@@ -79,6 +79,10 @@ class Objective(ABC):
         `attempt` below `n_curvatures` selects the curvature.
         """
 
+    def expand(self, score: Floats, target: Floats, attempt: int = 0) -> tuple[Floats, Floats, Floats]:
+        """Return the results of `rows` and `parabolas`; log losses compute the exponentials of both at once."""
+        return self.rows(score, target), *self.parabolas(score, target, attempt)
+
 
 class SquaredObjective(Objective):
     """Squared error (score − target)²."""
@@ -127,15 +131,22 @@ class LogisticObjective(Objective):
 
     def rows(self, score: Floats, target: Floats) -> Floats:
         """Return Σ log(1 + exp(score)) − target · score."""
-        return (np.logaddexp(0.0, score) - target * score).sum(axis=1)
+        return self.expand(score, target)[0]
 
     def parabolas(self, score: Floats, target: Floats, attempt: int = 0) -> tuple[Floats, Floats]:
         """Return target − p, and p (1 − p) or Jaakkola and Jordan's bound (p − ½) / score."""
-        p = expit(score)
+        return self.expand(score, target, attempt)[1:]
+
+    def expand(self, score: Floats, target: Floats, attempt: int = 0) -> tuple[Floats, Floats, Floats]:
+        """Return loss, negative gradient and curvature, by exp(−|score|), which does not overflow."""
+        tail = np.exp(-np.abs(score))
+        larger = 1 / (1 + tail)
+        p = np.where(score >= 0, larger, tail * larger)
+        loss = (np.maximum(score, 0.0) - target * score + np.log1p(tail)).sum(axis=1)
         if attempt == 0:
-            return target - p, p * (1 - p)
+            return loss, target - p, tail * larger**2
         small = np.abs(score) < 1e-6
-        return target - p, np.where(small, 0.25, (p - 0.5) / np.where(small, 1.0, score))
+        return loss, target - p, np.where(small, 0.25, (p - 0.5) / np.where(small, 1.0, score))
 
 
 class SoftmaxObjective(Objective):
@@ -153,16 +164,22 @@ class SoftmaxObjective(Objective):
 
     def rows(self, score: Floats, target: Floats) -> Floats:
         """Return log Σ exp(score) − score of the class."""
-        top = score.max(axis=1)
-        return np.log(np.exp(score - top[:, None]).sum(axis=1)) + top - (target * score).sum(axis=1)
+        return self.expand(score, target)[0]
 
     def parabolas(self, score: Floats, target: Floats, attempt: int = 0) -> tuple[Floats, Floats]:
         """Return target − p, and K / (K − 1) p (1 − p) or Böhning's bound ½."""
-        p = np.exp(score - score.max(axis=1, keepdims=True))
-        p /= p.sum(axis=1, keepdims=True)
+        return self.expand(score, target, attempt)[1:]
+
+    def expand(self, score: Floats, target: Floats, attempt: int = 0) -> tuple[Floats, Floats, Floats]:
+        """Return loss, negative gradient and curvature."""
+        top = score.max(axis=1, keepdims=True)
+        p = np.exp(score - top)
+        total = p.sum(axis=1, keepdims=True)
+        p /= total
+        loss = np.log(total[:, 0]) + top[:, 0] - (target * score).sum(axis=1)
         n_classes = score.shape[1]
         curvature = n_classes / (n_classes - 1) * p * (1 - p) if attempt == 0 else np.full_like(p, 0.5)
-        return target - p, curvature
+        return loss, target - p, curvature
 
 
 @dataclass(frozen=True)

@@ -93,6 +93,8 @@ def goal_of(
     given = {name for name, limit in limits.items() if limit is not None}
     if given - {"max_nodes", "max_bytes", "max_loss_increase"} or settings.regrow_rows or not adapter.supervised:
         return None
+    # The size of files is only estimated: if the pruning found is too large, a smaller one on the way is selected.
+    curve = curve or limits.get("max_bytes") is not None
     goal = Goal(max_nodes, limits.get("max_loss_increase"), guard_for(split.clones), split.refit, curve)
     return None if settings.solver.why_no_search(goal) else goal
 
@@ -102,6 +104,7 @@ def _searched(
 ) -> Path:
     """Return the path of the prunings that a search for a goal visits, scored on the validation rows."""
     fold_rows = list(split.folds)
+    settings = replace(settings, brief=goal.curve, max_nodes=goal.max_nodes)
     solver, paths = search_paths(settings, fold_rows, goal)
     folds = [Fold(path, rows.validation_rows) for path, rows in zip(paths, fold_rows, strict=True)]
     if not split.refit:
@@ -113,8 +116,8 @@ def _searched(
     else:
         settings = replace(settings, solver=solver)
         whole = fit(settings, adapter, sample)
-        if not goal.curve and goal.max_nodes is None and "brief" in whole.table:
-            whole = whole.take(np.flatnonzero(whole.table["brief"] == 0))
+        if whole.info.interrupted and not split.clones:
+            return _scored(folds[0], split, limits, settings.progress).with_info(interrupted=True)
         whole = whole.take(points_of_known_runs(whole, paths[0]))
     return _scored_by_folds(settings, whole, split, folds, goal.max_nodes, limits)
 

@@ -35,7 +35,9 @@ _MAX_MEAN_RESIDUAL = 4.0
 class FitSettings:
     """Hold the settings of a path computation, independent of model and rows.
 
-    If `regrow_rows` is given, clones are trained on these rows with fewer features and pruned too.
+    If `regrow_rows` is given, clones are trained on these rows with fewer features and pruned too. With `brief`, the
+    path has the prunings found by brief descents, on the way to the one that was searched for; without, only if no
+    other pruning has at most `max_nodes` nodes.
     """
 
     solver: Solver
@@ -44,6 +46,8 @@ class FitSettings:
     progress: Progress | None = None
     n_jobs: int | None = None
     regrow_rows: RowProvider | None = None
+    brief: bool = True
+    max_nodes: int | None = None
 
     def cost_for_solver(self) -> Cost:
         """Return the given cost, or the default of the solver, or the number of nodes."""
@@ -89,6 +93,13 @@ def search_paths(settings: FitSettings, folds: Sequence[FoldRows], goal: Goal) -
     return solver, finished
 
 
+def _without_brief(path: Path, max_nodes: int | None) -> Path:
+    """Return the path without prunings found by brief descents, unless only these are within the node budget."""
+    thorough = np.flatnonzero(path.table["brief"] == 0)
+    within = max_nodes is None or (path.table["n_nodes"][thorough] <= max_nodes).any()
+    return path.take(thorough) if within else path
+
+
 def unpruned_path(settings: FitSettings, adapter: Adapter, rows: RowSource) -> Path:
     """Return the path of the unpruned model alone."""
     problem = problem_of(settings, adapter, rows)
@@ -111,6 +122,8 @@ def problem_of(settings: FitSettings, adapter: Adapter, rows: RowSource) -> Prob
 
 def _finished(settings: FitSettings, adapter: Adapter, problem: Problem, path: Path) -> Path:
     """Return the path of a solver with values that keep the promises of the model, and with the model itself."""
+    if not settings.brief and "brief" in path.table and not path.info.interrupted:
+        path = _without_brief(path, settings.max_nodes)
     return replace(keep_promises(settings.solver, problem, path), source=adapter)
 
 

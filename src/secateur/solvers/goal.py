@@ -21,7 +21,7 @@ class Goal:
     refit : bool
         Whether the pruning is computed again on all rows, so that the search only has to find its settings.
     curve : bool
-        Whether the path of each fold is to have the prunings on the way, for a curve of the trade-off.
+        Whether the path is to have the prunings on the way, for a curve of the trade-off or as alternatives.
     """
 
     max_nodes: int | None = None

@@ -65,12 +65,28 @@ class BudgetSearch(GoalSearch):
             self._settle_at_lowest(within)
 
     def _candidates(self, first: RunSettings, budget: int) -> dict[RunSettings, Visit]:
-        """Return the largest pruning within the budget for every ridge, and for original values if many nodes stay."""
-        runs = [first, *(RunSettings(ridge) for ridge in self.ridges if ridge != first.ridge)]
+        """Return the largest pruning within the budget for some ridges, and for original values if many nodes stay.
+
+        From the ridge of the walk, larger ones are tried as long as the loss decreases, otherwise smaller ones. For
+        small models the loss depends on the ridge irregularly, and all ridges are tried.
+        """
+        found = {first: self._at_budget(first, budget, first)}
         if self.keep and not first.kept and budget > MANY_KEPT * self.n_unpruned:
-            runs.append(KEPT)
             self._walk_to_budget(KEPT, budget)
-        return {run: self._at_budget(run, budget, first) for run in runs}
+            found[KEPT] = self._at_budget(KEPT, budget, first)
+        if first.kept:
+            return found
+        place = list(self.ridges).index(first.ridge)
+        for ridges in (self.ridges[place + 1 :], self.ridges[:place][::-1]):
+            lowest = found[first].loss
+            for run in map(RunSettings, ridges):
+                found[run] = self._at_budget(run, budget, first)
+                if self.is_large(budget) and found[run].loss >= lowest:
+                    break
+                lowest = min(lowest, found[run].loss)
+            if self.is_large(budget) and lowest < found[first].loss:
+                break
+        return found
 
     def _back(self, run: RunSettings, first: RunSettings, fold: FoldSearch) -> int:
         """Return how many penalties before the budget a run branches off the walk."""
@@ -82,7 +98,7 @@ class BudgetSearch(GoalSearch):
         def walk(fold: FoldSearch) -> None:
             for penalty, _ in fold.use(run).walk(OVERSHOOT * budget if self.turns_back else budget):
                 if fold.n_nodes() <= budget:
-                    fold.record(penalty, run, brief=False)
+                    fold.record(penalty, run, brief=True)
                 self.report()
 
         self.each_fold(walk)

@@ -24,8 +24,10 @@ _SWEEPS_AT_GOAL = 6
 """Largest number of sweeps at a penalty near the goal."""
 NEAR = 0.02
 """The walk ends when the loss exceeds its bound by at most this fraction of the unpruned loss."""
-_RIDGE_EVERY = 3
-"""Number of penalties after which the next larger ridge is tried."""
+_RIDGE_EVERY, _RIDGE_SELDOM = 3, 12
+"""Number of penalties after which the next larger ridge is tried. It doubles with each failure, up to the second."""
+_LARGE = 40
+"""Number of nodes per output from which the loss varies smoothly with the ridge."""
 _PATIENCE = 5
 """Number of penalties without a lower loss after which the search for the lowest loss ends."""
 MANY_KEPT = 0.1
@@ -77,6 +79,8 @@ class GoalSearch(ABC):
 
     Attributes
     ----------
+    runs : list of RunSettings
+        A run for each ridge, in increasing order, and last that with original leaf values.
     best : Visit, optional
         The pruning found.
     fills_budget : bool
@@ -100,7 +104,8 @@ class GoalSearch(ABC):
         free: bool = False,
     ) -> None:
         self.goal, self.keep, self.ridges = goal, keep, ridges
-        first = RunSettings(ridges[0]) if ridges else KEPT
+        self.runs = [*map(RunSettings, ridges), KEPT]
+        first = self.runs[0]
         n_jobs = folds[0].problem.n_jobs
         self.folds = in_threads(lambda fold: FoldSearch(fold, make, first, free=free), folds, n_jobs)
         descent = self.folds[0].descent
@@ -126,7 +131,7 @@ class GoalSearch(ABC):
     def run(self) -> None:
         """Search, and put on the path what the path of all rows is matched with."""
         self.find()
-        if self.goal.refit and self.best is not None and (self.goal.curve or self.fills_budget):
+        if self.goal.refit and self.best is not None and self.goal.curve:
             self.record_walk(self.best.run)
 
     def penalties_found(self) -> tuple[tuple[tuple[float, float], ...], tuple[float, ...]]:
@@ -172,7 +177,7 @@ class GoalSearch(ABC):
     def visit(self, penalty: float, run: RunSettings, *, thorough: bool = False) -> Visit:
         """Descend at one penalty on all folds, from their current states, and evaluate the result."""
         self.each_fold(lambda fold: fold.advance(penalty, run, _SWEEPS_AT_GOAL if thorough else 0))
-        visit = self.evaluate(penalty, run, brief=self.goal.refit and not thorough, promised=thorough)
+        visit = self.evaluate(penalty, run, brief=not thorough, promised=thorough)
         if thorough:
             self.thorough.append(visit)
         return visit
@@ -208,6 +213,10 @@ class GoalSearch(ABC):
         if progress is not None:
             progress(min(self._n_visits, total), total, "pruning")
 
+    def is_large(self, n_nodes: float) -> bool:
+        """Return whether a model has so many nodes per output that its loss varies smoothly with the ridge."""
+        return n_nodes >= _LARGE * self.n_outputs
+
     def upper(self, visit: Visit) -> float:
         """Return the loss of a visit plus the guard."""
         return visit.loss + self.guard * visit.error
@@ -218,13 +227,13 @@ class GoalSearch(ABC):
         """Walk from penalty `k` on until the loss is near its bound or the budget exceeded, or neither will be.
 
         Every few penalties, the next larger ridge is tried at the last two. It replaces the current one if its loss is
-        lower than that of the walk at the same size.
+        lower than that of the walk at the same size; otherwise the next trial is later.
 
         Returns
         -------
         visits : list of Visit
         k, ridge : int
-            Indices of the last penalty and of the last ridge.
+            Indices of the last penalty and of the last of `runs`.
         near : bool
             Whether the loss is near the bound or the budget exceeded.
         """
@@ -232,14 +241,19 @@ class GoalSearch(ABC):
         def is_near(visit: Visit) -> bool:
             return self.upper(visit) <= self.bound + NEAR * abs(self.unpruned) or visit.n_nodes > budget
 
+        for fold in self.folds:
+            fold.descent.start_falling()
+        wait, due = _RIDGE_EVERY, k
         while k < len(self.penalties):
-            visits.append(self.visit(self.penalties[k], RunSettings(self.ridges[ridge])))
+            visits.append(self.visit(self.penalties[k], self.runs[ridge]))
             if len(visits) > _TRAIL:
                 visits[-_TRAIL - 1].states = []
             near, lost = is_near(visits[-1]), budget == np.inf and self.hopeless(visits, k)
-            large = len(visits) > 2 and visits[-1].n_nodes >= 40 * self.n_outputs
-            if ridge + 1 < len(self.ridges) and large and (near or lost or k % _RIDGE_EVERY == 0):
-                tried = self.try_ridge(visits, RunSettings(self.ridges[ridge + 1]))
+            large = len(visits) > 2 and self.is_large(visits[-1].n_nodes)
+            if ridge + 1 < len(self.ridges) and large and (near or lost or k >= due):
+                tried = self.try_ridge(visits, self.runs[ridge + 1])
+                wait = _RIDGE_EVERY if tried else min(2 * wait, _RIDGE_SELDOM)
+                due = k + wait
                 if tried:
                     visits[-2:] = tried
                     ridge, lost, near = ridge + 1, False, is_near(visits[-1])

@@ -32,9 +32,9 @@ def gram_points(
 ) -> Iterator[Point]:
     """Yield one point per penalty from a `GramDescent`, skipping penalties that do not change the set of kept nodes."""
     descent = GramDescent(forest, prices, gram, settings)
-    for penalty, state in distinct(descent.states()):
+    for penalty, state in distinct(descent.states(), lambda: descent.brief):
         keep, value = decide(descent.ensemble, state)
-        yield Point(penalty, keep, value, {"ridge": 0.0, "kept": 1.0})
+        yield Point(penalty, keep, value, {"ridge": 0.0, "kept": 1.0, **descent.brief_column})
 
 
 @dataclass(frozen=True, eq=False)

@@ -31,29 +31,34 @@ class LossSearch(GoalSearch):
 
     def _meet_loss(self) -> None:
         """Find the smallest pruning whose validation loss is within the bound."""
-        # If the walk does not get there, a smaller ridge may.
-        for first in dict.fromkeys([self.first_ridge, 0]) if self.ridges else ():
-            for fold in self.folds:
-                fold.use(RunSettings(self.ridges[first])).start_empty()
-            self._walk_to_bound(first)
-            if self.best is not None:
-                break
+        visits: list[Visit] = self._walk_to_bound([], 0, self.first_ridge) if self.ridges else []
+        if self.best is None and self.first_ridge > 0:
+            # If the walk does not get there, a smaller ridge may: it branches off at one of the stored states.
+            stored = [index for index, visit in enumerate(visits) if visit.states]
+            visits = visits[: stored[min(1, len(stored) - 1)] + 1]
+            self.return_to(visits[-1])
+            after = int(np.searchsorted(-self.penalties, -visits[-1].penalty, side="right"))
+            self._walk_to_bound(visits, after, 0)
         self._try_original()
 
-    def _walk_to_bound(self, first: int) -> None:
-        """Walk until the loss is near the bound, then approach it; go on with larger ridges if that fails."""
-        visits, k, ridge, near = self.walk([], 0, first)
+    def _walk_to_bound(self, visits: list[Visit], k: int, ridge: int) -> list[Visit]:
+        """Walk until the loss is near the bound, then approach it; go on with larger ridges if that fails.
+
+        Returns the walk, which begins with `visits`.
+        """
+        visits, k, ridge, near = self.walk(visits, k, ridge)
         while near:
-            run, start = RunSettings(self.ridges[ridge]), len(self.thorough)
+            run, start = self.runs[ridge], len(self.thorough)
             before = visits[max(len(visits) - 2, 0)]
             self.best = self._shrink(k, run) if self.turns_back else self._approach(before, k, run)
             self.way = visits
-            if self.best is not None or ridge + 1 == len(self.ridges):
-                return
+            if self.best is not None or ridge + 1 >= len(self.ridges):
+                break
             visits = self.thorough[start:] or visits
             self.return_to(visits[-1])
             k = min(k + len(self.thorough) - start, len(self.penalties) - 1)
             visits, k, ridge, near = self.walk(visits, k, ridge + 1)
+        return visits
 
     def _find_lowest(self) -> None:
         """Find the smallest pruning whose loss is within one per cent of the lowest."""
@@ -62,7 +67,7 @@ class LossSearch(GoalSearch):
             visits, k, ridge, _ = self.walk([], 0, self.first_ridge)
             lowest = min(self.unpruned, *(visit.loss for visit in visits))
             self.bound = lowest + _SLACK * abs(lowest)
-            run, self.way = RunSettings(self.ridges[ridge]), visits
+            run, self.way = self.runs[ridge], visits
             if self.turns_back:
                 self.best = self._rise(k, run)
             else:
@@ -132,15 +137,27 @@ class LossSearch(GoalSearch):
         return best
 
     def _try_original(self) -> None:
-        """Look for a smaller pruning with original leaf values, from the unpruned model to larger penalties.
-
-        It is only worth the time if a large part of the nodes stays anyway.
-        """
+        """Look for a smaller pruning with original leaf values; it is only worth the time if many nodes stay anyway."""
         if not self.keep or (self.best is not None and self.best.n_nodes <= MANY_KEPT * self.n_unpruned):
             return
+        refitted, way, start = self.best, self.way, len(self.thorough)
+        if self.goal.refit and not self.turns_back:
+            # The path of all rows falls to the penalties that are found, too.
+            for fold in self.folds:
+                fold.use(KEPT).start_empty()
+            self.best = None
+            self._walk_to_bound([], 0, len(self.ridges))
+        else:
+            self.best = self._prune_original()
+        if self.best is None or (refitted is not None and self.best.n_nodes >= refitted.n_nodes):
+            self.best, self.way = refitted, way
+            del self.thorough[start:]
+
+    def _prune_original(self) -> Visit | None:
+        """Return the smallest pruning within the bound at penalties that rise from the unpruned model."""
         for fold in self.folds:
             fold.use(KEPT).start_full()
-        start, found = len(self.thorough), None
+        found = None
         for k in range(len(self.penalties) - 1, -1, -2):
             visit = self.visit(self.penalties[k], KEPT, thorough=True)
             if self.upper(visit) > self.bound:
@@ -157,7 +174,4 @@ class LossSearch(GoalSearch):
                 fold.use(KEPT).start_full()
             visit = self.visit(penalty, KEPT, thorough=True)
             found = visit if self.upper(visit) <= self.bound else None
-        if found is not None and (self.best is None or found.n_nodes < self.best.n_nodes):
-            self.best = found
-        else:
-            del self.thorough[start:]
+        return found

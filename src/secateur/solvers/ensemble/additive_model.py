@@ -25,6 +25,8 @@ from secateur.problem import Problem
 Floats = NDArray[np.float64]
 MAX_TREES_IN_GRAM = 20_000
 """Largest number of trees for a Gram matrix of trees, which then takes 3 GB."""
+_BLOCK = 32_768
+"""Number of scores whose losses are evaluated at once, so that all arrays stay in the cache."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,6 +137,8 @@ def additive(problem: Problem, *, contributions: bool = True) -> Additive:
     objective = objective_of(forest)
     assert objective is not None, "solvers refuse such models"
     target = objective.target(as_numbers(forest, sample.y))
+    # States have one row per output. Losses that are evaluated row by row take targets in the same order.
+    target = target if objective.quadratic else np.asfortranarray(target)
     return Additive(
         forest,
         sample.leaves,
@@ -256,13 +260,18 @@ def renew_parabolas(ensemble: Additive, state: State, attempt: int = 0) -> float
     attempt : int
         Which curvature of the objective to use.
     """
-    half, score = 0.5 * ensemble.weight, state.score.T
+    half, score, loss = 0.5 * ensemble.weight, state.score.T, 0.0
+    n_rows, n_outputs = score.shape
+    size = max(_BLOCK // n_outputs, 1)
     # Where a sweep went too far, exponentials overflow; the loss is then infinite, and the sweep is undone.
     with np.errstate(over="ignore", invalid="ignore"):
-        neg_gradient, curvature = ensemble.objective.parabolas(score, ensemble.target, attempt)
-        np.multiply(neg_gradient.T, half, out=state.neg_gradient)
-        np.multiply(curvature.T, half, out=state.curvature)
-        state.loss[0] = ensemble.weight @ ensemble.objective.rows(score, ensemble.target)
+        for start in range(0, n_rows, size):
+            block = slice(start, start + size)
+            losses, neg_gradient, curvature = ensemble.objective.expand(score[block], ensemble.target[block], attempt)
+            np.multiply(neg_gradient.T, half[block], out=state.neg_gradient[:, block])
+            np.multiply(curvature.T, half[block], out=state.curvature[:, block])
+            loss += float(ensemble.weight[block] @ losses)
+    state.loss[0] = loss
     return float(state.loss[0])
 
 

@@ -276,12 +276,8 @@ class BlockDescent(Solver):
     def _run_columns(self, problem: Problem) -> tuple[str, ...]:
         """Return the columns that tell runs apart; a mean of trees is descended at falling and at rising penalties."""
         rising = ("rising",) if self._keeps_range(problem) else ()
-        return ("ridge", "kept", *rising, *(("brief",) if self._has_brief_points else ()))
-
-    @property
-    def _has_brief_points(self) -> bool:
-        """Whether the path begins with prunings found by brief descents."""
-        return bool(self.warm_up) or self.max_nodes is not None
+        has_brief = bool(self.warm_up) or self.max_nodes is not None
+        return ("ridge", "kept", *rising, *(("brief",) if has_brief else ()))
 
     def _takes_gram(self, problem: Problem) -> bool:
         """Return whether to work on the Gram matrix: by request, or for layers on remote rows."""
@@ -308,10 +304,9 @@ class BlockDescent(Solver):
             descent.on_sweep = problem.watch("pruning", run, len(runs))
             more = {"ridge": ridge, "kept": float(values == "keep")}
             # A point is matched with those of folds at the same penalty, even if its kept nodes are those of the last.
-            states = descent.run() if self.warm_up else distinct(descent.run())
+            states = descent.run() if self.warm_up else distinct(descent.run(), lambda: descent.brief)
             for penalty, state in states:
-                brief = {"brief": float(descent.brief)} if self._has_brief_points else {}
-                yield self.point(descent, problem, penalty, state, {**more, **brief})
+                yield self.point(descent, problem, penalty, state, {**more, **descent.brief_column})
 
         if has_threads(problem.n_jobs):
             yield from chain.from_iterable(in_threads(lambda run: list(points(run)), range(len(runs)), problem.n_jobs))

@@ -155,6 +155,12 @@ class PathDescent(ABC, Generic[S]):
             self.descend(penalty)
             yield penalty, self.improved(penalty)
 
+    @property
+    def brief_column(self) -> dict[str, float]:
+        """The entry `brief` of the last state in the table of a path, if the path has prunings of brief descents."""
+        has_brief = bool(self.settings.warm_up) or self.settings.max_nodes is not None
+        return {"brief": float(self.brief)} if has_brief else {}
+
     def warm_up(self) -> Iterator[Found[S]]:
         """Yield the penalties and the states of brief descents before the first penalty."""
         self.brief = True
@@ -456,6 +462,10 @@ class RowDescent(PathDescent[S]):
     def start_full(self) -> None:
         """Let the state be the unpruned ensemble, from which penalties increase."""
 
+    def start_falling(self) -> None:
+        """Turn to decreasing penalties."""
+        self.rising = False
+
     def start_rising(self) -> None:
         """Turn to increasing penalties."""
         self.rising = True
@@ -469,12 +479,13 @@ class RowDescent(PathDescent[S]):
         """Return the raw scores of a state for the rows it was fitted on, (n_rows, n_outputs)."""
 
 
-def distinct(states: Iterable[tuple[float, N]]) -> Iterator[tuple[float, N]]:
-    """Yield the states whose kept nodes differ from those of the state before."""
-    before = np.empty(0, np.int8)
+def distinct(states: Iterable[tuple[float, N]], phase: Callable[[], object] = bool) -> Iterator[tuple[float, N]]:
+    """Yield the states whose kept nodes differ from those of the state before, and the first one of every phase."""
+    before, last = np.empty(0, np.int8), phase()
     for penalty, state in states:
-        if not np.array_equal(before, state.status):
-            before = state.status.copy()
+        now = phase()
+        if now != last or not np.array_equal(before, state.status):
+            before, last = state.status.copy(), now
             yield penalty, state
 
 

@@ -271,6 +271,7 @@ class MeanDescent(RowDescent[Any]):
         """Return the first state within a budget of nodes on the way up from the end of `trail`, and the one before."""
         penalty, state = self.trail[-1]
         self.state = state.copy()
+        self.start_rising()
         if self.size(state) <= budget:
             return (penalty, state), None
         over = (penalty, state)
@@ -290,13 +291,18 @@ class MeanDescent(RowDescent[Any]):
 
     def start_empty(self) -> None:
         """Let the state be the ensemble without trees, and all trees be open."""
-        self.state, self.rising = self._empty_state(), False
-        self.open = np.ones(self.ensemble.forest.n_trees, bool)
+        self.state = self._empty_state()
+        self.start_falling()
 
     def start_full(self) -> None:
         """Let the state be the unpruned forest, from which penalties rise."""
         self.start_from(np.ones(self.ensemble.forest.n_nodes, bool))
         self.start_rising()
+
+    def start_falling(self) -> None:
+        """Turn to smaller penalties, at which every tree may enter."""
+        super().start_falling()
+        self.open = np.ones(self.ensemble.forest.n_trees, bool)
 
     def start_rising(self) -> None:
         """Turn to larger penalties: a tree that does not pay off at a lower penalty does not at a higher one."""
