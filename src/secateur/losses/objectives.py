@@ -152,7 +152,7 @@ class LogisticObjective(Objective):
 class SoftmaxObjective(Objective):
     """Log loss of softmax scores, one for each class, for one-hot targets."""
 
-    n_curvatures = 2
+    n_curvatures = 3
 
     def row_curvature(self, n_outputs: int) -> float:
         """Return 1 / K, the curvature with equal probabilities of all K classes."""
@@ -167,7 +167,7 @@ class SoftmaxObjective(Objective):
         return self.expand(score, target)[0]
 
     def parabolas(self, score: Floats, target: Floats, attempt: int = 0) -> tuple[Floats, Floats]:
-        """Return target − p, and K / (K − 1) p (1 − p) or Böhning's bound ½."""
+        """Return target − p, and K / (K − 1) p (1 − p), √(p (1 − p)) / 2 or Böhning's bound ½."""
         return self.expand(score, target, attempt)[1:]
 
     def expand(self, score: Floats, target: Floats, attempt: int = 0) -> tuple[Floats, Floats, Floats]:
@@ -178,7 +178,11 @@ class SoftmaxObjective(Objective):
         p /= total
         loss = np.log(total[:, 0]) + top[:, 0] - (target * score).sum(axis=1)
         n_classes = score.shape[1]
-        curvature = n_classes / (n_classes - 1) * p * (1 - p) if attempt == 0 else np.full_like(p, 0.5)
+        if attempt == 0:
+            curvature = n_classes / (n_classes - 1) * p * (1 - p)
+        else:
+            # Böhning's bound is far too large for rare classes; the step between is the geometric mean with p (1 − p).
+            curvature = 0.5 * np.sqrt(p * (1 - p)) if attempt == 1 else np.full_like(p, 0.5)
         return loss, target - p, curvature
 
 

@@ -254,6 +254,19 @@ def test_trimming_many_trees_at_once_fits_nothing_twice(model, data, ridge):
     assert descent.objective(penalty) < trimmed
 
 
+@pytest.mark.parametrize("granularity", ["node", "layer"])
+def test_refitting_values_leaves_the_kept_nodes_as_they_are(granularity):
+    model = GradientBoostingRegressor(n_estimators=20, max_depth=4, subsample=0.5, random_state=0)
+    descent = descent_of(problem_of(model.fit(*DIABETES), *DIABETES), 5.0, values="refit", granularity=granularity)
+    for penalty in (1e-2 * descent.scale, 1e-4 * descent.scale):
+        descent.descend(penalty)
+        before, loss = descent.state.status.copy(), descent.objective(0.0)
+        # At this penalty other nodes would be kept.
+        descent.descend(1e-3 * penalty, frozen=True)
+        np.testing.assert_array_equal(descent.state.status, before)
+        assert descent.objective(0.0) <= loss
+
+
 @given(rng=generators, penalty=st.sampled_from([0.3, 0.03, 0.003]), ridge=st.sampled_from([0.0, 5.0]))
 def test_no_best_subtree_contains_an_inactive_node(rng, penalty, ridge):
     problem = random_problem(rng, 1, max_splits=6)

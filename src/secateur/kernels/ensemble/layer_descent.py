@@ -80,7 +80,8 @@ def update_layers(
     fit_leaves(tree, trees, prices, problem, scratch)
     # Whether the intercept is re-optimised together with the tree.
     with_intercept = state.curvature.shape[0] == 0 and problem.values <= REFIT
-    new, factor, entry = best_layer(tree, trees, prices, problem, with_intercept and not problem.frozen, scratch)
+    only = cut_depth(tree, trees, state) if problem.frozen else -1
+    new, factor, entry = best_layer(tree, trees, prices, problem, with_intercept and not problem.frozen, only, scratch)
     if not old - new > problem.tolerance:
         state.entry[tree] = entry if state.status[start] == 0 else np.inf
         return 0.0, 0.0
@@ -93,10 +94,20 @@ def update_layers(
 
 
 @kernel
+def cut_depth(tree: int, trees: Trees, state: State) -> int:
+    """Return the depth at which a tree is cut."""
+    deepest = 0
+    for v in range(trees.tree_start[tree], trees.tree_start[tree + 1]):
+        if state.status[v] != 0:
+            deepest = max(deepest, trees.depth[v])
+    return deepest
+
+
+@kernel
 def best_layer(
-    tree: int, trees: Trees, prices: Prices, problem: BlockProblem, refit_intercept: bool, scratch: Scratch
+    tree: int, trees: Trees, prices: Prices, problem: BlockProblem, refit_intercept: bool, only: int, scratch: Scratch
 ) -> tuple[float, float, float]:
-    """Find the optimal depth of a tree; return its cost, the weight of the tree and its entry penalty.
+    """Find the optimal depth of a tree, or take depth `only`; return its cost, the tree's weight and entry penalty.
 
     This enumerates the depths, as ForestPrune does for Problem (4), and with tree weights for Problem (6); the weight
     at a fixed depth solves Problem (7) in closed form. `best` holds the costs of the nodes as leaves with the values
@@ -144,6 +155,8 @@ def best_layer(
         for k in range(width):
             least -= sums[0, k] ** 2 / hessian_sum[0, 0]
     dropped = least
+    if only >= 0:
+        least = np.inf
     for d in range(deepest + 1):
         cost, factor = depth_cost[d], 1.0
         if refit_intercept:
@@ -155,7 +168,7 @@ def best_layer(
         elif values == SCALE_SPARSE:
             factor = match[d] / norm[d] if norm[d] > 0.0 else 0.0
             cost = price[d] - factor * match[d] + ridge
-        if cost < least:
+        if cost < least and (only < 0 or d == only):
             least, cut, new_factor = cost, d, factor
         # The tree enters at the penalty at which this depth costs as much as a dropped tree.
         decrease = dropped - (cost - price[d])

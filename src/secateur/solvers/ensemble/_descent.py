@@ -31,6 +31,8 @@ _VALUES = {
     "scale": kernels.SCALE,
     "scale_sparse": kernels.SCALE_SPARSE,
 }
+_RENEWAL = 3
+"""Cost of renewing the parabolas of one output, as a number of block updates."""
 _LARGE = 500
 """Mean number of nodes per tree above which active sets pay off."""
 
@@ -55,6 +57,8 @@ class Descent(RowDescent[State]):
         The node arrays the next sweep works on.
     active_set : ActiveSet, optional
         The active set last built.
+    attempt : int
+        Which curvature of the objective the next sweep tries first.
     has_large_trees : bool
         Whether sweeps are restricted to active sets. Only for squared error at the node level, for which the bound of
         `mark_active_nodes` holds.
@@ -71,6 +75,9 @@ class Descent(RowDescent[State]):
         self.scale = loss_of(ensemble, self.state)
         self.nodes = ActiveNodes(ensemble.rows, ensemble.trees, self.prices)
         self.active_set: ActiveSet | None = None
+        self.attempt = 0
+        if not ensemble.objective.quadratic:
+            self.sweep_cost = _RENEWAL * ensemble.forest.n_outputs
         sizes = np.diff(ensemble.forest.tree_start)
         squared_error = ensemble.objective.quadratic and settings.values in ("keep", "refit") and not settings.layered
         self.has_large_trees = squared_error and bool(sizes.mean() > _LARGE)
@@ -80,7 +87,8 @@ class Descent(RowDescent[State]):
         """Update some trees once, then the intercept; return whether nothing changed, and the gain.
 
         Unless the loss is quadratic, its parabolas are frozen during a sweep, and the true objective is compared
-        afterwards. If it did not decrease, the sweep is repeated with a larger curvature.
+        afterwards. If it did not decrease, the sweep is repeated with a larger curvature, which the next sweeps of this
+        descent keep, unless it is the last resort.
         """
         tolerance = 1e-12 * self.scale
         problem = BlockProblem(penalty, self.ridge, 0.0, self.values, frozen, tolerance, SCREENING)
@@ -88,13 +96,14 @@ class Descent(RowDescent[State]):
         if self.ensemble.objective.quadratic:
             unchanged, gain, _ = sweep_once(*self.nodes, self.state, problem, trees, first)
             return unchanged, gain
-        for attempt in range(self.ensemble.objective.n_curvatures):
+        for attempt in range(self.attempt, self.ensemble.objective.n_curvatures):
             before = self.state.copy()
             if attempt:
                 renew_parabolas(self.ensemble, self.state, attempt)
             unchanged, _, saved = sweep_once(*self.nodes, self.state, problem, trees, first)
             gain = before.loss[0] - renew_parabolas(self.ensemble, self.state) + saved
             if gain > tolerance:
+                self.attempt = max(0, min(attempt, self.ensemble.objective.n_curvatures - 2))
                 return unchanged, float(gain)
             # Nothing changed, or the parabolas were too flat: undo the sweep, but not the estimates of entry penalties.
             before.entry[:] = self.state.entry
@@ -113,6 +122,7 @@ class Descent(RowDescent[State]):
         max_sweeps: int | None = None,
     ) -> float:
         """Sweep over the trees until nothing changes, then move the intercept to its exact optimum; return the gain."""
+        self.attempt = 0
         gain = super().descend(penalty, first=first, frozen=frozen, screened=screened, max_sweeps=max_sweeps)
         ensemble, state = self.ensemble, self.state
         if ensemble.objective.quadratic:
@@ -124,6 +134,11 @@ class Descent(RowDescent[State]):
         state.score[:] += step[:, None]
         state.intercept[:] += step
         return gain + before - renew_parabolas(ensemble, state)
+
+    def step(self, penalty: float) -> None:
+        """Descend briefly, at first with the smallest curvature."""
+        self.attempt = 0
+        super().step(penalty)
 
     def converge(self, penalty: float, first: int, frozen: bool, limit: int) -> tuple[int, float]:
         """Update the trees in use until they stop changing; if trees are large, update active sets only."""

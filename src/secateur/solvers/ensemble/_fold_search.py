@@ -125,8 +125,10 @@ class FoldSearch:
         """Free the descents, whose states are as large as the forest; the recorded points stay."""
         del self.descent, self._first, self._kept
 
-    def points(self) -> Iterator[Point]:
-        """Yield the recorded states as points of a path."""
+    def points(self, run: RunSettings | None = None) -> Iterator[Point]:
+        """Yield the recorded states, or only those of one run, as points of a path."""
         for penalty, bits, value, more, risk in self._points:
+            if run is not None and run.columns.items() - more.items():
+                continue
             keep = np.unpackbits(bits, count=self.problem.forest.n_nodes).astype(bool)
             yield Point(penalty, keep, value, more, risk)

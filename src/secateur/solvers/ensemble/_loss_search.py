@@ -140,17 +140,15 @@ class LossSearch(GoalSearch):
         """Look for a smaller pruning with original leaf values; it is only worth the time if many nodes stay anyway."""
         if not self.keep or (self.best is not None and self.best.n_nodes <= MANY_KEPT * self.n_unpruned):
             return
-        refitted, way, start = self.best, self.way, len(self.thorough)
-        if self.goal.refit and not self.turns_back:
-            # The path of all rows falls to the penalties that are found, too.
+        refitted, start = self.best, len(self.thorough)
+        self.best = self._prune_original()
+        if self.best is None and refitted is None and not self.turns_back:
+            # Prunings that grow from the empty model may be better than those that shrink from the unpruned one.
             for fold in self.folds:
                 fold.use(KEPT).start_empty()
-            self.best = None
             self._walk_to_bound([], 0, len(self.ridges))
-        else:
-            self.best = self._prune_original()
-        if self.best is None or (refitted is not None and self.best.n_nodes >= refitted.n_nodes):
-            self.best, self.way = refitted, way
+        elif self.best is None or (refitted is not None and self.best.n_nodes >= refitted.n_nodes):
+            self.best = refitted
             del self.thorough[start:]
 
     def _prune_original(self) -> Visit | None:

@@ -219,8 +219,10 @@ class BlockDescent(Solver):
             warnings.warn(message, InterruptedWarning, stacklevel=2)
         search.forget()
         paths = []
+        # The path of all rows has a single run, and other points of the folds are not matched with it.
+        run = search.best.run if goal.refit and search.best is not None and not interrupted else None
         for fold, one, part in zip(given, search.folds, smaller, strict=True):
-            points = one.points() if part is None else map(part.restored, one.points())
+            points = one.points(run) if part is None else map(part.restored, one.points(run))
             runs = tuple(dict.fromkeys([*self._run_columns(fold.problem), "brief"]))
             path = trace_points(fold.problem, points, repr(self), ensemble=True, runs=runs)
             if interrupted:

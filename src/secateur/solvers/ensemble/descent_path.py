@@ -119,6 +119,8 @@ class PathDescent(ABC, Generic[S]):
         The last states of `walk`.
     updates : int
         Number of block updates so far.
+    sweep_cost : int
+        The cost of a sweep besides its updates, as a number of updates.
     """
 
     ensemble: Additive
@@ -132,6 +134,7 @@ class PathDescent(ABC, Generic[S]):
     on_sweep: Callable[[int, int], None] | None = None
     updates = 0
     brief = False
+    sweep_cost = 0
     trail: Sequence[Found[S]] = ()
     _penalty_index = (0, 1)
     _n_reported = 0
@@ -226,7 +229,7 @@ class PathDescent(ABC, Generic[S]):
         trees, n_sweeps, n_updates = self.candidates(penalty, _NARROW_MARGIN), 0, 0
         while True:
             gain, converged = self.sweep_and_report(penalty, trees, 0, False)
-            n_sweeps, n_updates = n_sweeps + 1, n_updates + int(np.count_nonzero(trees))
+            n_sweeps, n_updates = n_sweeps + 1, n_updates + int(np.count_nonzero(trees)) + self.sweep_cost
             few = n_sweeps < _FEW_SWEEPS and gain > penalty * self.stump_price / 3
             if converged or not (few or n_updates < _FEW_UPDATES * len(trees)):
                 return
