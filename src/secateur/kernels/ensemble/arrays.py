@@ -103,9 +103,12 @@ class State(NamedTuple):
     factor: Floats
     entry: Floats
 
-    def copy(self) -> "State":
-        """Return an independent copy."""
-        return State._make(array.copy() for array in self)
+    def copy(self, *, parabolas: bool = True) -> "State":
+        """Return an independent copy; without `parabolas`, it shares the arrays that are computed from `score`."""
+        if parabolas:
+            return State._make(array.copy() for array in self)
+        others = self._replace(neg_gradient=np.empty((0, 0)), curvature=np.empty((0, 0))).copy()
+        return others._replace(neg_gradient=self.neg_gradient, curvature=self.curvature)
 
 
 class BlockProblem(NamedTuple):

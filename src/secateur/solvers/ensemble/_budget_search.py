@@ -9,6 +9,9 @@ from secateur.solvers.ensemble._goal_search import BISECTIONS, MANY_KEPT, GoalSe
 from secateur.solvers.ensemble._ridge_averaging import average_ridges
 from secateur.solvers.ensemble.mean_of_trees import OVERSHOOT
 
+_MANY, _BRANCH = 16, 4
+"""Number of outputs from which other ridges branch off the walk, and how many states before its end they do."""
+
 
 @final
 class BudgetSearch(GoalSearch):
@@ -52,7 +55,8 @@ class BudgetSearch(GoalSearch):
             first = RunSettings(self.ridges[last])
             for number, fold in enumerate(self.folds):
                 trail = [(visit.penalty, visit.states[number]) for visit in visits if visit.states]
-                fold.descent.trail = [fold.empty, *trail]
+                # A run from the empty model on is better than one that branches off, but many outputs take long.
+                fold.descent.trail = [fold.empty, *trail][-_BRANCH if self.n_outputs >= _MANY else 0 :]
         candidates = self._candidates(first, budget)
         run = min(candidates, key=lambda run: candidates[run].loss)
         self.best = candidates[run]

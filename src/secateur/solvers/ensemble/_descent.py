@@ -97,19 +97,22 @@ class Descent(RowDescent[State]):
             unchanged, gain, _ = sweep_once(*self.nodes, self.state, problem, trees, first)
             return unchanged, gain
         for attempt in range(self.attempt, self.ensemble.objective.n_curvatures):
-            before = self.state.copy()
+            before = self.state.copy(parabolas=False)
             if attempt:
                 renew_parabolas(self.ensemble, self.state, attempt)
             unchanged, _, saved = sweep_once(*self.nodes, self.state, problem, trees, first)
+            if unchanged:
+                if attempt or not np.allclose(self.state.intercept, before.intercept, rtol=1e-12, atol=1e-12):
+                    renew_parabolas(self.ensemble, self.state)
+                return True, 0.0
             gain = before.loss[0] - renew_parabolas(self.ensemble, self.state) + saved
             if gain > tolerance:
                 self.attempt = max(0, min(attempt, self.ensemble.objective.n_curvatures - 2))
-                return unchanged, float(gain)
-            # Nothing changed, or the parabolas were too flat: undo the sweep, but not the estimates of entry penalties.
+                return False, float(gain)
+            # The parabolas were too flat: undo the sweep, but not the estimates of entry penalties.
             before.entry[:] = self.state.entry
             self.state = before
-            if unchanged:
-                break
+        renew_parabolas(self.ensemble, self.state)
         return True, 0.0
 
     def descend(

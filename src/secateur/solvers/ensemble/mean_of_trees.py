@@ -328,11 +328,6 @@ class MeanDescent(RowDescent[Any]):
         kernels.recompute_scores(self.rows, self.trees, self.range, self.state.arrays)
         return super().descend(penalty, first=first, frozen=frozen, screened=screened, max_sweeps=max_sweeps)
 
-    def step(self, penalty: float) -> None:
-        """Recompute the scores and descend briefly."""
-        kernels.recompute_scores(self.rows, self.trees, self.range, self.state.arrays)
-        super().step(penalty)
-
     def sweep(self, penalty: float, trees: NDArray[np.bool_], first: int, frozen: bool) -> tuple[bool, float]:
         """Update some trees once, beginning with `first`; return whether nothing changed, and the gain."""
         changed, gain = kernels.sweep_means(
