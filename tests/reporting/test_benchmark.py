@@ -186,22 +186,26 @@ def test_a_method_is_timed_by_its_name():
     assert len(calls) == result.models[0].one_row.repeats + result.models[0].batch.repeats + 3
 
 
+def memory_map(folder):
+    np.save(folder / "rows.npy", X)
+    return np.load(folder / "rows.npy", mmap_mode="r")
+
+
 CONTAINERS = {
-    "list": lambda folder: X.tolist(),
-    "sparse": lambda folder: csc_matrix(X),
-    "one row": lambda folder: X[:1],
-    "batches": lambda folder: sc.Batches(X.shape, lambda: iter([X[:20], X[20:]])),
-    "frame": lambda folder: pd.DataFrame(X, index=np.arange(150) / 7),
+    "list": lambda _: X.tolist(),
+    "sparse": lambda _: csc_matrix(X),
+    "one row": lambda _: X[:1],
+    "batches": lambda _: sc.Batches(X.shape, lambda: iter([X[:20], X[20:]])),
+    "frame": lambda _: pd.DataFrame(X, index=np.arange(150) / 7),
+    "polars": lambda _: pytest.importorskip("polars").DataFrame(dict(zip("abc", X.T, strict=True))),
+    "arrow": lambda _: pytest.importorskip("pyarrow").table(dict(zip("abc", X.T, strict=True))),
+    "memory map": memory_map,
 }
 
 
-@pytest.mark.parametrize("kind", [*CONTAINERS, "memory map"])
+@pytest.mark.parametrize("kind", CONTAINERS)
 def test_rows_may_be_in_any_container(kind, tmp_path):
-    if kind == "memory map":
-        np.save(tmp_path / "rows.npy", X)
-        rows = np.load(tmp_path / "rows.npy", mmap_mode="r")
-    else:
-        rows = CONTAINERS[kind](tmp_path)
+    rows = CONTAINERS[kind](tmp_path)
     (latency,) = sc.benchmark(forest(), rows, batch_size=30, seconds=0.01).models
     assert latency.engine == "sklearn"
     assert (latency.one_row.rows, latency.batch.rows) == (1, {"one row": 1, "batches": 20}.get(kind, 30))

@@ -46,7 +46,7 @@ def benchmark(
         The number of rows of the batch; all rows if X has fewer.
     seconds : float
         The time spent on each model, half of it on single rows. A call in progress is completed, and every model is
-        called at least twice with one row and twice with the batch.
+        called at least twice with one row and three times with the batch.
     trust : bool
         As in `as_forest`.
 
