@@ -162,6 +162,23 @@ def test_a_difference_is_beyond_the_noise_only_if_all_of_at_least_six_blocks_agr
     assert str(result).count("within the noise") == 2 * within
 
 
+@pytest.mark.parametrize(
+    ("single", "noise", "noisy"),
+    [
+        ([1.0, 1.1] * 10, 0.0, False),
+        ([1.0] * 10 + [1.3] * 10, 0.3 / 1.15, True),  # the load changed
+        ([1.0, 2.1] * 10, 0.0, True),  # steady load interrupts every other call
+    ],
+)
+def test_a_busy_machine_is_noticed_by_changes_and_by_wide_quantiles(clock, single, noise, noisy):
+    model = slowed(clock, {1: [0.0, *single], 50: [0.0, 0.0, *[1.0] * 99]})
+    result = sc.benchmark(model, X, batch_size=50, seconds=2 * sum(single) - 1e-6)
+    assert result.models[0].one_row.repeats == 20
+    assert (result.noise, result.noisy) == (pytest.approx(noise, abs=1e-9), noisy)
+    assert result.summary()["noisy"] is noisy
+    assert ("The machine was busy" in str(result)) is noisy
+
+
 def test_calls_pass_exactly_one_row_or_the_batch_of_the_type_given():
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
     model = RandomForestRegressor(3, random_state=0).fit(frame, Y)
@@ -241,7 +258,7 @@ def test_the_summary_is_plain_json_and_the_text_shows_it():
     result = sc.benchmark(models, X, seconds=0.02)
     summary = result.summary()
     assert json.loads(json.dumps(summary, allow_nan=False)) == summary
-    assert set(summary) == {"method", "unit", "noise", "models"}
+    assert set(summary) == {"method", "unit", "noise", "noisy", "models"}
     for model in summary["models"]:
         assert set(model) == {"name", "engine", "one_row", "batch"}
         for key in ("one_row", "batch"):
@@ -253,6 +270,7 @@ def test_the_summary_is_plain_json_and_the_text_shows_it():
     assert lines[0] == "predict, microseconds per row"
     assert [line.split()[0] for line in lines[2:8]] == ["one", "before", "after", "150", "before", "after"]
     assert lines[-1] == "Predicted by sklearn."
+    assert ("The machine was busy" in str(result)) is result.noisy
     assert repr(result) == str(result)
 
 

@@ -33,7 +33,8 @@ def benchmark(
     """Measure how long models take to predict one row, and a row of a batch.
 
     The model's own method is called with rows of the type of X, and with as many threads as the model uses. The models
-    take turns, so that other load on the machine affects all of them.
+    take turns, so that a change in the other load on the machine affects all of them. Steady load still slows long
+    calls more than short ones; `Benchmark.noisy` warns of both.
 
     Parameters
     ----------

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 _BLOCKS = 10
 _LEAST_BLOCKS = 6
 """With fewer blocks, all of them favour the same one of two equally fast models with a probability above 5 %."""
+_NOISY, _WIDE = 0.2, 2.0
 _MICROSECONDS = 1e6
 
 
@@ -102,10 +103,21 @@ class Benchmark:
         """The largest `noise` of all models, with one row or a batch."""
         return max(latency.noise for model in self.models for latency in (model.one_row, model.batch))
 
+    @property
+    def noisy(self) -> bool:
+        """Whether times and ratios may be far from those on an idle machine.
+
+        Either `noise` exceeds 0.2, or the 95 % quantile of some calls is more than twice their 5 % quantile, as under
+        steady other load, which interrupts long calls more often than short ones.
+        """
+        latencies = [latency for model in self.models for latency in (model.one_row, model.batch)]
+        return self.noise > _NOISY or any(latency.q95 > _WIDE * latency.q05 for latency in latencies)
+
     def summary(self) -> dict[str, Any]:
         """Return everything as a dict of plain values; times are microseconds per row."""
         models = [asdict(model) for model in self.models]
-        return {"method": self.method, "unit": "microseconds per row", "noise": self.noise, "models": models}
+        facts = {"method": self.method, "unit": "microseconds per row", "noise": self.noise, "noisy": self.noisy}
+        return {**facts, "models": models}
 
     def __str__(self) -> str:
         from secateur.reporting.latency_text import latency_text

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import Any
 
 COLUMNS = ("", "calls", "median", "5 %", "95 %", "ratio")
-_NOISY = 0.2
 
 
 def latency_text(summary: Mapping[str, Any]) -> str:
@@ -51,8 +50,12 @@ def _factor(value: float) -> str:
 def latency_notes(summary: Mapping[str, Any]) -> list[str]:
     """Return sentences on the noise, the ratios and the libraries that predicted."""
     models, noise = summary["models"], summary["noise"]
-    noisy = " That is much: measure again on an idle machine, or for longer." if noise > _NOISY else ""
-    notes = [f"Noise: the medians of consecutive blocks of calls differ by up to {noise:.0%}.{noisy}"]
+    notes = [f"Noise: the medians of consecutive blocks of calls differ by up to {noise:.0%}."]
+    if summary["noisy"]:
+        notes.append(
+            "The machine was busy, which slows long calls more than short ones: times and ratios may be far from those "
+            "on an idle machine. Measure again on one."
+        )
     if len(models) > 1:
         notes.append(f"Ratio: median time divided by that of {models[0]['name']} (extremes over the blocks).")
     engines = list(dict.fromkeys(model["engine"] for model in models))

@@ -60,10 +60,11 @@ function showTable(point) {
 function showTableNote() {
   const notes = [];
   if (report.measured) {
-    const { models, noise } = report.measured.latency;
+    const { models, noise, noisy } = report.measured.latency;
     const engines = [...new Set(models.map((model) => model.engine))].join(" or ");
     notes.push(`Calibration and time were measured on ${count(report.measured.rows)} rows passed to the report, at some of the points; ≈ marks values of the nearest such point. ` +
-      `Time: the median of repeated predictions by ${engines} on the machine that made the report, in microseconds (µs). Medians of consecutive blocks of calls differed by up to ${percent(noise)}; "unclear" marks a difference within the noise.`);
+      `Time: the median of repeated predictions by ${engines} on the machine that made the report, in microseconds (µs). Medians of consecutive blocks of calls differed by up to ${percent(noise)}; "unclear" marks a difference within the noise.` +
+      (noisy ? " The machine was busy, which slows long calls more than short ones: times and percentages may be far from those on an idle machine." : ""));
     if (report.measured.calibration && report.measured.calibration[0] !== null) notes.push("Calibration error: the mean difference between the accuracy and the predicted probability, over ten bins.");
   } else {
     notes.push("Pass rows to the report (X, y) to add calibration and prediction time.");
