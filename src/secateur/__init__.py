@@ -20,10 +20,13 @@ if TYPE_CHECKING:
     from secateur.forest.subforest import Decision, subforest
     from secateur.path import Path, Pruned
     from secateur.reporting import report
+    from secateur.reporting.benchmark import benchmark
+    from secateur.reporting.latency import Benchmark
     from secateur.selection.validation import holdout_size
 
 _HOME = {
     "Batches": "secateur.data.batches",
+    "Benchmark": "secateur.reporting.latency",
     "Decision": "secateur.forest.subforest",
     "Forest": "secateur.forest",
     "MonotonicityCheck": "secateur.forest.monotonicity",
@@ -33,6 +36,7 @@ _HOME = {
     "PrunedClassifier": "secateur.estimators",
     "PrunedRegressor": "secateur.estimators",
     "as_forest": "secateur.api",
+    "benchmark": "secateur.reporting.benchmark",
     "check_monotonic": "secateur.api",
     "holdout_size": "secateur.selection.validation",
     "node_views": "secateur.editing",
@@ -50,6 +54,7 @@ _MODULES = ("costs", "losses", "serving", "solvers", "spark", "training")
 
 __all__ = [
     "Batches",
+    "Benchmark",
     "Decision",
     "Forest",
     "MonotonicityCheck",
@@ -59,6 +64,7 @@ __all__ = [
     "PrunedClassifier",
     "PrunedRegressor",
     "as_forest",
+    "benchmark",
     "check_monotonic",
     "costs",
     "holdout_size",

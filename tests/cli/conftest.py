@@ -75,7 +75,7 @@ def watched(monkeypatch):
             step(what)
             yield move
 
-        commands = ("path", "prune", "report", "select", "serve_cost", "inspect")
+        commands = ("path", "prune", "report", "select", "benchmark", "serve_cost", "inspect")
         for module in (*(f"commands.{name}" for name in commands), "_output", "_demo"):
             monkeypatch.setattr(f"secateur.cli.{module}.progress_bar", progress_bar)
         return progress

@@ -20,6 +20,7 @@ from secateur.forest.routing import raw_scores, route
 from secateur.forest.subforest import check_keep
 from secateur.libraries import LIBRARIES, adapt
 from secateur.path import Pruned
+from secateur.reporting.benchmark import benchmark
 
 pytestmark = pytest.mark.contracts
 cases = pytest.mark.parametrize("name", list(ALL_RECIPES))
@@ -92,17 +93,26 @@ def test_a_model_has_the_capabilities_its_adapter_claims(name):
     adapter, c = adapter_of(name), case(name)
     assert version(adapter.package)
     assert adapter.inner is None or adapter.inner.forest is adapter.forest
-    assert hasattr(adapter.model, "predict") or not adapter.predicts_natively
     check_answers(name, pruned_by(pickled(adapter.portable()), everything(adapter.forest)), adapter.model)
     check_labels(adapter, c)
     check_names(adapter, c)
     check_columns(adapter, c)
     check_missing(adapter, c)
     check_text(adapter, c)
+    check_timed_predictions(adapter, c)
 
 
 def pickled(adapter):
     return pickle.loads(pickle.dumps(adapter))
+
+
+def check_timed_predictions(adapter, c):
+    """Assert that a benchmark times the predictions of the library itself, where it predicts rows in memory."""
+    (timed,) = benchmark(c.model, c.X_new, seconds=1e-9).models
+    assert timed.engine == (adapter.library if adapter.predicts_natively else "secateur")
+    if adapter.predicts_natively:
+        predicted = adapter.predictor(c.model, "predict")(c.X_new)
+        assert c.same(predicted, c.predictions(c.model, c.X_new)["predict"])
 
 
 def check_labels(adapter, c):

@@ -11,6 +11,12 @@ from sklearn.tree import DecisionTreeClassifier
 import secateur as sc
 
 
+@pytest.fixture(autouse=True)
+def short_timing(monkeypatch):
+    """Spend little time on measuring latencies; no test depends on their values."""
+    monkeypatch.setattr("secateur.reporting.description.SECONDS_PER_POINT", 0.01)
+
+
 def thirds(X, y):
     """Return rows to train, to prune and to choose by."""
     return [(X[k::3], y[k::3]) for k in range(3)]

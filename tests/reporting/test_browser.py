@@ -123,6 +123,20 @@ def test_the_slider_moves_table_curve_and_trees_to_the_numbers_of_the_point(whic
         assert (y2 < y) == (loss2 > loss) or loss2 == pytest.approx(loss, rel=2e-3)  # losses grow upwards
 
 
+def test_the_table_shows_the_latencies_of_the_timed_points(ensemble, open_page):
+    page = open_page(ensemble.path, *ensemble.choose)
+    measured = page.evaluate("JSON.parse(document.getElementById('facts').textContent).measured")
+    unpruned, n_rows = measured["latency"]["models"][0], len(ensemble.choose[0])
+    for point, model in zip(measured["timed"], measured["latency"]["models"], strict=True):
+        move_to(page, point)
+        for key, label in (("one_row", "µs to predict one row"), ("batch", f"µs per row in a batch of {n_rows}")):
+            assert as_number(cell(page, label, "before")) == pytest.approx(unpruned[key]["median"], rel=0.01)
+            assert as_number(cell(page, label, "after")) == pytest.approx(model[key]["median"], rel=0.01)
+            left, ratio = cell(page, label, "left"), model[key]["ratio"] or {"ratio": 1.0, "within_noise": False}
+            assert (left == "unclear") == ratio["within_noise"]
+            assert left == "unclear" or float(left.rstrip(" %")) == pytest.approx(100 * ratio["ratio"], rel=0.06)
+
+
 def assert_tree_is_that_of(page, description, path, point):
     """Compare the nodes drawn, kept and ghosted, with the mask of the point; the tree is small enough to be whole."""
     shown = description["trees"][int(page.locator("#tree-select").input_value())]

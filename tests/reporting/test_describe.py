@@ -87,7 +87,6 @@ def test_models_without_probabilities_have_no_calibration():
     model = RandomForestRegressor(3, random_state=0).fit(X[:40], X[:40, 0])
     description = describe(sc.prune_path(model, X[40:], X[40:, 0]), X[40:], X[40:, 0])
     assert set(description["measured"]["calibration"]) == {None}
-    assert all(time > 0 for time in description["measured"]["microseconds"])
 
 
 def test_the_chosen_the_first_and_the_last_point_are_always_measured(ensemble, monkeypatch):
@@ -103,7 +102,17 @@ def test_the_chosen_the_first_and_the_last_point_are_always_measured(ensemble, m
 def test_a_model_that_does_not_accept_the_rows_is_timed_by_secateur(single):
     path = sc.prune_path(sc.as_forest(single.model), single.prune[0].to_numpy(), _codes(single.prune[1]))
     description = describe(path, single.choose[0].to_numpy(), _codes(single.choose[1]))
-    assert description["measured"]["engine"] == ["secateur"]
+    assert {model["engine"] for model in description["measured"]["latency"]["models"]} == {"secateur"}
+
+
+def test_the_prunings_of_the_timed_points_are_timed_with_one_row_and_with_a_batch(ensemble):
+    X, _ = ensemble.choose
+    measured = describe(ensemble.path, X)["measured"]
+    models = measured["latency"]["models"]
+    assert [model["name"] for model in models] == [f"point {point}" for point in measured["timed"]]
+    for model in models:
+        assert (model["engine"], model["one_row"]["rows"], model["batch"]["rows"]) == ("sklearn", 1, len(X))
+        assert all(0 < model[key]["q05"] <= model[key]["median"] <= model[key]["q95"] for key in ("one_row", "batch"))
 
 
 def test_rows_without_targets_give_times_and_prices_but_no_calibration(priced):

@@ -2,7 +2,7 @@
 
 import pickle
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import pairwise, repeat
@@ -102,6 +102,10 @@ class Adapter(ABC):
         """Return what the model's `predict_proba` returns: an array, or a list of arrays for several targets."""
         blocks = self.forest.response.mean(raw, self.forest.n_classes)
         return blocks[0] if len(blocks) == 1 else blocks
+
+    def predictor(self, model: Any, method: str) -> Callable[[Any], Any] | None:
+        """Return the method of a model of this kind that predicts rows in memory; None if it has no such method."""
+        return getattr(model, method, None)
 
     @property
     def raw_is_total(self) -> bool:

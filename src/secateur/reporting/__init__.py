@@ -37,8 +37,8 @@ def report(
         The file name, which ends in .html.
     X, y, sample_weight : optional
         Rows, preferably used neither for training nor for pruning. The page shows quantities measured on them that the
-        path does not contain: calibration, microseconds per prediction and, with `cost`, the price of single rows. A
-        path that has not been evaluated is also evaluated on them. X alone suffices for time and price.
+        path does not contain: calibration, prediction time for one row and in a batch and, with `cost`, the price of
+        single rows. A path that has not been evaluated is also evaluated on them. X alone suffices for time and price.
     cost : FeatureCost, optional
         The feature cost the path was computed with.
     baselines : dict of name: Path, optional

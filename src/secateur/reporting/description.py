@@ -16,8 +16,9 @@ from secateur.path.combine import JoinedPath
 from secateur.path.rules import certificate
 from secateur.plotting.split_labels import class_names
 from secateur.reporting._json import plain
+from secateur.reporting.benchmark import benchmark
 from secateur.reporting.feature_table import describe_bills, describe_features
-from secateur.reporting.measure import calibration, microseconds, spread
+from secateur.reporting.measure import calibration, spread
 from secateur.reporting.model_summary import describe_model, versions
 from secateur.reporting.tree_shapes import describe_trees
 
@@ -26,6 +27,8 @@ FORMAT, VERSION = "secateur report", 1
 MOST_MEASURED = 24
 MOST_TIMED = 8
 MOST_VALUED = 256
+SECONDS_PER_POINT = 0.2
+"""The time spent on measuring the latency of a point."""
 _OMITTED_FACTS = ("model_file", "model_sha256")
 
 
@@ -124,12 +127,11 @@ def _measured(
     """Return calibration, prices and prediction times at some points; times at fewer points, since timing is slow."""
     required = [0, chosen, len(path) - 1]
     points, timed = spread(len(path), MOST_MEASURED, required), spread(len(path), MOST_TIMED, required)
-    times = [microseconds(path[int(point)], X) for point in timed]
+    prunings = {f"point {point}": path[point] for point in timed.tolist()}
     measured: dict[str, Any] = {
         "rows": len(sample),
         "timed": timed,
-        "microseconds": [duration for duration, _ in times],
-        "engine": sorted({engine for _, engine in times}),
+        "latency": benchmark(prunings, X, seconds=SECONDS_PER_POINT).summary(),
     }
     if isinstance(path, JoinedPath):
         return measured

@@ -3,7 +3,7 @@
 # isort: off
 from secateur.cli.commands import demo, inspect
 from secateur.cli.commands import prune, path
-from secateur.cli.commands import select, report, serve_cost
+from secateur.cli.commands import select, report, benchmark, serve_cost
 # isort: on
 
-__all__ = ["demo", "inspect", "path", "prune", "report", "select", "serve_cost"]
+__all__ = ["benchmark", "demo", "inspect", "path", "prune", "report", "select", "serve_cost"]

@@ -5,6 +5,7 @@ returns the initial raw prediction, and it transforms given raw predictions by t
 """
 
 import copy
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -136,6 +137,14 @@ class XGBoostBoosterAdapter(Adapter):
     def predict(self, raw: NDArray[np.floating]) -> NDArray[np.generic]:
         """Return what `Booster.predict` returns."""
         return self._predict_without_trees(raw)
+
+    def predictor(self, model: Any, method: str) -> Callable[[Any], Any] | None:
+        """Return the method of a wrapper; for a Booster, `predict` of a DMatrix that is made from the rows."""
+        if not isinstance(model, xgboost.Booster):
+            return super().predictor(model, method)
+        names = {"feature_names": model.feature_names, "feature_types": model.feature_types}
+        predict = lambda X: model.predict(xgboost.DMatrix(X, enable_categorical=True, **names))  # noqa: E731
+        return predict if method == "predict" else None
 
     @cached_property
     def _known(self) -> list[columns.Names | None]:

@@ -24,14 +24,23 @@ function tableRows(point) {
 }
 
 function measuredRows(point) {
-  const rows = [];
-  for (const [label, column, at] of [["calibration error", "calibration", "points"], ["microseconds per row", "microseconds", "timed"]]) {
-    const values = report.measured[column];
-    if (!values || values[0] === null) continue;
-    const { index, exact } = nearest(report.measured[at], point);
-    rows.push({ label, before: number(values[0], 3), after: (exact ? "" : "≈ ") + number(values[index], 3), left: values[0] ? percent(values[index] / values[0]) : "" });
-  }
+  const { calibration, points } = report.measured;
+  const rows = latencyRows(point);
+  if (!calibration || calibration[0] === null) return rows;
+  const { index, exact } = nearest(points, point);
+  rows.unshift({ label: "calibration error", before: number(calibration[0], 3), after: (exact ? "" : "≈ ") + number(calibration[index], 3), left: calibration[0] ? percent(calibration[index] / calibration[0]) : "" });
   return rows;
+}
+
+// Prediction times with one row and with a batch; no percentage is shown for a difference within the noise.
+function latencyRows(point) {
+  const { timed, latency: { models } } = report.measured;
+  const { index, exact } = nearest(timed, point);
+  const labels = [["one_row", "µs to predict one row"], ["batch", `µs per row in a batch of ${count(models[0].batch.rows)}`]];
+  return labels.map(([key, label]) => {
+    const { median, ratio } = models[index][key];
+    return { label, before: number(models[0][key].median, 3), after: (exact ? "" : "≈ ") + number(median, 3), left: ratio === null ? percent(1) : ratio.within_noise ? "unclear" : percent(ratio.ratio) };
+  });
 }
 
 function ratio(column, point) {
@@ -51,8 +60,11 @@ function showTable(point) {
 function showTableNote() {
   const notes = [];
   if (report.measured) {
+    const { models, noise, noisy } = report.measured.latency;
+    const engines = [...new Set(models.map((model) => model.engine))].join(" or ");
     notes.push(`Calibration and time were measured on ${count(report.measured.rows)} rows passed to the report, at some of the points; ≈ marks values of the nearest such point. ` +
-      `Time: batch prediction by ${report.measured.engine.join(" or ")}, the minimum of several runs on the machine that made the report.`);
+      `Time: the median of repeated predictions by ${engines} on the machine that made the report, in microseconds (µs). Medians of consecutive blocks of calls differed by up to ${percent(noise)}; "unclear" marks a difference within the noise.` +
+      (noisy ? " The machine was busy, which slows long calls more than short ones: times and percentages may be far from those on an idle machine." : ""));
     if (report.measured.calibration && report.measured.calibration[0] !== null) notes.push("Calibration error: the mean difference between the accuracy and the predicted probability, over ten bins.");
   } else {
     notes.push("Pass rows to the report (X, y) to add calibration and prediction time.");
