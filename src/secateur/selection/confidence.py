@@ -143,13 +143,14 @@ def multiplier_sums(differences: Floats, weight: Floats, rng: np.random.Generato
     They add up over blocks and partitions of the rows, so that not all differences need to be in memory. The columns
     are Σwx, Σw²x, Σw²x² and Σwgx for each draw g ~ N(0, 1) of one multiplier per row; the last line is for x = 1.
     """
-    counted = weight > 0
-    x, w = np.vstack([differences, np.ones(len(weight))])[:, counted], weight[counted]
-    multipliers = rng.standard_normal((len(w), n_draws)) * w[:, None]
+    if not weight.all():
+        differences, weight = differences[:, weight > 0], weight[weight > 0]
+    multipliers = rng.standard_normal((len(weight), n_draws))
     # A line with a number that is not finite has no finite sums; other lines do not depend on it.
     with np.errstate(invalid="ignore", over="ignore"):
-        moments = np.stack([x @ w, x @ w**2, x**2 @ w**2], axis=1)
-        return np.hstack([moments, x @ multipliers])
+        weighted = np.vstack([differences * weight, weight])
+        moments = np.stack([weighted.sum(axis=1), weighted @ weight, (weighted**2).sum(axis=1)], axis=1)
+        return np.hstack([moments, weighted @ multipliers])
 
 
 def certify_sums(sums: Floats, confidence: float, rng: np.random.Generator) -> MeanTest:
