@@ -24,12 +24,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import norm
 
+from secateur._util.blas import one_blas_thread
 from secateur.errors import InvalidInputError
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
-_BLOCK = 2048
+_BLOCK = 512
 """Rows whose multipliers are in memory at a time."""
 _POWER = 0.8
 """Probability with which `rows_needed` rows would certify the best point, if its estimates were true."""
@@ -125,9 +126,10 @@ def certify_mean(
     n_draws = draws_for(confidence)
     weight = _checked_weight(weight, differences.shape[1])
     sums = np.zeros((len(differences) + 1, 3 + n_draws))
-    for start in range(0, differences.shape[1], _BLOCK):
-        rows = slice(start, start + _BLOCK)
-        sums += multiplier_sums(differences[:, rows], weight[rows], rng, n_draws)
+    with one_blas_thread:
+        for start in range(0, differences.shape[1], _BLOCK):
+            rows = slice(start, start + _BLOCK)
+            sums += multiplier_sums(differences[:, rows], weight[rows], rng, n_draws)
     return certify_sums(sums, confidence, rng)
 
 
