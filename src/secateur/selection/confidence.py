@@ -5,9 +5,10 @@ probability `confidence` over the draw of the rows, no certified point exceeds t
 then taken. It needs rows that neither the model nor its prunings were fitted on, drawn independently.
 
 It is a step-down multiplier bootstrap: the critical value for the largest of many dependent t statistics is a quantile
-of the largest deviation when each row's deviations are multiplied by a standard normal number. It is valid for large
-numbers of rows; a rare, large loss that no validation row shows remains unknown. `secateur.selection.changed_rows`
-tests numbers of changed predictions, exactly for any number of rows.
+of the largest deviation when each row's deviations are multiplied by a standard normal number. Given the rows, such
+deviations are normal with the covariance of the points, from which they are drawn. The test is valid for many rows, and
+for losses that differ on most rows; losses with few values need `largest`. `secateur.selection.changed_rows` tests
+numbers of changed predictions, exactly for any number of rows.
 
 References
 ----------
@@ -30,8 +31,8 @@ from secateur.errors import InvalidInputError
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
-_BLOCK = 512
-"""Rows whose multipliers are in memory at a time."""
+_BLOCK = 4096
+"""Rows whose weighted differences are in memory at a time."""
 _POWER = 0.8
 """Probability with which `rows_needed` rows would certify the best point, if its estimates were true."""
 _CONSTANT = 1e-12
@@ -89,7 +90,12 @@ class MeanTest:
 
 
 def certify_mean(
-    differences: ArrayLike, confidence: float, rng: np.random.Generator, weight: ArrayLike | None = None
+    differences: ArrayLike,
+    confidence: float,
+    rng: np.random.Generator,
+    *,
+    weight: ArrayLike | None = None,
+    largest: float | None = None,
 ) -> MeanTest:
     """Certify the points whose mean difference is at most 0, by a step-down multiplier bootstrap.
 
@@ -106,9 +112,13 @@ def certify_mean(
     confidence : float
         In (0, 1).
     rng : numpy Generator
-        Draws the multipliers.
+        Draws the deviations.
     weight : (n_rows,), optional
         Weights of the rows. The mean is Σ weight · difference / Σ weight.
+    largest : float, optional
+        The largest possible difference of a row: 1 for errors counted as 0 or 1, and for the accuracy. A row with it is
+        added for what no validation row shows. Where most differences are equal, this is necessary: without it,
+        prunings that make more errors than allowed can be certified in most draws, because no such error is seen.
 
     Examples
     --------
@@ -123,88 +133,103 @@ def certify_mean(
             f"differences have the shape {differences.shape}, but (n_points, n_rows) with at least one row is needed. "
             "Pass one difference for each point and row."
         )
-    n_draws = draws_for(confidence)
+    check_confidence(confidence)
     weight = _checked_weight(weight, differences.shape[1])
-    sums = np.zeros((len(differences) + 1, 3 + n_draws))
+    sums = np.zeros((len(differences) + 1, len(differences) + 2))
     with one_blas_thread:
         for start in range(0, differences.shape[1], _BLOCK):
             rows = slice(start, start + _BLOCK)
-            sums += multiplier_sums(differences[:, rows], weight[rows], rng, n_draws)
-    return certify_sums(sums, confidence, rng)
+            sums += weighted_sums(differences[:, rows], weight[rows])
+        return certify_sums(sums, confidence, rng, largest)
 
 
-def draws_for(confidence: float) -> int:
-    """Return the number of bootstrap draws: 1000, or more so that ten of them exceed the critical value."""
-    check_confidence(confidence)
-    return max(1000, math.ceil(10 / (1 - confidence)))
+def weighted_sums(differences: Floats, weight: Floats) -> Floats:
+    """Return the sums over some rows that `certify_sums` needs, (n_points + 1, n_points + 2).
 
-
-def multiplier_sums(differences: Floats, weight: Floats, rng: np.random.Generator, n_draws: int) -> Floats:
-    """Return the sums over some rows that `certify_sums` needs, (n_points + 1, 3 + n_draws).
-
-    They add up over blocks and partitions of the rows, so that not all differences need to be in memory. The columns
-    are Σwx, Σw²x, Σw²x² and Σwgx for each draw g ~ N(0, 1) of one multiplier per row; the last line is for x = 1.
+    They add up over blocks and partitions of the rows, so that not all differences need to be in memory. The first
+    column is Σwx, the others are Σw²xx' for all pairs of points; the last line and column are for x = 1.
     """
     if not weight.all():
         differences, weight = differences[:, weight > 0], weight[weight > 0]
-    multipliers = rng.standard_normal((len(weight), n_draws))
-    # A line with a number that is not finite has no finite sums; other lines do not depend on it.
+    # A point with a number that is not finite has no finite sums; other points do not depend on it.
     with np.errstate(invalid="ignore", over="ignore"):
         weighted = np.vstack([differences * weight, weight])
-        moments = np.stack([weighted.sum(axis=1), weighted @ weight, (weighted**2).sum(axis=1)], axis=1)
-        return np.hstack([moments, weighted @ multipliers])
+        return np.hstack([weighted.sum(axis=1)[:, None], weighted @ weighted.T])
 
 
-def certify_sums(sums: Floats, confidence: float, rng: np.random.Generator) -> MeanTest:
-    """Return the result of `certify_mean` from the total of `multiplier_sums` over all rows."""
-    total, squares = sums[-1, :2]
-    n_rows = total**2 / squares
-    statistic, deviations = _studentised(sums, n_rows)
-    # Student's distribution instead of the normal one: exact for a single point with normal differences.
-    degrees = max(n_rows - 1, 1e-9)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        deviations *= np.sqrt(degrees / rng.chisquare(degrees, deviations.shape[1]))
-    # Points that are clearly above the limit are left out, (Hansen 2005, there with √(2 log log n)).
-    candidates = np.isfinite(statistic) & (statistic <= math.sqrt(math.log(max(n_rows, 1.0))))
-    certified, critical = _step_down(statistic, deviations, candidates, confidence)
-    return MeanTest(certified | (statistic == -np.inf), statistic, critical, float(n_rows), confidence)
+def certify_sums(sums: Floats, confidence: float, rng: np.random.Generator, largest: float | None = None) -> MeanTest:
+    """Return the result of `certify_mean` from the total of `weighted_sums` over all rows."""
+    n_rows = float(sums[-1, 0] ** 2 / sums[-1, -1])
+    if largest is not None:
+        one_row = np.full((len(sums) - 1, 1), float(largest))
+        sums = sums + weighted_sums(one_row, sums[-1:, -1] / sums[-1, 0])
+    statistic, covariance, n_counted = _studentised(sums)
+    if n_rows < 1 + 1e-9:
+        statistic = np.full_like(statistic, np.inf)
+    # Points that are clearly above the limit are left out (Hansen 2005, there with √(2 log log n)).
+    points = np.flatnonzero(np.isfinite(statistic) & (statistic <= math.sqrt(math.log(n_counted))))
+    # The same draws in any order of the points.
+    points = points[np.argsort(statistic[points], kind="stable")]
+    deviations = _draws(covariance[np.ix_(points, points)], n_counted - 1, _draws_for(confidence), rng)
+    passed, critical = _step_down(statistic[points], deviations, confidence)
+    certified = statistic == -np.inf
+    certified[points[passed]] = True
+    return MeanTest(certified, statistic, critical, n_rows, confidence)
 
 
-def _studentised(sums: Floats, n_rows: float) -> tuple[Floats, Floats]:
-    """Return the t statistics, (n_points,), and the bootstrap draws of their deviations, (n_points, n_draws).
+def _draws_for(confidence: float) -> int:
+    """Return the number of draws: at least 2000, and so many that 100 of them exceed the critical value."""
+    return max(2000, math.ceil(100 / (1 - confidence)))
+
+
+def _studentised(sums: Floats) -> tuple[Floats, Floats, float]:
+    """Return the t statistics, (n_points,), the covariance of the sums over rows, and the effective number of rows.
 
     The standard error is √(Σw²(x − mean)² · n/(n − 1)) / Σw, as for the column `increase_se` up to n/(n − 1).
     """
+    total, squares = sums[-1, 0], sums[-1, -1]
+    n_rows = max(float(total**2 / squares), 1 + 1e-9)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        first, first_squared, second_squared = sums[:-1, :3].T
-        total, squares = sums[-1, :2]
-        mean = first / total
-        spread = np.maximum(second_squared - 2 * mean * first_squared + mean**2 * squares, 0.0)
-        statistic = mean * total / np.sqrt(spread * n_rows / (n_rows - 1))
-        # Σ g w (x − mean) / √(Σ w² (x − mean)²) ~ N(0, 1), given the rows (Chernozhukov et al. 2013, section 3).
-        deviations = (sums[:-1, 3:] - mean[:, None] * sums[-1, 3:]) / np.sqrt(spread)[:, None]
-    statistic = np.where(spread <= _CONSTANT * second_squared, np.where(mean <= 0, -np.inf, np.inf), statistic)
-    finite = np.isfinite(sums[:-1]).all(axis=1)
-    return np.where(finite & (n_rows > 1 + 1e-9), statistic, np.inf), deviations
+        mean, first, second = sums[:-1, 0] / total, sums[:-1, -1], sums[:-1, 1:-1]
+        # Σ w² (x − mean) (x' − mean')
+        covariance = second - np.outer(mean, first) - np.outer(first, mean) + squares * np.outer(mean, mean)
+        spread = np.maximum(covariance.diagonal(), 0.0)
+        statistic = sums[:-1, 0] / np.sqrt(spread * n_rows / (n_rows - 1))
+        constant = spread <= _CONSTANT * second.diagonal()
+    statistic = np.where(constant, np.where(mean <= 0, -np.inf, np.inf), statistic)
+    finite = np.isfinite(mean) & np.isfinite(spread) & np.isfinite(second.diagonal())
+    return np.where(finite, statistic, np.inf), covariance, n_rows
 
 
-def _step_down(statistic: Floats, deviations: Floats, candidates: Bools, confidence: float) -> tuple[Bools, float]:
+def _draws(covariance: Floats, degrees: float, n_draws: int, rng: np.random.Generator) -> Floats:
+    """Return draws of the standardised deviations, (n_points, n_draws).
+
+    Σ g w (x − mean) with g ~ N(0, 1) is normal with the given covariance (Chernozhukov et al. 2013, section 3). The
+    common factor makes it Student's distribution, which is exact for a single point with normal differences.
+    """
+    scale = np.sqrt(covariance.diagonal())
+    # The symmetric square root exists for equal points, too, and does not depend on the order of the points.
+    values, vectors = np.linalg.eigh(covariance / np.outer(scale, scale))
+    root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
+    factor: Floats = np.sqrt(degrees / np.maximum(rng.chisquare(degrees, n_draws), 1e-300))
+    return (root @ rng.standard_normal((len(scale), n_draws))) * factor
+
+
+def _step_down(statistic: Floats, deviations: Floats, confidence: float) -> tuple[Bools, float]:
     """Return the certified points and the last critical value (Romano and Wolf 2005, algorithm 4.1).
 
-    Invariant: `left` holds the candidates that are not certified, and no set without them has a larger quantile.
+    Invariant: `left` holds the points that are not certified. The critical value never increases, as points only leave.
     """
-    left, certified, critical = candidates.copy(), np.zeros_like(candidates), math.nan
+    left, critical = np.ones(len(statistic), bool), math.nan
+    # The order statistic for which a test with a finite number of draws is valid.
+    place = math.ceil(confidence * (deviations.shape[1] + 1)) - 1
     while left.any():
-        largest = np.sort(np.nan_to_num(deviations[left].max(axis=0), nan=np.inf, posinf=np.inf))
-        # The order statistic for which the test is valid with a finite number of draws.
-        place = math.ceil(confidence * (len(largest) + 1)) - 1
-        critical = max(float(largest[place]), 0.0)
-        new = left & (statistic <= -critical)
-        if not new.any():
+        critical = max(float(np.partition(deviations[left].max(axis=0), place)[place]), 0.0)
+        passed = left & (statistic <= -critical)
+        if not passed.any():
             break
-        certified |= new
-        left &= ~new
-    return certified, critical
+        left &= ~passed
+    return ~left, critical
 
 
 def check_confidence(confidence: float) -> None:
