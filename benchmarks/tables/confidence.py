@@ -48,6 +48,8 @@ _NOTES = [
     "the pool with replacement.",
     "loss: max_loss_increase. present: the cheapest point whose loss, plus half a standard error, is within the limit. "
     "confidence: the cheapest point certified with a confidence of 0.95 by the step-down bootstrap.",
+    "errors: the same for the zero-one loss of classifiers, which differs on few rows. confidence adds a row with the "
+    "largest possible difference, 1.",
     "changed: the share of rows whose predicted label differs from the unpruned model's; classification only. present: "
     "the cheapest point whose share is within the limit. confidence: exact binomial tests, one sequence per run.",
     "exceeded_%: draws in which the chosen point exceeds the limit in the pool. times_smaller: geometric mean of nodes "
@@ -62,14 +64,16 @@ class Population:
 
     Attributes
     ----------
-    losses : (n_rows, n_points)
-    changed : (n_rows, n_points) bools, or None for regression
     path : Path
+    losses : (n_rows, n_points)
+    errors, changed : (n_rows, n_points), or None for regression
+        Whether the predicted label is wrong, and whether it differs from that of the unpruned model.
     """
 
-    losses: Floats
-    changed: NDArray[np.bool_] | None
     path: Path
+    losses: Floats
+    errors: Floats | None = None
+    changed: NDArray[np.bool_] | None = None
 
 
 def run(quick: bool) -> Result:
@@ -87,7 +91,7 @@ def run(quick: bool) -> Result:
     findings = list(summarise(rows))
     targets = [
         Target(f"exceeded with confidence, {what}, largest of all rows, %", largest(rows, what), at_most=5.0)
-        for what in ("loss", "changed")
+        for what in ("loss", "errors", "changed")
     ]
     return Result(rows, n_draws, _NOTES, targets, findings, skipped)
 
@@ -112,9 +116,12 @@ def population(data: Data, kind: str, quick: bool) -> Population:
         path = sc.prune_path(model, data.X[train], data.y[train]).thin(20 if quick else 256)
     loss, sample = loss_named(path.info.loss), read_sample(path.source, data.X[pool], data.y[pool])
     found = [path.row_losses(point, sample, loss) for point in range(len(path))]
-    changed = np.array([(label != found[0][1]).any(axis=1) for _, label in found]).T
     losses = np.array([losses for losses, _ in found]).T
-    return Population(losses, changed if data.task == "classification" else None, path)
+    if data.task == "regression":
+        return Population(path, losses)
+    labels = np.array([labels.ravel() for _, labels in found]).T
+    errors = (labels != data.y[pool][:, None]).astype(float)
+    return Population(path, losses, errors, labels != labels[:, :1])
 
 
 def model_of(kind: str, task: str, quick: bool) -> Any:
@@ -132,41 +139,41 @@ def model_of(kind: str, task: str, quick: bool) -> Any:
 
 def simulate(people: Population, n_draws: int, quick: bool) -> Iterator[Row]:
     """Yield, for each limit and number of rows, how often each rule exceeds the limit, and how far it prunes."""
-    for limit in _LIMITS:
-        truth = people.losses.mean(axis=0) > (1 + limit) * people.losses[:, 0].mean()
-        for n_rows in _ROWS[:1] if quick else _ROWS:
-            yield {
-                "what": "loss",
-                "limit_%": 100 * limit,
-                "rows": n_rows,
-                **outcome(people, truth, n_draws, n_rows, {"present": _present, "confidence": _certified}, limit),
-            }
-    for limit in _CHANGES if people.changed is not None else ():
-        truth = people.changed.mean(axis=0) > limit
-        rules = {"present": _few_changed, "confidence": _certified_changed}
-        for n_rows in _ROWS[:1] if quick else _ROWS:
-            yield {
-                "what": "changed",
-                "limit_%": 100 * limit,
-                "rows": n_rows,
-                **outcome(people, truth, n_draws, n_rows, rules, limit),
-            }
+    for what, limits in {"loss": _LIMITS, "errors": _LIMITS, "changed": _CHANGES}.items():
+        values = {"loss": people.losses, "errors": people.errors, "changed": people.changed}[what]
+        for limit in limits if values is not None else ():
+            if what == "changed":
+                exceeds = values.mean(axis=0) > limit
+                rules: dict[str, Rule] = {"present": _few_changed, "confidence": _certified_changed}
+            else:
+                exceeds = values.mean(axis=0) > (1 + limit) * values[:, 0].mean()
+                rules = {"present": _present, "confidence": _certified_errors if what == "errors" else _certified}
+            for n_rows in _ROWS[:1] if quick else _ROWS:
+                drawing = {"what": what, "limit_%": 100 * limit, "rows": n_rows}
+                yield {**drawing, **outcome(people.path, values, exceeds, rules, limit, n_rows, n_draws)}
 
 
-Rule = Callable[[Population, NDArray[np.intp], float, np.random.Generator], int]
+Rule = Callable[[Path, NDArray[Any], float, np.random.Generator], int]
+"""Gets a path, the losses or changes of the validation rows, a limit and a generator; returns a point."""
 
 
 def outcome(
-    people: Population, exceeds: NDArray[np.bool_], n_draws: int, n_rows: int, rules: dict[str, Rule], limit: float
+    path: Path,
+    values: NDArray[Any],
+    exceeds: NDArray[np.bool_],
+    rules: dict[str, Rule],
+    limit: float,
+    n_rows: int,
+    n_draws: int,
 ) -> Row:
     """Return the rates and sizes of the points that the rules choose on the same draws."""
     rng = np.random.default_rng(0)
-    nodes = people.path.table["n_nodes"]
+    nodes = path.table["n_nodes"]
     chosen: dict[str, list[int]] = {name: [] for name in rules}
     for _ in range(n_draws):
-        drawn = rng.integers(0, len(people.losses), n_rows)
+        drawn = values[rng.integers(0, len(values), n_rows)]
         for name, rule in rules.items():
-            chosen[name].append(rule(people, drawn, limit, rng))
+            chosen[name].append(rule(path, drawn, limit, rng))
     row: Row = {}
     for name, points in chosen.items():
         row[f"{name}_exceeded_%"] = 100 * float(np.mean(exceeds[points] & (np.array(points) > 0)))
@@ -175,29 +182,30 @@ def outcome(
     return row
 
 
-def _present(people: Population, drawn: NDArray[np.intp], limit: float, rng: np.random.Generator) -> int:
-    losses = people.losses[drawn]
-    increase_se = (losses - losses[:, :1]).std(axis=0) / np.sqrt(len(drawn))
-    table = {**people.path.table, "loss": losses.mean(axis=0), "increase_se": increase_se}
-    return choose(table, people.path.info, {}, limit, guard=guard_for(None))
+def _present(path: Path, losses: Floats, limit: float, rng: np.random.Generator) -> int:
+    increase_se = (losses - losses[:, :1]).std(axis=0) / np.sqrt(len(losses))
+    table = {**path.table, "loss": losses.mean(axis=0), "increase_se": increase_se}
+    return choose(table, path.info, {}, limit, guard=guard_for(None))
 
 
-def _certified(people: Population, drawn: NDArray[np.intp], limit: float, rng: np.random.Generator) -> int:
-    losses = people.losses[drawn]
+def _certified(path: Path, losses: Floats, limit: float, rng: np.random.Generator, largest: float | None = None) -> int:
     differences = losses[:, 1:] - (1 + limit) * losses[:, :1]
-    return _cheapest(people.path, certify_mean(differences.T, _CONFIDENCE, rng).certified)
+    return _cheapest(path, certify_mean(differences.T, _CONFIDENCE, rng, largest=largest).certified)
 
 
-def _few_changed(people: Population, drawn: NDArray[np.intp], limit: float, rng: np.random.Generator) -> int:
-    return _cheapest(people.path, people.changed[drawn][:, 1:].mean(axis=0) <= limit)  # type: ignore[index]
+def _certified_errors(path: Path, losses: Floats, limit: float, rng: np.random.Generator) -> int:
+    return _certified(path, losses, limit, rng, largest=1.0)
 
 
-def _certified_changed(people: Population, drawn: NDArray[np.intp], limit: float, rng: np.random.Generator) -> int:
-    n_changed = people.changed[drawn][:, 1:].sum(axis=0)  # type: ignore[index]
-    test = certify_changed(
-        n_changed, len(drawn), runs_of(people.path)[1:], people.path.table["n_nodes"][1:], limit, _CONFIDENCE
+def _few_changed(path: Path, changed: NDArray[np.bool_], limit: float, rng: np.random.Generator) -> int:
+    return _cheapest(path, changed[:, 1:].mean(axis=0) <= limit)
+
+
+def _certified_changed(path: Path, changed: NDArray[np.bool_], limit: float, rng: np.random.Generator) -> int:
+    runs, nodes = runs_of(path)[1:], path.table["n_nodes"][1:]
+    return _cheapest(
+        path, certify_changed(changed[:, 1:].sum(axis=0), len(changed), runs, nodes, limit, _CONFIDENCE).certified
     )
-    return _cheapest(people.path, test.certified)
 
 
 def runs_of(path: Path) -> NDArray[np.intp]:
