@@ -96,6 +96,14 @@ def test_the_upper_bound_is_where_so_few_changes_become_improbable(n_changed, n_
     assert (bound == 1.0) == (n_changed == n_rows)
 
 
+@pytest.mark.parametrize("n_rows", [1, 10, 60])
+@pytest.mark.parametrize("true", [0.001, 0.05, 0.3, 0.9])
+def test_the_upper_bound_is_below_the_truth_with_at_most_the_stated_probability(true, n_rows):
+    # Summed over all outcomes.
+    below = [k for k in range(n_rows + 1) if upper_bound(k, n_rows, 0.95) < true]
+    assert sum(comb(n_rows, k) * true**k * (1 - true) ** (n_rows - k) for k in below) <= 0.05
+
+
 @pytest.mark.parametrize("n_changed", range(15))
 def test_a_point_is_certified_where_the_upper_bound_is_within_the_limit(n_changed):
     assert certify([n_changed], 150).certified[0] == (upper_bound(n_changed, 150, 0.95) <= 0.05)
