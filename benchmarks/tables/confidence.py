@@ -48,8 +48,8 @@ _NOTES = [
     "the pool with replacement.",
     "loss: max_loss_increase. present: the cheapest point whose loss, plus half a standard error, is within the limit. "
     "confidence: the cheapest point certified with a confidence of 0.95 by the step-down bootstrap.",
-    "errors: the same for the zero-one loss of classifiers, which differs on few rows. confidence adds a row with the "
-    "largest possible difference, 1.",
+    "errors: the same for the zero-one loss of classifiers, which differs on few rows. confidence adds three rows with "
+    "the largest possible difference, 1.",
     "changed: the share of rows whose predicted label differs from the unpruned model's; classification only. present: "
     "the cheapest point whose share is within the limit. confidence: exact binomial tests, one sequence per run.",
     "exceeded_%: draws in which the chosen point exceeds the limit in the pool. times_smaller: geometric mean of nodes "

@@ -6,9 +6,8 @@ then taken. It needs rows that neither the model nor its prunings were fitted on
 
 It is a step-down multiplier bootstrap: the critical value for the largest of many dependent t statistics is a quantile
 of the largest deviation when each row's deviations are multiplied by a standard normal number. Given the rows, such
-deviations are normal with the covariance of the points, from which they are drawn. The test is valid for many rows, and
-for losses that differ on most rows; losses with few values need `largest`. `secateur.selection.changed_rows` tests
-numbers of changed predictions, exactly for any number of rows.
+deviations are normal with the covariance of the points, from which they are drawn. The test is valid for many rows;
+losses with few values need `largest`. `secateur.selection.changed_rows` tests numbers of changed predictions, exactly.
 
 References
 ----------
@@ -37,6 +36,9 @@ _POWER = 0.8
 """Probability with which `rows_needed` rows would certify the best point, if its estimates were true."""
 _CONSTANT = 1e-12
 """Sum of squared deviations, relative to the sum of squares, below which all differences count as equal."""
+_UNSEEN = 3
+"""Added rows with the largest difference: enough for a critical value c if 3 + √3 c ≥ log(1 / P(N(0, 1) > c)), the
+number of errors that show no error with that probability (Poisson). This holds up to c = 3.8."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +67,7 @@ class MeanTest:
     def rows_needed(self) -> int | None:
         """How many rows would certify the best point with probability 0.8; None if its estimate is not below the limit.
 
-        A t statistic grows with √rows, so n (critical + z)² / t² rows are needed, where z is the normal quantile of .8.
+        A t statistic grows with √rows: n (critical + z)² / t² rows are needed, where z is the normal quantile of .8.
         """
         best = self.statistic.min(initial=np.inf)
         if not -np.inf < best < 0 or not np.isfinite(self.critical):
@@ -116,9 +118,9 @@ def certify_mean(
     weight : (n_rows,), optional
         Weights of the rows. The mean is Σ weight · difference / Σ weight.
     largest : float, optional
-        The largest possible difference of a row: 1 for errors counted as 0 or 1, and for the accuracy. A row with it is
-        added for what no validation row shows. Where most differences are equal, this is necessary: without it,
-        prunings that make more errors than allowed can be certified in most draws, because no such error is seen.
+        The largest possible difference of a row: 1 for errors counted as 0 or 1, and for the accuracy. Three rows with
+        it are added for what no validation row shows. Where most differences are equal, this is necessary: without
+        them, prunings that make more errors than allowed can be certified in most draws, because few or none are seen.
 
     Examples
     --------
@@ -151,7 +153,7 @@ def weighted_sums(differences: Floats, weight: Floats) -> Floats:
     """
     if not weight.all():
         differences, weight = differences[:, weight > 0], weight[weight > 0]
-    # A point with a number that is not finite has no finite sums; other points do not depend on it.
+    # A point with a number that is not finite has no finite sums; the others do not depend on it.
     with np.errstate(invalid="ignore", over="ignore"):
         weighted = np.vstack([differences * weight, weight])
         return np.hstack([weighted.sum(axis=1)[:, None], weighted @ weighted.T])
@@ -162,7 +164,7 @@ def certify_sums(sums: Floats, confidence: float, rng: np.random.Generator, larg
     n_rows = float(sums[-1, 0] ** 2 / sums[-1, -1])
     if largest is not None:
         one_row = np.full((len(sums) - 1, 1), float(largest))
-        sums = sums + weighted_sums(one_row, sums[-1:, -1] / sums[-1, 0])
+        sums = sums + _UNSEEN * weighted_sums(one_row, sums[-1:, -1] / sums[-1, 0])
     statistic, covariance, n_counted = _studentised(sums)
     if n_rows < 1 + 1e-9:
         statistic = np.full_like(statistic, np.inf)
@@ -187,7 +189,7 @@ def _studentised(sums: Floats) -> tuple[Floats, Floats, float]:
 
     The standard error is √(Σw²(x − mean)² · n/(n − 1)) / Σw, as for the column `increase_se` up to n/(n − 1).
     """
-    total, squares = sums[-1, 0], sums[-1, -1]
+    total, squares = sums[-1, [0, -1]]
     n_rows = max(float(total**2 / squares), 1 + 1e-9)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         mean, first, second = sums[:-1, 0] / total, sums[:-1, -1], sums[:-1, 1:-1]
