@@ -329,9 +329,9 @@ def test_two_rows_are_asked_for_if_there_is_one():
     assert "two rows with finite losses are needed" in certify([[-1.0]]).shortfall("max_loss_increase")
 
 
-@pytest.mark.parametrize("confidence", [0.0, 1.0, 95, np.nan])
-def test_a_confidence_is_a_probability(confidence):
-    with pytest.raises(InvalidInputError, match="between 0 and 1"):
+@pytest.mark.parametrize("confidence", [0.0, 0.9999, 1.0, 95, np.nan])
+def test_a_confidence_is_a_probability_that_can_be_simulated(confidence):
+    with pytest.raises(InvalidInputError, match=r"from 0 to 0\.999"):
         certify([[0.0, 1.0]], confidence)
 
 

@@ -90,8 +90,10 @@ def certify_changed(
     order : (n_points,)
         The size of each point. Within a run, points are tested from the largest to the smallest until one fails; points
         of the same size in the order of the path.
-    max_changed, confidence : float
+    max_changed : float
         In (0, 1).
+    confidence : float
+        Above 0 and at most 0.999.
 
     Examples
     --------

@@ -37,8 +37,8 @@ _POWER = 0.8
 _CONSTANT = 1e-12
 """Sum of squared deviations, relative to the sum of squares, below which all differences count as equal."""
 _UNSEEN = 3
-"""Added rows with the largest difference: enough for a critical value c if 3 + √3 c ≥ log(1 / P(N(0, 1) > c)), the
-number of errors that show no error with that probability (Poisson). This holds up to c = 3.8."""
+"""Added rows with the largest difference. Up to a critical value of c = 3.8, 3 + √3 c ≥ log(1 / P(N(0, 1) > c)), the
+expected number of errors of which none is seen with that probability (Poisson)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,11 +112,11 @@ def certify_mean(
         equal, the point is certified if they are at most 0. A single row certifies nothing. The unpruned model needs no
         certificate and should be left out.
     confidence : float
-        In (0, 1).
+        Above 0 and at most 0.999.
     rng : numpy Generator
         Draws the deviations.
     weight : (n_rows,), optional
-        Weights of the rows. The mean is Σ weight · difference / Σ weight.
+        Weights of the rows, for the mean Σ weight · difference / Σ weight. Very unequal weights need more rows.
     largest : float, optional
         The largest possible difference of a row: 1 for errors counted as 0 or 1, and for the accuracy. Three rows with
         it are added for what no validation row shows. Where most differences are equal, this is necessary: without
@@ -180,8 +180,8 @@ def certify_sums(sums: Floats, confidence: float, rng: np.random.Generator, larg
 
 
 def _draws_for(confidence: float) -> int:
-    """Return the number of draws: at least 2000, and so many that 100 of them exceed the critical value."""
-    return max(2000, math.ceil(100 / (1 - confidence)))
+    """Return the number of draws: at least 2000, and so many that 20 of them exceed the critical value."""
+    return max(2000, math.ceil(20 / (1 - confidence)))
 
 
 def _studentised(sums: Floats) -> tuple[Floats, Floats, float]:
@@ -235,13 +235,13 @@ def _step_down(statistic: Floats, deviations: Floats, confidence: float) -> tupl
 
 
 def check_confidence(confidence: float) -> None:
-    """Raise InvalidInputError unless a confidence lies between 0 and 1."""
-    if not 0 < confidence < 1:
-        raise InvalidInputError(f"confidence={confidence}, but a number between 0 and 1 is needed. Pass 0.95, say.")
+    """Raise InvalidInputError unless a confidence is above 0 and at most 0.999."""
+    if not 0 < confidence <= 0.999:
+        raise InvalidInputError(f"confidence={confidence}, but a number from 0 to 0.999 is needed. Pass 0.95, say.")
 
 
 def _checked_weight(weight: ArrayLike | None, n_rows: int) -> Floats:
-    weight = np.ones(n_rows) if weight is None else np.asarray(weight, np.float64)
+    weight = np.asarray(np.ones(n_rows) if weight is None else weight, np.float64)
     if weight.shape != (n_rows,) or not (np.isfinite(weight) & (weight >= 0)).all() or not weight.any():
         raise InvalidInputError(
             f"weight has the shape {weight.shape} and a total of {weight.sum():g}, but one finite number of at least 0 "
