@@ -168,9 +168,8 @@ def certify_sums(sums: Floats, confidence: float, rng: np.random.Generator, larg
     statistic, covariance, n_counted = _studentised(sums)
     if n_rows < 1 + 1e-9:
         statistic = np.full_like(statistic, np.inf)
-    # Points that are clearly above the limit are left out (Hansen 2005, there with √(2 log log n)).
+    # Points clearly above the limit are left out (Hansen 2005, there with √(2 log log n)). Any order is the same.
     points = np.flatnonzero(np.isfinite(statistic) & (statistic <= math.sqrt(math.log(n_counted))))
-    # The same draws in any order of the points.
     points = points[np.argsort(statistic[points], kind="stable")]
     deviations = _draws(covariance[np.ix_(points, points)], n_counted - 1, _draws_for(confidence), rng)
     passed, critical = _step_down(statistic[points], deviations, confidence)
