@@ -46,7 +46,7 @@ def sweep_means(
     n_trees, n_changed, total = chosen.shape[0], 0, 0.0
     for k in range(n_trees):
         tree = (first + k) % n_trees
-        if chosen[tree] and not (problem.frozen and state.status[trees.start[tree]] == ABSENT):
+        if chosen[tree]:
             gain = update_mean_tree(tree, rows, trees, bounds, state, scratch, problem)
             if gain > 0.0:
                 n_changed += 1
@@ -67,6 +67,8 @@ def update_mean_tree(
     """Replace one tree by its best subtree, or remove it; return the decrease of the objective, 0 if unchanged."""
     start, n = trees.start[tree], trees.start[tree + 1] - trees.start[tree]
     m, present, ridge = state.size[0], state.status[start] != ABSENT, problem.ridge
+    if problem.frozen and not present:
+        return 0.0
     others = 0.0
     for other in range(state.deviation.shape[0]):
         if other != tree:

@@ -139,39 +139,45 @@ class PricedDescent:
 
     def _sweep_once(self, penalty: float, price_fraction: Floats, budget: float) -> tuple[float, float]:
         """Update each tree in turn, then the intercept; return the gain and its part that is penalty and ridge."""
+        now = self.now
+        pricing = Pricing(penalty, self.settings.per_split, price_fraction, now.banned)
+        gain, saved, spent = self._sweep_blocks(self.block_problem, pricing, budget)
+        self._pay(spent)
+        return gain, saved
+
+    def _sweep_blocks(self, problem: BlockProblem, pricing: Pricing, budget: float) -> tuple[float, float, float]:
         ensemble, now = self.ensemble, self.now
-        gain, saved, spent = kernels.sweep_priced_blocks(
+        return kernels.sweep_priced_blocks(
             ensemble.rows,
             ensemble.trees,
             self.prices,
             now.state,
-            self.block_problem,
+            problem,
             self.purchases,
             now.counts,
-            Pricing(penalty, self.settings.per_split, price_fraction, now.banned),
+            pricing,
             now.spent,
             budget,
         )
-        self._pay(spent)
-        return gain, saved
 
     def _pay(self, spent: float) -> None:
         """Set the average price a row pays; without splits nothing is bought, which clears the rounding error."""
         has_splits = (self.now.state.status[self.forest.root] == 1).any()
         self.now = replace(self.now, spent=spent if has_splits else 0.0)
 
+    def free(self) -> Pricing:
+        """Return the pricing with which no split costs anything, for sweeps that keep the splits."""
+        return Pricing(0.0, 0.0, np.zeros(self.forest.n_trees + 1), np.zeros(self.forest.n_features, bool))
+
     def refit(self) -> None:
         """Refit the leaf values and the intercept without changing the splits."""
         if self.settings.keep:
             return
-        ensemble, quadratic = self.ensemble, self.ensemble.objective.quadratic
-        problem, every = self.block_problem._replace(frozen=True), np.ones(self.forest.n_trees, bool)
-        self.prices.as_split[:] = 0.0
+        ensemble, quadratic, problem = self.ensemble, self.ensemble.objective.quadratic, self.block_problem
         for _ in range(self.settings.sweeps):
             before = None if quadratic else self.now.state.copy()
-            _, gain, saved = kernels.sweep_blocks(
-                ensemble.rows, ensemble.trees, self.prices, self.now.state, problem, every, 0
-            )
+            # Sweeps with prices also do this: another kernel for it would take a second to compile.
+            gain, saved, _ = self._sweep_blocks(problem._replace(frozen=True), self.free(), -np.inf)
             if before is not None:
                 gain = before.loss[0] - renew_parabolas(ensemble, self.now.state) + saved
                 if gain < 0:

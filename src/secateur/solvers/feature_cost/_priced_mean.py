@@ -36,34 +36,33 @@ class PricedMean(Elimination):
         """Update each tree in turn; return the gain. Stop early when the budget is met."""
         now, mean = self.now, self.mean
         kernels.recompute_scores(mean.rows, self.trees, mean.range, now.state.arrays)
-        gain, spent = kernels.sweep_priced_means(
-            mean.rows,
-            self.trees,
-            mean.range,
-            now.state.arrays,
-            mean.scratch,
-            self._problem(frozen=False),
-            self.purchases,
-            now.counts,
-            Pricing(penalty, self.settings.per_split, price_fraction, now.banned),
-            now.spent,
-            budget,
-        )
+        pricing = Pricing(penalty, self.settings.per_split, price_fraction, now.banned)
+        gain, spent = self._sweep_means(pricing, budget, frozen=False)
         self._pay(spent)
         return gain
 
     def refit(self) -> None:
         """Refit the leaf values without changing the splits."""
-        mean, every = self.mean, np.ones(self.forest.n_trees, bool)
-        self.trees.as_split[:] = 0.0
         for _ in range(0 if self.settings.keep else self.settings.sweeps):
-            arrays = mean.rows, self.trees, mean.range, self.now.state.arrays
-            _, gain = kernels.sweep_means(*arrays, mean.scratch, every, 0, self._problem(frozen=True))
+            gain, _ = self._sweep_means(self.free(), -np.inf, frozen=True)
             if gain <= 1e-4 * self.scale:
                 return
 
-    def _problem(self, *, frozen: bool) -> MeanProblem:
-        return MeanProblem(1.0, self.mean.ridge, self.mean.keeps_values, frozen, 1e-12 * self.scale)
+    def _sweep_means(self, pricing: Pricing, budget: float, *, frozen: bool) -> tuple[float, float]:
+        now, mean = self.now, self.mean
+        return kernels.sweep_priced_means(
+            mean.rows,
+            self.trees,
+            mean.range,
+            now.state.arrays,
+            mean.scratch,
+            MeanProblem(1.0, mean.ridge, mean.keeps_values, frozen, 1e-12 * self.scale),
+            self.purchases,
+            now.counts,
+            pricing,
+            now.spent,
+            budget,
+        )
 
     def decide(self, state: Any, problem: Problem) -> tuple[Bools, Floats, float]:
         """Return keep mask, node values and risk of a state."""
