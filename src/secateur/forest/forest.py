@@ -193,7 +193,7 @@ class Forest:
     def parent(self) -> NDArray[np.int32]:
         """The parent of each node, -1 at a root, (n_nodes,)."""
         check_forest(self)
-        return kernels.tree_parent(self.tree_start, self.right)
+        return kernels.tree_parent(self.right)
 
     @cached_property
     def depth(self) -> NDArray[np.int32]:

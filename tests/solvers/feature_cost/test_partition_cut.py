@@ -237,7 +237,7 @@ def test_the_best_closure_is_the_smallest_of_the_best(rng):
     split = np.flatnonzero(right != -1)
     number = np.full(len(right), -1)
     number[split] = np.arange(len(split))
-    above = kernels.tree_parent(np.array([0, len(right)]), right)[split]
+    above = kernels.tree_parent(right)[split]
     parent = np.where(above == -1, -1, number[above]).astype(np.int32)
     n, m = len(split), int(rng.integers(1, 6))
     needs = [np.flatnonzero(rng.random(m) < 0.4).astype(np.int32) for _ in range(n)]

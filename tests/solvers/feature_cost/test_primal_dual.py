@@ -225,7 +225,7 @@ def random_shares(rng):
     split = np.flatnonzero(right != -1)
     number = np.full(len(right), -1)
     number[split] = np.arange(len(split))
-    above = tree_parent(np.array([0, len(right)]), right)[split]
+    above = tree_parent(right)[split]
     parent = np.where(above == -1, -1, number[above]).astype(np.int32)
     n, m = len(split), int(rng.integers(1, 5))
     node = np.concatenate([rng.permutation(n)[: rng.integers(1, n + 1)] for _ in range(m)]).astype(np.int32)

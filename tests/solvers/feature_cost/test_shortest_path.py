@@ -26,7 +26,7 @@ class Tree(NamedTuple):
 
     @property
     def parent(self):
-        return kernels.tree_parent(np.array([0, len(self.right)]), np.array(self.right, np.int32))
+        return kernels.tree_parent(np.array(self.right, np.int32))
 
     def way_to(self, v):
         """Return the nodes from the root to v."""

@@ -81,8 +81,10 @@ def cover_mean(right: np.ndarray, value: np.ndarray, weight: np.ndarray) -> np.n
                 mean[v, k] = cover[v] * value[v, k] if cover[v] > 0 else value[v, k]
             continue
         cover[v], n_leaves[v] = cover[v + 1] + cover[right[v]], n_leaves[v + 1] + n_leaves[right[v]]
-        mean[v] = 0.0
-        for child in (v + 1, np.int64(right[v])):
+        for k in range(width):
+            mean[v, k] = 0.0
+        for side in range(2):
+            child = v + 1 if side == 0 else right[v]
             if cover[child] > 0 or not cover[v] > 0:
                 for k in range(width):
                     mean[v, k] += mean[child, k]

@@ -58,16 +58,11 @@ def subtree_end(tree_start: np.ndarray, right: np.ndarray, end: np.ndarray) -> i
     return -1
 
 
-@kernel
-def tree_parent(tree_start: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Return the parent of every node, -1 at a root."""
-    parent = np.empty(right.shape[0], np.int32)
-    for tree in range(tree_start.shape[0] - 1):
-        parent[tree_start[tree]] = -1
-    for v in range(right.shape[0]):
-        if right[v] != -1:
-            parent[v + 1] = v
-            parent[right[v]] = v
+def tree_parent(right: np.ndarray) -> np.ndarray:
+    """Return the parent of every node, -1 at a root. This needs no loop and is not compiled."""
+    parent = np.full(right.shape[0], -1, np.int32)
+    splits = np.flatnonzero(right != -1)
+    parent[splits + 1] = parent[right[splits]] = splits
     return parent
 
 

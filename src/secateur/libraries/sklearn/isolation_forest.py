@@ -87,7 +87,7 @@ class IsolationForestAdapter(TreesAdapter):
 
 def path_lengths(tree: TreeArrays) -> Floats:
     """Return the path length of each node, (n_nodes, 1): its depth plus c(n) for the n training rows it holds."""
-    depth = tree_depth(tree_parent(np.array([0, len(tree.right)]), tree.right))
+    depth = tree_depth(tree_parent(tree.right))
     # scikit-learn adds (depth + 1) + c(n) - 1 in this order; the same order gives the same rounding.
     return ((depth + 1.0) + average_path_length(tree.n_samples) - 1.0)[:, None]
 
