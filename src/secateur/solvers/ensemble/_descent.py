@@ -22,7 +22,8 @@ from secateur.solvers.ensemble.additive_model import (
     renew_parabolas,
     starts,
 )
-from secateur.solvers.ensemble.descent_path import SCREENING, DescentSettings, RowDescent, layer_prices
+from secateur.solvers.ensemble.descent_path import RowDescent
+from secateur.solvers.ensemble.penalty_descent import SCREENING, DescentSettings, layer_prices
 
 Floats = NDArray[np.float64]
 _VALUES = {

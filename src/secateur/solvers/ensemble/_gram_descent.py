@@ -21,8 +21,9 @@ from secateur.forest import Forest
 from secateur.kernels import Prices, State
 from secateur.path.build import Point
 from secateur.solvers.ensemble.additive_model import decide, n_targets, without_rows
-from secateur.solvers.ensemble.descent_path import DescentSettings, PathDescent, distinct, layer_prices
+from secateur.solvers.ensemble.descent_path import PathDescent, distinct
 from secateur.solvers.ensemble.gram import Gram, columns
+from secateur.solvers.ensemble.penalty_descent import DescentSettings, layer_prices
 
 Floats = NDArray[np.float64]
 

@@ -1,8 +1,9 @@
 """Prune all trees of an ensemble jointly by block coordinate descent.
 
 This is ForestPrune (Liu and Mazumder 2023), generalised from layers to arbitrary subtrees with refitted leaf values.
-The class here holds the settings. `descent_path` runs the warm-started path, the local search and the budgets,
-`secateur.kernels.ensemble.block_update` solves one block, `_gram_descent` works on inner products instead of rows.
+The class here holds the settings. `penalty_descent` sweeps over the trees at one penalty, `descent_path` runs the
+warm-started path, the local search and the budgets, `secateur.kernels.ensemble.block_update` solves one block, and
+`_gram_descent` works on inner products instead of rows.
 """
 
 import warnings
@@ -38,9 +39,10 @@ from secateur.solvers.ensemble.additive_model import (
     not_quadratic,
     too_many_pairs,
 )
-from secateur.solvers.ensemble.descent_path import DescentSettings, distinct
+from secateur.solvers.ensemble.descent_path import distinct
 from secateur.solvers.ensemble.gram import columns, gram_of, no_gram
 from secateur.solvers.ensemble.mean_of_trees import MeanDescent
+from secateur.solvers.ensemble.penalty_descent import DescentSettings
 from secateur.solvers.goal import FoldProblem, Goal
 from secateur.solvers.whole_trees.reweight import polished
 

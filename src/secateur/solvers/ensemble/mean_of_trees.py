@@ -12,7 +12,7 @@ Rⁿ, Journal of Optimization Theory and Applications 50 (projection of leaf val
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -21,113 +21,30 @@ from numpy.typing import NDArray
 
 from secateur import kernels
 from secateur.data.rows import LocalRows
-from secateur.forest import Forest
-from secateur.forest.promises import range_of
 from secateur.kernels import Prices, State
 from secateur.kernels.ensemble.mean_arrays import (
     ABSENT,
     LEAF,
     SPLIT,
-    MeanArrays,
     MeanProblem,
     MeanRows,
     MeanScratch,
     MeanTrees,
-    Range,
 )
 from secateur.problem import Problem
+from secateur.solvers.ensemble._mean_state import AnyMeanState, MeanState, PackedMeanState, leaf_range
 from secateur.solvers.ensemble.additive_model import Additive, add_used_trees, kept_contributions
-from secateur.solvers.ensemble.descent_path import SCREENING, DescentSettings, Found, RowDescent, layer_prices
+from secateur.solvers.ensemble.descent_path import Found, RowDescent
+from secateur.solvers.ensemble.penalty_descent import SCREENING, DescentSettings, layer_prices
 
 Floats = NDArray[np.float64]
 
 _FLOOR, _FLOOR_ROWS = 0.005, 10.0
 """Fraction of the class frequencies mixed into every leaf: `_FLOOR`, or `_FLOOR_ROWS` / n for many rows."""
-_MANY = 16
-"""Number of outputs from which the states to return to are packed."""
 _MERGES = 16
 """Trimming merges at most this fraction of the excess, 1 / `_MERGES`, in one round, or one pair per tree."""
 OVERSHOOT = 4
 """How many times a node budget the path grows before it returns to the budget from above."""
-
-
-def leaf_range(forest: Forest, target: Floats, weight: Floats, bounded: bool) -> Range:
-    """Return the set of leaf values that keeps the predictions of a mean of trees valid.
-
-    Class probabilities form a simplex for each target; that of the second of two classes alone is a number from 0 to 1.
-    Numbers lie in the natural range of the model, or with
-    `bounded` between the lowest and the highest of its leaf values and the targets of the given rows.
-    """
-    center = weight @ target / weight.sum()
-    natural = range_of(forest)
-    low, high = np.full(len(center), -np.inf), np.full(len(center), np.inf)
-    block = np.zeros(1, np.int64)
-    if forest.n_classes:
-        low, high = np.zeros(len(center)), np.ones(len(center))
-        if len(center) > 1:
-            block = np.concatenate([[0], np.cumsum(forest.n_classes)]).astype(np.int64)
-    elif bounded:
-        value = forest.value[~forest.is_split] / forest.unit
-        low = np.minimum(value.min(axis=0), target.min(axis=0))
-        high = np.maximum(value.max(axis=0), target.max(axis=0))
-    elif natural is not None:
-        low, high = np.full(len(center), natural.low), np.full(len(center), natural.high)
-        center = np.clip(center, low, high)
-    return Range(center, low, high, block)
-
-
-@dataclass(frozen=True, eq=False)
-class PackedMeanState:
-    """A state of many outputs to return to, with values for the leaves in use only and without predictions.
-
-    `state` has no rows of values and predictions; `leaves` are the leaves in use and `value` their values.
-    """
-
-    state: "MeanState"
-    leaves: NDArray[np.intp]
-    value: Floats
-
-    @property
-    def status(self) -> NDArray[np.int8]:
-        """0 absent, 1 split, 2 leaf, (n_nodes,)."""
-        return self.state.status
-
-    def copy(self) -> "PackedMeanState":
-        """Return the same object: it is never changed."""
-        return self
-
-
-@dataclass(frozen=True, eq=False)
-class MeanState:
-    """The variables of a descent over a mean of trees, which updates the arrays in place; see `MeanArrays`."""
-
-    score: Floats
-    score_target: Floats
-    score_square: Floats
-    status: NDArray[np.int8]
-    value: Floats
-    deviation: Floats
-    size: NDArray[np.int64]
-    entry: Floats
-
-    @property
-    def arrays(self) -> MeanArrays:
-        """The arrays as the kernels take them."""
-        return MeanArrays(*(getattr(self, field.name) for field in fields(self)))
-
-    def copy(self) -> "MeanState | PackedMeanState":
-        """Return an independent copy; a packed one if there are many outputs."""
-        if self.value.shape[1] < _MANY:
-            return self._independent()
-        none, leaves = np.empty(0), np.flatnonzero(self.status == LEAF)
-        packed = replace(self, score=none[:, None], score_target=none, score_square=none, value=none[:, None])
-        return PackedMeanState(packed._independent(), leaves, self.value[leaves])
-
-    def _independent(self) -> "MeanState":
-        return MeanState(*(getattr(self, field.name).copy() for field in fields(self)))
-
-
-AnyMeanState = MeanState | PackedMeanState
 
 
 class MeanDescent(RowDescent[Any]):

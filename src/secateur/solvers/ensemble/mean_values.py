@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from secateur.costs import NodeCost
 from secateur.problem import Problem
 from secateur.solvers.ensemble.additive_model import additive, fill_splits
-from secateur.solvers.ensemble.descent_path import DescentSettings
 from secateur.solvers.ensemble.mean_of_trees import MeanDescent
+from secateur.solvers.ensemble.penalty_descent import DescentSettings
 
 Floats = NDArray[np.float64]
 _RIDGE, _SWEEPS = 25.0, 5
