@@ -11,8 +11,8 @@ from secateur.kernels.ensemble.mean_arrays import LEAF, MeanArrays, Range
 
 Floats = NDArray[np.float64]
 
-_MANY = 16
-"""Number of outputs from which the states to return to are packed."""
+_LARGE = 500_000
+"""Number of values, nodes times outputs, from which the states to return to are packed."""
 
 
 def leaf_range(forest: Forest, target: Floats, weight: Floats, bounded: bool) -> Range:
@@ -42,7 +42,7 @@ def leaf_range(forest: Forest, target: Floats, weight: Floats, bounded: bool) ->
 
 @dataclass(frozen=True, eq=False)
 class PackedMeanState:
-    """A state of many outputs to return to, with values for the leaves in use only and without predictions.
+    """A state of many values to return to, with values for the leaves in use only and without predictions.
 
     `state` has no rows of values and predictions; `leaves` are the leaves in use and `value` their values.
     """
@@ -80,8 +80,8 @@ class MeanState:
         return MeanArrays(*(getattr(self, field.name) for field in fields(self)))
 
     def copy(self) -> "MeanState | PackedMeanState":
-        """Return an independent copy; a packed one if there are many outputs."""
-        if self.value.shape[1] < _MANY:
+        """Return an independent copy; a packed one if there are many values."""
+        if self.value.size < _LARGE:
             return self._independent()
         none, leaves = np.empty(0), np.flatnonzero(self.status == LEAF)
         packed = replace(self, score=none[:, None], score_target=none, score_square=none, value=none[:, None])
