@@ -19,10 +19,10 @@ from benchmarks.results import Result, Row, Target
 from secateur.data.rows import read_sample
 from secateur.losses import loss_named
 from secateur.path import Path
+from secateur.path.changed_rows import certify_changed
+from secateur.path.confidence import certify_mean
 from secateur.path.rules import choose
-from secateur.selection.changed_rows import certify_changed
 from secateur.selection.choice import guard_for
-from secateur.selection.confidence import certify_mean
 
 Floats = NDArray[np.float64]
 

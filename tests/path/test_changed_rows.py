@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from secateur.errors import InvalidInputError
-from secateur.selection.changed_rows import certify_changed, rows_for_changed, upper_bound
+from secateur.path.changed_rows import certify_changed, rows_for_changed, upper_bound
 
 
 def certify(n_changed, n_rows=500, runs=None, order=None, max_changed=0.05, confidence=0.95):

@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import beta, binom
 
 from secateur.errors import InvalidInputError
-from secateur.selection.confidence import check_confidence
+from secateur.path.confidence import check_confidence
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]

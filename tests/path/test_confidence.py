@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from secateur.errors import InvalidInputError
-from secateur.selection.confidence import certify_mean, certify_sums, weighted_sums
+from secateur.path.confidence import certify_mean, certify_sums, weighted_sums
 
 
 def certify(differences, confidence=0.95, seed=0, **options):

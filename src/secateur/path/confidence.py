@@ -7,7 +7,7 @@ then taken. It needs rows that neither the model nor its prunings were fitted on
 It is a step-down multiplier bootstrap: the critical value for the largest of many dependent t statistics is a quantile
 of the largest deviation when each row's deviations are multiplied by a standard normal number. Given the rows, such
 deviations are normal with the covariance of the points, from which they are drawn. The test is valid for many rows;
-losses with few values need `largest`. `secateur.selection.changed_rows` tests numbers of changed predictions, exactly.
+losses with few values need `largest`. `secateur.path.changed_rows` tests numbers of changed predictions, exactly.
 
 References
 ----------
