@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from secateur._util.text import quoted
-from secateur.cli.completion import VALIDATIONS, names_in
+from secateur.cli.completion import VALIDATIONS, loss_names, names_in
 from secateur.data.tables import Table, read_table
 from secateur.errors import InvalidInputError
 from secateur.libraries import adapt
@@ -100,7 +100,7 @@ def load_adapter(file: Path, trust: bool) -> Adapter:
 def check_names(solver: str, loss: str | None, cost: str | None) -> None:
     """Raise InvalidInputError unless the names of solver, loss and cost are known; no file is read."""
     _check_name("--solver", solver, ("auto", *names_in("solvers")))
-    _check_name("--loss", None if loss is None else loss.partition(":")[0], names_in("losses"))
+    _check_name("--loss", None if loss is None else loss.partition(":")[0], loss_names())
     _check_name("--cost", cost, names_in("costs"))
 
 

@@ -18,7 +18,7 @@ from secateur.forest import Forest
 from secateur.forest.masks import Masks
 from secateur.forest.subforest import Decision
 from secateur.libraries.adapter import Adapter
-from secateur.losses import Loss, loss_named
+from secateur.losses import Loss, as_loss
 from secateur.path.evaluation import Compared, Decisions, columns_of, compare
 from secateur.path.info import PathInfo
 from secateur.path.pruned import Pruned
@@ -157,7 +157,7 @@ class Path:
         y: Any = None,
         *,
         sample_weight: Any = None,
-        loss: Loss | None = None,
+        loss: Loss | str | None = None,
         progress: Progress | None = None,
     ) -> "Path":
         """Return the path with columns loss, loss_se, changed and increase_se, computed on the given rows.
@@ -169,7 +169,7 @@ class Path:
         X, y : validation rows and targets
             They should not have been used to compute the path.
         sample_weight : (n_rows,), optional
-        loss : Loss, optional
+        loss : Loss or a name, optional
             Default: the loss the path was computed with.
         progress : callable, optional
             Called as `progress(done, total, what)`.
@@ -183,7 +183,7 @@ class Path:
         row_source: RowSource,
         *,
         rows: str,
-        loss: Loss | None = None,
+        loss: Loss | str | None = None,
         progress: Progress | None = None,
         partial: bool = False,
     ) -> "Path":
@@ -192,7 +192,7 @@ class Path:
         With `partial`, Ctrl-C returns the points evaluated so far, if there are more than the unpruned model; `info`
         and a warning report it.
         """
-        loss = loss or loss_named(self.info.loss)
+        loss = as_loss(self.info.loss if loss is None else loss)
         with one_blas_thread:
             if isinstance(row_source, LocalRows):
                 columns = self._compare(row_source, loss, progress, partial)

@@ -16,7 +16,7 @@ from secateur.data.row_source import RowSource
 from secateur.data.rows import LocalRows
 from secateur.errors import InvalidInputError, TrainingRowsWarning, UnknownObjectiveWarning, UnsupportedProblemError
 from secateur.libraries.adapter import Adapter
-from secateur.losses import Loss, default_loss, loss_named
+from secateur.losses import Loss, as_loss, default_loss
 from secateur.path import Path, Progress
 from secateur.path.build import trace_points
 from secateur.problem import Problem
@@ -59,7 +59,7 @@ class FitSettings:
         loss = self.loss
         if loss is None:
             loss = self.solver.default_loss(adapter.forest) or adapter.forest.objective or default_loss(adapter.forest)
-        return loss_named(loss) if isinstance(loss, str) else loss
+        return as_loss(loss)
 
 
 def fit_path(settings: FitSettings, adapter: Adapter, rows: RowSource) -> Path:
