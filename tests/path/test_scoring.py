@@ -52,7 +52,6 @@ def test_scores_are_those_of_the_native_models(recipe):
 
 BOOSTERS = [
     "lightgbm classifier",
-    "lightgbm classifier, two classes as many",
     "lightgbm classifier, table",
     "lightgbm regressor",
     "xgboost_classifier_two",

@@ -56,8 +56,9 @@ class Scoring:
             score = self.scorer(estimator, X, y, **weights)
         except Exception as error:
             raise InvalidInputError(
-                f"scoring={self.name!r} raised {type(error).__name__} ({str(error).rstrip('.')}). It must score an estimator of this "
-                "kind on the validation rows. Use a metric for this kind of model, or fix the function."
+                f"scoring={self.name!r} raised {type(error).__name__} ({str(error).rstrip('.')}). It must score an "
+                "estimator of this kind on the validation rows. Use a metric for this kind of model, or fix the "
+                "function."
             ) from error
         number = _number(score)
         if number is None or not math.isfinite(number):
