@@ -43,9 +43,10 @@ class Offer:
         self, fold: Fold, max_nodes: int | None = None, max_loss_increase: float | None = None, aimed: bool = False
     ) -> Row:
         """Return nodes and test error of the model selected by a limit; of a constant if no model satisfies it."""
+        limits = {"max_nodes": max_nodes, "max_loss_increase": max_loss_increase}
         rule = "fullest" if self.uses_up and aimed and max_nodes is not None else None
         try:
-            point = choose(self.table, self.info, {"max_nodes": max_nodes}, max_loss_increase, rule, guard=GUARD)
+            point = choose(self.table, self.info, limits, rule, guard=GUARD)
         except ValueError:
             return {"nodes": 1, "error": fold.error(np.zeros(len(fold.test.y)))}
         return {"nodes": int(self.table["n_nodes"][point]), "error": fold.error(self.predict(point))}

@@ -120,6 +120,8 @@ def prune(
     solver: Solver | str = "auto",
     cost: Cost | str | None = None,
     loss: Loss | str | None = None,
+    scoring: Any = None,
+    tolerance: float = 0.0,
     validation: Validation = "auto",
     saved_as: str | None = None,
     sample_weight: Any = None,
@@ -137,6 +139,13 @@ def prune(
     X, y : rows and targets, preferably not those the model was trained on
     solver, cost, loss, sample_weight, regrow
         As in `prune_path`; with `regrow` the result may be a pruned clone of the model, trained on the given rows.
+    scoring : str or callable, optional
+        Choose by your own metric, of which larger is better: the name of a scorer of scikit-learn, a scorer made by
+        `make_scorer`, or a function of (estimator, X, y) that returns a number. Then the highest score takes the place
+        of the lowest loss, and the whole path is computed. The path itself still minimises the loss. See
+        docs/scoring.md.
+    tolerance : float
+        For models of numbers: by how much a prediction must differ from the unpruned model's to count as changed.
     validation : float, (n_rows,) bools, (X, y), (X, y, sample_weight), "oob", "refit", "cv", "auto" or None
         The rows on which a point of the path is selected.
 
@@ -162,6 +171,11 @@ def prune(
         compensate for the selection bias of comparing many points. A model that has overfitted may be worse than a
         constant, and the result may then be a constant. Without any limit, the cheapest point within one per cent of
         the *lowest* loss is selected, which is never above that of the unpruned model.
+    max_score_drop : float, optional
+        With `scoring`: select the cheapest point whose score is at most this much, not a fraction, below that of the
+        unpruned model. A multiple of the standard error is added to the measured drop, as for `max_loss_increase`.
+    max_changed : float, optional
+        Select the cheapest point at which at most this fraction of the validation rows changes its prediction.
     saved_as : str, optional
         Suffix of the files whose size `max_bytes` limits, such as ".onnx"; default a pickle, or the native file format
         of libraries that have one.
@@ -199,6 +213,8 @@ def prune(
         solver=solver,
         cost=cost,
         loss=loss,
+        scoring=scoring,
+        tolerance=tolerance,
         validation=validation,
         sample_weight=sample_weight,
         saved_as=saved_as,

@@ -23,11 +23,13 @@ from secateur.data.row_provider import Rows
 from secateur.errors import InvalidInputError
 from secateur.losses import Loss
 from secateur.path import Path, Pruned
-from secateur.path.rules import LIMITS
+from secateur.path.rules import LIMITS, QUALITY_LIMITS
 from secateur.selection.evaluated_path import evaluated_path
 from secateur.solvers import Solver
 
 __all__ = ["PrunedClassifier", "PrunedRegressor"]
+
+_PATH_OPTIONS = ("solver", "cost", "loss", "scoring", "tolerance", "n_jobs")
 
 
 class _PrunedEstimator(MetaEstimatorMixin, BaseEstimator):
@@ -44,6 +46,8 @@ class _PrunedEstimator(MetaEstimatorMixin, BaseEstimator):
         solver: Solver | str = "auto",
         cost: Cost | str | None = None,
         loss: Loss | str | None = None,
+        scoring: Any = None,
+        tolerance: float = 0.0,
         validation: float = 0.25,
         max_nodes: int | None = None,
         max_leaves: int | None = None,
@@ -53,6 +57,8 @@ class _PrunedEstimator(MetaEstimatorMixin, BaseEstimator):
         max_cost: float | None = None,
         max_bytes: int | None = None,
         max_loss_increase: float | None = None,
+        max_score_drop: float | None = None,
+        max_changed: float | None = None,
         rule: str | None = None,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
@@ -62,6 +68,8 @@ class _PrunedEstimator(MetaEstimatorMixin, BaseEstimator):
         self.solver = solver
         self.cost = cost
         self.loss = loss
+        self.scoring = scoring
+        self.tolerance = tolerance
         self.validation = validation
         self.max_nodes = max_nodes
         self.max_leaves = max_leaves
@@ -71,6 +79,8 @@ class _PrunedEstimator(MetaEstimatorMixin, BaseEstimator):
         self.max_cost = max_cost
         self.max_bytes = max_bytes
         self.max_loss_increase = max_loss_increase
+        self.max_score_drop = max_score_drop
+        self.max_changed = max_changed
         self.rule = rule
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -132,11 +142,11 @@ class _PrunedEstimator(MetaEstimatorMixin, BaseEstimator):
             rows.y,
             sample_weight=rows.weight,
             validation=None if others is None else (others.X, others.y, others.weight),
-            **{name: getattr(self, name) for name in ("solver", "cost", "loss", "n_jobs", *LIMITS)},
+            **{name: getattr(self, name) for name in (*_PATH_OPTIONS, *LIMITS, "max_score_drop")},
         )
 
     def _select(self) -> Pruned:
-        limits = {name: getattr(self, name) for name in (*LIMITS, "max_loss_increase", "rule")}
+        limits = {name: getattr(self, name) for name in (*LIMITS, *QUALITY_LIMITS, "rule")}
         if all(limit is None for limit in limits.values()):
             limits["rule"] = "one_percent"
         return self.path_.select(**limits)
@@ -156,9 +166,14 @@ class PrunedClassifier(ClassifierMixin, _PrunedEstimator):
     solver, cost, loss
         As in `prune_path`. A solver that needs rows the model was not trained on, such as reduced_error, requires
         `prefit`.
+    scoring : str or callable, optional
+        As in `prune`: choose by your own metric. It is measured on the held-out rows.
+    tolerance : float
+        As in `prune`; for regressors.
     validation : float
         Fraction of the rows held out of training to select the pruning, stratified by class.
-    max_nodes, max_leaves, max_trees, max_depth, max_features, max_cost, max_bytes, max_loss_increase, rule
+    max_nodes, max_leaves, max_trees, max_depth, max_features, max_cost, max_bytes, rule
+    max_loss_increase, max_score_drop, max_changed
         As in `Path.select`; if all are None, `rule="one_percent"`.
     random_state : int, RandomState or None
         Seed of the held-out split and of the estimator.

@@ -41,7 +41,7 @@ def test_names_are_those_of_the_tables(folder, table):
         ("secateur path m.skops rows.csv --loss log", ["log_loss"]),
         ("secateur path m.skops rows.csv --validation ", list(VALIDATIONS)),
         ("secateur path m.skops rows.csv --validation rows", []),  # the shell then offers files
-        ("secateur select p.npz --max-c", ["--max-cost"]),
+        ("secateur select p.npz --max-co", ["--max-cost"]),
     ],
 )
 def test_bash_is_offered_names(line, names):

@@ -116,6 +116,10 @@ CASES = {
     f"{PRUNE} --validation gone.csv": ["no file gone.csv", "is needed", "Check the name"],
     f"{PRUNE} --validation 2": ["--validation 2", "between 0 and 1", "Try 0.25"],
     f"{PRUNE} --validation oob --solver weakest_link": ["'oob'", "needs all training rows", "Pass those"],
+    f"{PRUNE} --scoring f1_makro": ["'f1_makro' is unknown", "is needed", "Did you mean f1_macro"],
+    f"{PRUNE} --scoring r2_score": ["'r2_score' is unknown", "is needed", "Did you mean"],
+    f"{PRUNE} --max-score-drop 0.1": ["no metric was given", "Pass its name with --scoring", "--max-loss-increase"],
+    f"{PRUNE} --tolerance 0.1": ["this model predicts labels", "Leave out tolerance"],
     # limits
     f"{PRUNE} --solver weakest_link --max-nodes 3": ["max_nodes=3", "The nearest, point", "Raise the limit"],
     "select p.npz --out s.skops --max-loss-increase 0.1": ["not been evaluated", "not known", "--validation"],

@@ -117,3 +117,21 @@ def test_the_seed_draws_the_validation_rows(here):
         json.loads(call(*args, *seed).stdout)["table"]["loss"] for seed in ((), ("--seed", 0), ("--seed", 1))
     )
     assert usual == same != other
+
+
+def test_a_path_with_scores_is_selected_by_them(here, tmp_path):
+    args = (here / "forest.skops", here / "rows.csv", "--target", "y", "--validation", 0.4)
+    args = (*args, "--scoring", "balanced_accuracy", "--out", tmp_path / "p.npz")
+    shown = call("path", *args).stdout
+    assert "balanced_accuracy" in shown
+    saved = sc.Path.load(tmp_path / "p.npz")
+    assert saved.info.scoring == "balanced_accuracy"
+    output = call("select", tmp_path / "p.npz", "--max-score-drop", 0.05, "-o", tmp_path / "s.skops", "--json").stdout
+    score = json.loads(output)["score"]
+    assert score["name"] == "balanced_accuracy"
+    assert score["before"] - score["after"] <= 0.05
+    assert json.loads(output)["point"] == saved.select(max_score_drop=0.05).point
+    text = call("select", tmp_path / "p.npz", "--max-changed", 0.1, "-o", tmp_path / "c.skops").stdout
+    assert "Score (balanced_accuracy):" in text
+    report = call("report", tmp_path / "p.npz", "--max-score-drop", 0.05, "-o", tmp_path / "r.html", "--json").stdout
+    assert json.loads(report)["facts"]["scoring"] == "balanced_accuracy"

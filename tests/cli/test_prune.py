@@ -183,3 +183,14 @@ def test_bytes_are_those_of_the_files(here, suffix):
     assert facts["after"]["bytes"] == pytest.approx(size, rel=close)
     shown = call("inspect", here / "forest.skops", "--json").stdout
     assert json.loads(shown)["bytes"] == (here / "forest.skops").stat().st_size
+
+
+def test_a_scorer_chooses(here, tmp_path):
+    args = (here / "forest.skops", here / "rows.csv", "--target", "y", "--out", tmp_path / "s.skops", "--json")
+    args = (*args, "--solver", "weakest_link", "--validation", 0.5)
+    summary = json.loads(call("prune", *args, "--scoring", "f1_macro", "--max-score-drop", 0.05).stdout)
+    score = summary["score"]
+    assert score["name"] == "f1_macro"
+    assert score["before"] - score["after"] <= 0.05
+    changed = json.loads(call("prune", *args, "--max-changed", 0.05, "--force").stdout)
+    assert changed["changed"] <= 0.05

@@ -108,7 +108,7 @@ def test_the_error_of_a_difference_is_that_of_the_rows_differences():
     query = Compared(path.decisions, (2, 3), problem.loss)
     found = columns_of(parts_of(problem.sample, "seven").total(problem.forest, query))
     share = problem.sample.weight / problem.sample.total_weight
-    losses = {point: path.row_losses(point, problem.sample, problem.loss)[0] for point in (0, 2, 3)}
+    losses = {point: path.on_rows(point, problem.sample).losses(problem.loss) for point in (0, 2, 3)}
     for place, point in enumerate((2, 3)):
         more = losses[point] - losses[0]
         assert found[0, place] == pytest.approx(share @ losses[point])

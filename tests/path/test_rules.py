@@ -23,51 +23,51 @@ EVALUATED = {**TABLE, **LOSSES}
 
 
 def test_without_limits_the_lowest_loss_wins():
-    assert choose(EVALUATED, INFO, {}, None, None) == 1
+    assert choose(EVALUATED, INFO, {}) == 1
 
 
 def test_without_evaluation_the_risk_decides_and_ties_go_to_the_smaller():
-    assert choose(TABLE, INFO, {}, None, None) == 1
+    assert choose(TABLE, INFO, {}) == 1
 
 
 def test_limits_filter_before_the_lowest_loss_wins():
-    assert choose(EVALUATED, INFO, {"max_nodes": 6}, None, None) == 2
-    assert choose(EVALUATED, INFO, {"max_depth": 1, "max_features": 1}, None, None) == 3
+    assert choose(EVALUATED, INFO, {"max_nodes": 6}) == 2
+    assert choose(EVALUATED, INFO, {"max_depth": 1, "max_features": 1}) == 3
 
 
 def test_with_a_loss_increase_the_smallest_wins():
-    assert choose(EVALUATED, INFO, {}, 0.01, None) == 3
-    assert choose(EVALUATED, INFO, {}, 0.0, None) == 2
-    assert choose(EVALUATED, INFO, {}, 5.0, None) == 4
+    assert choose(EVALUATED, INFO, {"max_loss_increase": 0.01}) == 3
+    assert choose(EVALUATED, INFO, {"max_loss_increase": 0.0}) == 2
+    assert choose(EVALUATED, INFO, {"max_loss_increase": 5.0}) == 4
 
 
 def test_one_standard_error_is_counted_from_the_lowest_loss():
-    assert choose(EVALUATED, INFO, {}, None, "one_se") == 2
+    assert choose(EVALUATED, INFO, {}, "one_se") == 2
 
 
 def test_one_per_cent_is_counted_from_the_lowest_loss():
-    assert choose(EVALUATED, INFO, {}, None, "one_percent") == 1
+    assert choose(EVALUATED, INFO, {}, "one_percent") == 1
     near = {**EVALUATED, "loss": np.array([1.0, 0.8, 0.807, 0.9, 3.0])}
-    assert choose(near, INFO, {}, None, "one_percent") == 2
+    assert choose(near, INFO, {}, "one_percent") == 2
 
 
 def test_a_limit_nothing_satisfies_names_the_nearest_point():
     with pytest.raises(ValueError, match=r"max_nodes=0.*nearest, point 4, has n_nodes = 1"):
-        choose(EVALUATED, INFO, {"max_nodes": 0}, None, None)
+        choose(EVALUATED, INFO, {"max_nodes": 0})
     with pytest.raises(ValueError, match=r"nearest, point 4, has loss 3 and 1 nodes"):
-        choose(EVALUATED, INFO, {"max_nodes": 1}, 0.01, None)
+        choose(EVALUATED, INFO, {"max_nodes": 1, "max_loss_increase": 0.01})
 
 
 def test_a_loss_increase_needs_an_evaluated_path():
     with pytest.raises(ValueError, match=r"Call path\.evaluate"):
-        choose(TABLE, INFO, {}, 0.01, None)
+        choose(TABLE, INFO, {"max_loss_increase": 0.01})
     with pytest.raises(ValueError, match=r"Call path\.evaluate"):
-        choose(TABLE, INFO, {}, None, "one_se")
+        choose(TABLE, INFO, {}, "one_se")
 
 
 def test_an_unknown_rule_names_the_known_ones():
     with pytest.raises(ValueError, match="one_se"):
-        choose(EVALUATED, INFO, {}, None, "guess")
+        choose(EVALUATED, INFO, {}, "guess")
 
 
 def test_fullest_takes_the_largest_of_each_ridge_and_of_these_the_best():
@@ -79,11 +79,11 @@ def test_fullest_takes_the_largest_of_each_ridge_and_of_these_the_best():
         "loss": np.array([0.0, 0.4, 0.3, 0.1, 0.05, 0.5]),
     }
     runs = replace(INFO, runs=("ridge", "kept"))
-    assert choose(table, runs, {"max_nodes": 50}, None) == 4
-    assert choose(table, runs, {"max_nodes": 50}, None, "fullest") == 2
-    assert choose(table, runs, {"max_nodes": 40}, None, "fullest") == 4
-    assert choose(table, replace(INFO, runs=("ridge",)), {"max_nodes": 50}, None, "fullest") == 2
-    assert choose(table, INFO, {"max_nodes": 50}, None, "fullest") == 5
+    assert choose(table, runs, {"max_nodes": 50}) == 4
+    assert choose(table, runs, {"max_nodes": 50}, "fullest") == 2
+    assert choose(table, runs, {"max_nodes": 40}, "fullest") == 4
+    assert choose(table, replace(INFO, runs=("ridge",)), {"max_nodes": 50}, "fullest") == 2
+    assert choose(table, INFO, {"max_nodes": 50}, "fullest") == 5
 
 
 def test_a_certificate_holds_for_all_of_the_budget_not_only_for_what_was_spent():

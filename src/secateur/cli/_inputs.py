@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from secateur._util.text import quoted
-from secateur.cli.completion import VALIDATIONS, names_in
+from secateur.cli.completion import VALIDATIONS, loss_names, names_in
 from secateur.data.tables import Table, read_table
 from secateur.errors import InvalidInputError
 from secateur.libraries import adapt
@@ -100,8 +100,30 @@ def load_adapter(file: Path, trust: bool) -> Adapter:
 def check_names(solver: str, loss: str | None, cost: str | None) -> None:
     """Raise InvalidInputError unless the names of solver, loss and cost are known; no file is read."""
     _check_name("--solver", solver, ("auto", *names_in("solvers")))
-    _check_name("--loss", None if loss is None else loss.partition(":")[0], names_in("losses"))
+    _check_name("--loss", None if loss is None else loss.partition(":")[0], loss_names())
     _check_name("--cost", cost, names_in("costs"))
+
+
+def check_scoring(scoring: str | None, max_score_drop: float | None = None) -> None:
+    """Raise InvalidInputError unless the name of a scorer is known, and given if its drop is limited."""
+    if scoring is not None:
+        from secateur.path.scoring import scoring_of
+
+        scoring_of(scoring)
+    elif max_score_drop is not None:
+        raise InvalidInputError(
+            f"--max-score-drop {max_score_drop:g} limits the drop of a score, but no metric was given. Pass its name "
+            "with --scoring, or limit the loss with --max-loss-increase."
+        )
+
+
+def check_measured(validation: str | None, scoring: str | None, tolerance: float) -> None:
+    """Raise InvalidInputError if something is to be measured, but there are no validation rows."""
+    if validation is None and (scoring is not None or tolerance):
+        given = "--scoring" if scoring is not None else "--tolerance"
+        raise InvalidInputError(
+            f"{given} was given without validation rows, and a path is measured on these. Pass --validation."
+        )
 
 
 def _check_name(option: str, name: str | None, known: Sequence[str]) -> None:

@@ -28,6 +28,8 @@ _COLUMNS = {
     "loss": "loss",
     "loss_se": "±",
     "changed": "changed",
+    "score": "score",
+    "score_se": "± drop",
 }
 
 
@@ -109,6 +111,12 @@ def print_summary(summary: Mapping[str, Any]) -> None:
             f"after; {summary['changed']:.1%} of the predictions changed. Measured on "
             f"{_number(rows['chosen_on_rows'])} rows: {rows['chosen_on']}."
         )
+    if summary["score"] is not None:
+        score = summary["score"]
+        console.print(
+            f"Score ({score['name']}): {score['before']:.4g} before, {score['after']:.4g} after; the drop has a "
+            f"standard error of {score['standard_error']:.2g}."
+        )
     cost, proof = summary["cost"], summary["optimality"]
     if cost["name"] not in ("nodes", "leaves"):
         console.print(f"Cost ({cost['name']}): {_number(cost['before'])} before, {_number(cost['after'])} after.")
@@ -188,7 +196,10 @@ def _legend(path: "PruningPath") -> str:
     if "loss" not in path.table:
         return f"{risk} Use --validation to measure the loss of the whole model."
     rows = f"{_number(info.evaluated_rows or 0)} rows, {info.evaluated_on}"
-    return f"{risk} Loss: {info.loss} of the whole model on {rows}, ± one standard error. Changed: predictions."
+    legend = f"{risk} Loss: {info.loss} of the whole model on {rows}, ± one standard error. Changed: predictions."
+    if info.scoring is None:
+        return legend
+    return f"{legend} Score: {info.scoring}, ± one standard error of its drop."
 
 
 def _cell(name: str, value: Any) -> str:
@@ -196,8 +207,8 @@ def _cell(name: str, value: Any) -> str:
         return value
     if name in ("changed", "jump"):
         return f"{value:.1%}"
-    if name in ("risk", "loss", "loss_se"):
-        return f"{value:.2g}" if name == "loss_se" else f"{value:.4g}"
+    if name in ("risk", "loss", "loss_se", "score", "score_se"):
+        return f"{value:.2g}" if name.endswith("_se") else f"{value:.4g}"
     return _number(value)
 
 

@@ -28,6 +28,14 @@ def names_in(table: str) -> tuple[str, ...]:
     return tuple(name for text in texts for name in re.findall(r'^    name(?:: [^=]+)? = "(\w+)"', text, re.M))
 
 
+@cache
+def loss_names() -> tuple[str, ...]:
+    """Return the names of losses and those of scikit-learn's scorers that are accepted in their place."""
+    file = _PACKAGE / "losses" / "aliases.py"
+    aliases = re.findall(r'^    "(\w+)": "', file.read_text(), re.M) if file.is_file() else []
+    return (*names_in("losses"), *aliases)
+
+
 def solvers(incomplete: str) -> list[str]:
     """Return the solver names that start with `incomplete`."""
     return _beginning(("auto", *names_in("solvers")), incomplete)
@@ -35,7 +43,7 @@ def solvers(incomplete: str) -> list[str]:
 
 def losses(incomplete: str) -> list[str]:
     """Return the loss names that start with `incomplete`."""
-    return _beginning(names_in("losses"), incomplete)
+    return _beginning(loss_names(), incomplete)
 
 
 def costs(incomplete: str) -> list[str]:

@@ -66,6 +66,20 @@ Loss = Annotated[
         autocompletion=completion.losses,
     ),
 ]
+Scoring = Annotated[
+    str | None,
+    _option(
+        "NAME",
+        "Metric by which a pruning is chosen, larger is better: the name of a scorer of scikit-learn, such as "
+        "balanced_accuracy. Default: the loss.",
+    ),
+]
+Tolerance = Annotated[
+    float,
+    typer.Option(
+        metavar="NUMBER", min=0, help="By how much a predicted number must move to count as changed (--max-changed)."
+    ),
+]
 Cost = Annotated[
     str | None, _option("NAME", "Cost to reduce, such as leaves. Default: nodes.", autocompletion=completion.costs)
 ]
@@ -105,6 +119,12 @@ MaxCost = Annotated[float | None, _limit("Maximum cost, in the unit of --cost or
 MaxBytes = Annotated[int | None, _limit("Maximum size of the saved model in bytes.", 1)]
 MaxLossIncrease = Annotated[
     float | None, _limit("Choose the cheapest pruning whose loss increases by at most this fraction, such as 0.01.")
+]
+MaxScoreDrop = Annotated[
+    float | None, _limit("Choose the cheapest pruning whose score (--scoring) drops by at most this much.", 0)
+]
+MaxChanged = Annotated[
+    float | None, _limit("Choose the cheapest pruning that changes at most this fraction of the predictions.", 0)
 ]
 Point = Annotated[int | None, _option("N", "Number of the point to choose. It excludes limits.")]
 Jobs = Annotated[

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secateur.data.batches import in_memory, parts_of
+from secateur.data.given_rows import GivenRows
 from secateur.data.row_source import A, RowSource, T, add_up
 from secateur.data.targets import LARGEST
 from secateur.errors import InvalidInputError
@@ -42,6 +43,8 @@ class LocalRows(RowSource):
         The indices of these rows among the user's rows; None if they are all of them in order.
     sampled_from : int, or None
         The number of rows these were drawn from, if not all of them fit into memory.
+    given : GivenRows, or None
+        The rows and targets as the user passed them; None for rows of a cluster.
     """
 
     leaves: Leaves
@@ -52,6 +55,7 @@ class LocalRows(RowSource):
     voters: NDArray[np.bool_] | None = None
     row_index: NDArray[np.intp] | None = None
     sampled_from: int | None = None
+    given: GivenRows | None = None
 
     is_remote = False
 
@@ -74,6 +78,7 @@ class LocalRows(RowSource):
             None if self.voters is None else self.voters.take(index, axis=1),
             index if self.row_index is None else self.row_index[index],
             self.sampled_from,
+            None if self.given is None else self.given.take(index),
         )
 
     def total(self, forest: Forest, query: Callable[[Forest, "LocalRows"], A]) -> A:
@@ -222,7 +227,8 @@ def read_sample(adapter: Adapter, X: Any, y: Any, sample_weight: Any = None) -> 
         target = adapter.target(y)
     if len(target) != n_rows:
         raise InvalidInputError(f"X has {n_rows} rows, but y has {len(target)}. Pass one target for each row of X.")
-    return LocalRows(leaves, target, _check_weight(sample_weight, n_rows), offset, rows)
+    weight = _check_weight(sample_weight, n_rows)
+    return LocalRows(leaves, target, weight, offset, rows, given=GivenRows(X, y))
 
 
 def _route(adapter: Adapter, X: Any) -> tuple[NDArray[np.floating] | None, Leaves, Floats | None]:

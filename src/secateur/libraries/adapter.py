@@ -47,6 +47,9 @@ class Adapter(ABC):
     predicts_natively: bool = True
     """Whether the model has a method `predict` that takes rows in memory."""
 
+    predicts_labels: bool = True
+    """Whether `predict` returns labels if the targets are classes, rather than probabilities or scores."""
+
     generates_names: bool = True
     """Whether the library names unnamed columns, so that `column_names` may be generated."""
 

@@ -14,9 +14,9 @@ from secateur.errors import InvalidInputError, UnsupportedFileError
 from secateur.forest.masks import PackedMasks
 from secateur.forest.routing import route
 from secateur.forest.subforest import Decision
-from secateur.losses import Loss
 from secateur.path import Path, Pruned
 from secateur.path.build import trace_path
+from secateur.path.evaluation import PointOnRows
 from secateur.problem import Problem
 
 Floats = NDArray[np.float64]
@@ -80,22 +80,26 @@ class JoinedPath(Path):
         table = {name: column[points] for name, column in self.table.items()}
         return replace(self, table=table, place=self.place[points])
 
-    def row_losses(self, point: int, sample: LocalRows, loss: Loss) -> tuple[Floats, NDArray[Any]]:
-        """Return the loss and the prediction of each row at a point."""
+    def on_rows(self, point: int, sample: LocalRows) -> PointOnRows:
+        """Return what a point predicts for the rows."""
         part, own = self._of(point)
-        if part is self.parts[0]:
-            return part.row_losses(own, sample, loss)
+        if part is not self.parts[0]:
+            sample = self._routed_by(int(self.place[point, 0]), sample)
+        return part.on_rows(own, sample)
+
+    def _routed_by(self, which: int, sample: LocalRows) -> LocalRows:
+        """Return the rows routed through the model of a part."""
         if sample.rows is None:
             raise InvalidInputError(
                 "X is read in batches, but retrained clones route rows differently and need X in memory. Pass a matrix."
             )
-        which = int(self.place[point, 0])
         known, routed = self.routed.get(which, (None, sample))
         if known is not sample:
+            part = self.parts[which]
             leaves, offset = route(part.forest, sample.rows), part.source.offset(sample.rows)
             routed = replace(sample, leaves=leaves, offset=offset)
             self.routed[which] = sample, routed
-        return part.row_losses(own, routed, loss)
+        return routed
 
     def save(self, file: str | PathLike[str], *, force: bool = False) -> FilePath:
         """Refuse to save: a path file holds a single forest.

@@ -4,7 +4,9 @@ Losses are sums over rows, which may be in memory, in batches or in a cluster. C
 point of a fold's path that the same selection would give, so the points of two paths of a solver are matched.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,12 +17,16 @@ from secateur.data.rows import LocalRows
 from secateur.forest import Forest
 from secateur.forest.masks import Masks
 from secateur.forest.subforest import Decision, kept_decision
+from secateur.libraries.adapter import Adapter
 from secateur.losses import Loss
 
 if TYPE_CHECKING:
     from secateur.path.path import Path
 
 Floats = NDArray[np.float64]
+
+MEASURED = ("loss", "loss_se", "changed", "increase_se")
+"""Columns of an evaluated path."""
 
 _TIE = 1e-3
 """Weight of the penalty if points are matched by size: it only breaks ties."""
@@ -60,6 +66,49 @@ class Decisions:
 
 
 @dataclass(frozen=True, eq=False)
+class PointOnRows:
+    """Hold what a point predicts for rows in memory.
+
+    Attributes
+    ----------
+    source : Adapter
+        The model that the point prunes.
+    sample : LocalRows
+        The rows, routed through that model.
+    raw : (n_rows, n_outputs)
+        Raw scores of the rows.
+    output : (n_rows, n_outputs)
+        What the adapter computes predictions from: the raw scores, or sums over trees if the model returns those.
+    decision : callable
+        Returns the decision of the point, to predict other rows.
+    """
+
+    source: Adapter
+    sample: LocalRows
+    raw: Floats
+    output: NDArray[np.floating]
+    decision: Callable[[], Decision]
+
+    def losses(self, loss: Loss) -> Floats:
+        """Return the loss of each row, (n_rows,)."""
+        return loss.rows(self.source.forest, self.raw, self.sample.y)
+
+    def labels(self) -> NDArray[Any]:
+        """Return the predicted labels or values, (n_rows, n_targets)."""
+        forest = self.source.forest
+        return self.source.decode(forest.response.label(self.raw, forest.n_classes)).reshape(len(self.sample), -1)
+
+
+def point_on_rows(source: Adapter, decisions: Decisions, point: int, sample: LocalRows) -> PointOnRows:
+    """Return what a point predicts for rows that are routed through the model."""
+    forest = source.forest
+    raw = decisions.scores(forest, sample, point)
+    total = decisions.scores(replace(forest, divisor=1.0), sample, point) if source.raw_is_total else raw
+    decision = partial(decisions.at, forest, point)
+    return PointOnRows(source, sample, raw, total.astype(forest.sum_dtype, copy=False), decision)
+
+
+@dataclass(frozen=True, eq=False)
 class LossesAt:
     """Compute the total loss of rows at some points, (n_points,); point 0 is the unpruned forest."""
 
@@ -79,7 +128,12 @@ class LossesAt:
 
 @dataclass(frozen=True, eq=False)
 class Compared(LossesAt):
-    """Compute the sums from which `columns_of` derives losses and their differences from the unpruned forest."""
+    """Compute the sums from which `columns_of` derives losses and their differences from the unpruned forest.
+
+    A predicted number counts as changed if it differs by more than `tolerance`.
+    """
+
+    tolerance: float = 0.0
 
     def __call__(self, forest: Forest, sample: LocalRows) -> Floats:
         """Return the sums over the given rows, (n_points, 9).
@@ -92,7 +146,7 @@ class Compared(LossesAt):
         sums = np.empty((len(self.points), 9))
         for place, point in enumerate(self.points):
             losses, labels = self.losses_and_labels(forest, sample, point)
-            changed = weight @ (labels != before).any(axis=1)
+            changed = weight @ changed_rows(labels, before, self.tolerance)
             moments = [_moments(weight, column) for column in (losses, losses - reference)]
             sums[place] = [weight.sum(), weight @ weight, changed, *moments[0], *moments[1]]
         return sums
@@ -119,8 +173,17 @@ def _mean_and_error(
     return mean, np.sqrt(np.maximum(second - 2 * mean * first_squared + mean**2 * squares, 0.0)) / total
 
 
+def changed_rows(labels: NDArray[Any], before: NDArray[Any], tolerance: float) -> NDArray[np.bool_]:
+    """Return whether each row's labels differ, or its numbers by more than a tolerance, (n_rows,)."""
+    differ = np.asarray(np.abs(labels - before) > tolerance if tolerance else labels != before)
+    return np.asarray(differ.any(axis=1))
+
+
 def compare(
-    pruned: tuple[Floats, NDArray[Any]], unpruned: tuple[Floats, NDArray[Any]], weight: Floats
+    pruned: tuple[Floats, NDArray[Any]],
+    unpruned: tuple[Floats, NDArray[Any]],
+    weight: Floats,
+    tolerance: float = 0.0,
 ) -> tuple[float, float, float, float]:
     """Return the columns loss, loss_se, changed and increase_se of one point, compared with the unpruned model.
 
@@ -132,7 +195,7 @@ def compare(
     return (
         mean,
         float(np.sqrt(weight**2 @ (losses - mean) ** 2)),
-        float(weight @ (predictions != before).any(axis=1)),
+        float(weight @ changed_rows(predictions, before, tolerance)),
         float(np.sqrt(weight**2 @ (losses - reference - mean + mean_before) ** 2)),
     )
 

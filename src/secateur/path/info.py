@@ -39,6 +39,11 @@ class PathInfo:
     evaluated_on : str, optional
         The validation rows in words.
     evaluated_rows : int, optional
+    scoring : str, optional
+        Name of the metric of the column `score`.
+    unpruned_score : float, optional
+    tolerance : float, optional
+        By how much a predicted number must differ to count as changed; None for 0.
     clones : int, optional
         The number of refitted clones that were evaluated instead of the model.
     fills_budget : bool
@@ -65,6 +70,9 @@ class PathInfo:
     loss_scale: float | None = None
     evaluated_on: str | None = None
     evaluated_rows: int | None = None
+    scoring: str | None = None
+    unpruned_score: float | None = None
+    tolerance: float | None = None
     clones: int | None = None
     fills_budget: bool = False
     interrupted: bool = False

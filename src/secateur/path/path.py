@@ -1,6 +1,5 @@
 """Represent a path of prunings with a table of sizes, costs and losses; evaluate it and select a point."""
 
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from os import PathLike
@@ -13,16 +12,18 @@ from numpy.typing import NDArray
 from secateur._util.blas import one_blas_thread
 from secateur.data.row_source import RowSource
 from secateur.data.rows import LocalRows, read_sample
-from secateur.errors import InterruptedWarning, NoPruningWithinLimitsError
+from secateur.errors import NoPruningWithinLimitsError
 from secateur.forest import Forest
 from secateur.forest.masks import Masks
 from secateur.forest.subforest import Decision
 from secateur.libraries.adapter import Adapter
-from secateur.losses import Loss, loss_named
-from secateur.path.evaluation import Compared, Decisions, columns_of, compare
+from secateur.losses import Loss, as_loss
+from secateur.path.evaluation import MEASURED, Compared, Decisions, PointOnRows, columns_of, point_on_rows
 from secateur.path.info import PathInfo
+from secateur.path.local_evaluation import SCORED, evaluate_locally, rows_to_score
 from secateur.path.pruned import Pruned
-from secateur.path.rules import Limits, certificate, check_limits, choose, evenly_spaced, size_limits, within
+from secateur.path.rules import Limits, certificate, check_limits, choose, evenly_spaced, within
+from secateur.path.scoring import LOSS_ONLY, Measures, measures_of
 from secateur.problem import Progress
 
 Floats = NDArray[np.float64]
@@ -41,7 +42,8 @@ class Path:
     table : dict of (n_points,) arrays
         penalty, n_nodes, n_leaves, n_trees, n_features, depth, cost, risk. After `evaluate` also loss, loss_se,
         changed (the fraction of rows whose prediction differs from the unpruned model's) and increase_se (the standard
-        error of the difference in loss from the unpruned model).
+        error of the difference in loss from the unpruned model); with `scoring` also score and score_se (the standard
+        error of the drop from the unpruned model's score).
     solver : str
         The repr of the solver.
     info : PathInfo
@@ -157,7 +159,9 @@ class Path:
         y: Any = None,
         *,
         sample_weight: Any = None,
-        loss: Loss | None = None,
+        loss: Loss | str | None = None,
+        scoring: Any = None,
+        tolerance: float = 0.0,
         progress: Progress | None = None,
     ) -> "Path":
         """Return the path with columns loss, loss_se, changed and increase_se, computed on the given rows.
@@ -169,21 +173,29 @@ class Path:
         X, y : validation rows and targets
             They should not have been used to compute the path.
         sample_weight : (n_rows,), optional
-        loss : Loss, optional
+        loss : Loss or a name, optional
             Default: the loss the path was computed with.
+        scoring : str or callable, optional
+            Your own metric, of which larger is better: the name of a scorer of scikit-learn, a scorer made by
+            `make_scorer`, or a function of (estimator, X, y). It adds the columns score and score_se, the standard
+            error of the drop from the unpruned model's score, and `select` chooses by them. See docs/scoring.md.
+        tolerance : float
+            By how much a predicted number must differ from the unpruned model's to count as changed.
         progress : callable, optional
             Called as `progress(done, total, what)`.
         """
+        measures = measures_of(scoring, tolerance, self.forest)
         sample = read_sample(self.source, X, y, sample_weight)
         rows = "the rows passed to evaluate"
-        return self.evaluate_sample(sample, loss=loss, rows=rows, progress=progress, partial=True)
+        return self.evaluate_sample(sample, loss=loss, measures=measures, rows=rows, progress=progress, partial=True)
 
     def evaluate_sample(
         self,
         row_source: RowSource,
         *,
         rows: str,
-        loss: Loss | None = None,
+        loss: Loss | str | None = None,
+        measures: Measures = LOSS_ONLY,
         progress: Progress | None = None,
         partial: bool = False,
     ) -> "Path":
@@ -192,73 +204,45 @@ class Path:
         With `partial`, Ctrl-C returns the points evaluated so far, if there are more than the unpruned model; `info`
         and a warning report it.
         """
-        loss = loss or loss_named(self.info.loss)
+        loss = as_loss(self.info.loss if loss is None else loss)
+        row_source = row_source if measures.scoring is None else rows_to_score(row_source)
         with one_blas_thread:
             if isinstance(row_source, LocalRows):
-                columns = self._compare(row_source, loss, progress, partial)
+                columns = evaluate_locally(self, row_source, loss, measures, progress, partial)
             else:
-                query = Compared(self.decisions, tuple(range(len(self))), loss)
-                columns = columns_of(row_source.total(self.forest, query))
-        path = self
+                query = Compared(self.decisions, tuple(range(len(self))), loss, measures.tolerance)
+                columns = dict(zip(MEASURED, columns_of(row_source.total(self.forest, query)), strict=True))
+        path, n_points = self, len(columns["loss"])
         # The evaluation was interrupted.
-        if columns.shape[1] < len(self):
-            path = self.take(np.arange(columns.shape[1]))
-            path = path.with_info(interrupted=True)
-        path = path.with_losses(*columns, rows=rows, n_rows=len(row_source), loss=loss.text)
+        if n_points < len(self):
+            path = self.take(np.arange(n_points)).with_info(interrupted=True)
+        path = path.with_columns(columns, measures, rows=rows, n_rows=len(row_source), loss=loss.text)
         if not self.source.supervised and isinstance(row_source, LocalRows):
             path = path.with_info(loss_scale=loss.scale(row_source.y, row_source.weight))
         return path
 
-    def _compare(self, sample: LocalRows, loss: Loss, progress: Progress | None, partial: bool) -> Floats:
-        """Return the result of `compare` for every point, (4, n_points); fewer points if interrupted."""
-        unpruned = self.row_losses(0, sample, loss)
-        columns: list[tuple[float, ...]] = []
-        try:
-            for point in range(len(self)):
-                pruned = self.row_losses(point, sample, loss) if point else unpruned
-                columns.append(compare(pruned, unpruned, sample.weight / sample.total_weight))
-                if progress:
-                    progress(point + 1, len(self), "evaluating")
-        except KeyboardInterrupt:
-            if not partial or len(columns) < 2:
-                raise
-            message = f"Interrupted: the path has the {len(columns)} of {len(self)} points evaluated so far."
-            warnings.warn(f"{message} Run again for the others.", InterruptedWarning, stacklevel=4)
-        return np.array(columns).T
+    def on_rows(self, point: int, sample: LocalRows) -> PointOnRows:
+        """Return what a point predicts for rows that are routed through the model."""
+        return point_on_rows(self.source, self.decisions, point, sample)
 
-    def row_losses(self, point: int, sample: LocalRows, loss: Loss) -> tuple[Floats, NDArray[Any]]:
-        """Return the loss, (n_rows,), and the prediction, (n_rows, n_targets), of each row at a point."""
-        raw = self.decisions.scores(self.forest, sample, point)
-        predictions = self.source.decode(self.forest.response.label(raw, self.forest.n_classes))
-        return loss.rows(self.forest, raw, sample.y), predictions.reshape(len(sample), -1)
-
-    def with_losses(
-        self,
-        loss_column: Floats,
-        loss_se: Floats,
-        changed: Floats,
-        increase_se: Floats,
-        *,
-        rows: str,
-        n_rows: int,
-        loss: str | None = None,
+    def with_columns(
+        self, columns: dict[str, Floats], measures: Measures, *, rows: str, n_rows: int, loss: str | None = None
     ) -> "Path":
-        """Return the path with the given loss columns; an undefined loss (NaN) counts as infinite."""
-        loss_column = np.where(np.isnan(loss_column), np.inf, loss_column)
-        table = {
-            **self.table,
-            "loss": loss_column,
-            "loss_se": loss_se,
-            "changed": changed,
-            "increase_se": np.nan_to_num(increase_se),
-        }
+        """Return the path with the given measured columns; an undefined loss (NaN) counts as infinite."""
+        table = {name: column for name, column in self.table.items() if name not in (*MEASURED, *SCORED)}
+        table |= columns
+        table["loss"] = np.where(np.isnan(columns["loss"]), np.inf, columns["loss"])
+        table["increase_se"] = np.nan_to_num(columns["increase_se"])
         info = replace(
             self.info,
             loss=loss or self.info.loss,
             risk_loss=self.info.risk_loss or self.info.loss,
-            unpruned_loss=float(loss_column[0]),
+            unpruned_loss=float(table["loss"][0]),
             evaluated_on=rows,
             evaluated_rows=n_rows,
+            scoring=None if measures.scoring is None else measures.scoring.name,
+            unpruned_score=float(table["score"][0]) if "score" in table else None,
+            tolerance=measures.tolerance or None,
         )
         return replace(self, table=table, info=info)
 
@@ -269,24 +253,33 @@ class Path:
     def select(self, *, guard: float = 0.0, rule: str | None = None, **limits: Unpack[Limits]) -> Pruned:
         """Select one point within the limits, by default the one with the lowest loss.
 
-        Without `evaluate`, the loss is the solver's risk.
+        Without `evaluate`, the loss is the solver's risk. If the path was evaluated with `scoring`, the highest score
+        takes the place of the lowest loss.
 
         Parameters
         ----------
         guard : float
-            Number of standard errors added to a measured increase before it is compared with `max_loss_increase`. It
-            compensates for the selection bias of comparing many points.
+            Number of standard errors added to a measured increase before it is compared with `max_loss_increase`, and
+            to a measured drop before it is compared with `max_score_drop`. It compensates for the selection bias of
+            comparing many points.
         rule : str, optional
             "one_se": the cheapest point within one standard error of the lowest loss. "one_percent": the cheapest
             within one per cent of the lowest loss. "srm": the least structural risk, risk + sqrt(nodes / rows), which
             needs no validation rows. "fullest": the lowest loss among the largest points within the limits, one for
-            each ridge of the solver.
+            each ridge of the solver. With scores, "one_se" is the cheapest point that is at most the standard error
+            of its drop below the highest score.
         max_nodes, max_leaves, max_trees, max_depth, max_features, max_cost, max_bytes : optional
             Limits the point must satisfy. `max_bytes` limits the size of the saved native model (see `saved_as`); the
             size is estimated for all points and verified for the one returned.
         max_loss_increase : float, optional
             Return the cheapest point whose loss exceeds that of the unpruned model by at most this fraction of it,
             measured on the same rows.
+        max_score_drop : float, optional
+            Return the cheapest point whose score is at most this much below that of the unpruned model. Needs
+            `evaluate` with `scoring`.
+        max_changed : float, optional
+            Return the cheapest point at which at most this fraction of the rows changes its prediction. Needs
+            `evaluate`, whose `tolerance` says which numbers count as changed.
 
         Raises
         ------
@@ -294,11 +287,11 @@ class Path:
             If no point qualifies; the message names the nearest.
         """
         check_limits(limits, "select")
-        max_bytes, increase = limits.get("max_bytes"), limits.get("max_loss_increase")
+        max_bytes = limits.get("max_bytes")
         path = self if max_bytes is None else self.with_bytes()
         # Each round replaces the estimated size of the selected point by its true size, so the loop terminates.
         while True:
-            chosen = path[choose(path.table, self.info, size_limits(limits), increase, rule, guard)]
+            chosen = path[choose(path.table, self.info, limits, rule, guard)]
             if max_bytes is None:
                 return replace(chosen, proof=certificate(path.table, chosen.point, limits.get("max_cost")))
             path.table["bytes"][chosen.point] = chosen.n_bytes

@@ -17,7 +17,9 @@ from secateur.forest.masks import Masks, NestedMasks, PackedMasks
 from secateur.forest.subforest import check_keep
 from secateur.libraries import adapt
 from secateur.libraries.adapter import ForestAdapter
+from secateur.path.evaluation import MEASURED
 from secateur.path.info import PathInfo
+from secateur.path.local_evaluation import SCORED
 
 if TYPE_CHECKING:
     from secateur.path import Path
@@ -25,7 +27,6 @@ if TYPE_CHECKING:
 FORMAT, VERSION = "secateur path", 1
 _REMEDY = "Make one with `secateur path` or Path.save."
 _COLUMNS = ("penalty", "n_nodes", "n_leaves", "n_trees", "n_features", "depth", "cost", "risk")
-_MEASURED = ("loss", "loss_se", "changed", "increase_se")
 _TEXT_COLUMNS = ("origin",)
 
 
@@ -145,7 +146,8 @@ def _mask_arrays(masks: Masks) -> dict[str, NDArray[Any]]:
 
 def _check_path(path: "Path") -> None:
     """Raise ValueError unless table, masks and changed parameters have the right types and fit the forest."""
-    for name in ("unpruned_loss", "evaluated_on", "evaluated_rows") if "loss" in path.table else ():
+    needed = ("unpruned_loss", "evaluated_on", "evaluated_rows") if "loss" in path.table else ()
+    for name in (*needed, *(("scoring", "unpruned_score") if "score" in path.table else ())):
         if getattr(path.info, name) is None:
             raise ValueError(f"the field {name} of facts is missing")
     _check_table(path.table)
@@ -161,14 +163,14 @@ def _check_path(path: "Path") -> None:
 
 
 def _check_table(table: Mapping[str, NDArray[Any]]) -> None:
-    needed = _COLUMNS + (_MEASURED if set(_MEASURED) & set(table) else ())
+    needed = _COLUMNS + sum((group for group in (MEASURED, SCORED) if set(group) & set(table)), ())
     missing = [name for name in needed if name not in table]
     if missing:
         raise ValueError(f"the table has no column {missing[0]}")
     for name, column in table.items():
         if column.dtype.kind not in ("U" if name in _TEXT_COLUMNS else "if"):
             raise ValueError(f"the column {name!r:.60} of the table has dtype {column.dtype}")
-        if name in ("cost", "risk", "loss") and np.isnan(column).any():
+        if name in ("cost", "risk", "loss", "score") and np.isnan(column).any():
             raise ValueError(f"the column {name} of the table contains NaN")
         if name.startswith("n_") and (column.dtype.kind != "i" or column.min() < 0):
             raise ValueError(f"the column {name!r:.60} of the table does not contain counts")

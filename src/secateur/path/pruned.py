@@ -60,6 +60,8 @@ class Pruned:
         loss, before = "", self.info.unpruned_loss
         if "loss" in row and before is not None:
             loss = f", {self.info.loss} {before:.4g} → {row['loss']:.4g}"
+        if self.info.unpruned_score is not None:
+            loss += f", {self.info.scoring} {self.info.unpruned_score:.4g} → {row['score']:.4g}"
         whose = "" if self.given is None else "of a clone, "
         size = f"{whose}{row['n_nodes']} of {whole.n_nodes} nodes{trees}{loss}"
         return f"Pruned({type(self.source.model).__name__}, {size}, point {self.point})"
@@ -98,9 +100,7 @@ class Pruned:
 
     def raw(self, X: Any) -> NDArray[np.floating]:
         """Return the raw scores of the pruned forest, before its link, (n_rows, n_outputs)."""
-        rows = self.source.rows(X)
-        forest = replace(self.forest, divisor=1.0) if self.source.raw_is_total else self.forest
-        return raw_scores(forest, route(forest, rows), offset=self.source.offset(rows))
+        return raw_of(self.source, self.forest, X)
 
     def predict(self, X: Any) -> NDArray[np.generic]:
         """Return the predictions of the pruned model, equal to `to_model().predict(X)`."""
@@ -149,11 +149,23 @@ class Pruned:
             }.get((checks[0], checks[1]), "monotonic constraints are violated")
         return found
 
+    def _score(self) -> dict[str, Any] | None:
+        """Return the name of the user's metric and its values, None if there is none."""
+        if self.info.scoring is None:
+            return None
+        return {
+            "name": self.info.scoring,
+            "before": self.info.unpruned_score,
+            "after": self.row["score"],
+            "standard_error": self.row["score_se"],
+        }
+
     def summary(self) -> dict[str, Any]:
         """Return sizes before and after, losses, and how the point was selected, as plain values.
 
         `bytes` is the size of the saved native model in a file of suffix `saved_as`; if that is None, pickled or in the
-        native format of its library.
+        native format of its library. `score` is that of the user's metric, None without one; its `standard_error` is
+        that of the drop.
         """
         row, info = self.row, self.info
         before = {**_size(self.original.forest), "bytes": self.n_bytes_before}
@@ -169,6 +181,7 @@ class Pruned:
                 "after": row.get("loss"),
                 "standard_error": row.get("loss_se"),
             },
+            "score": self._score(),
             "risk": row["risk"],
             "cost": {"name": self.info.cost, "before": self.info.unpruned_cost, "after": row["cost"]},
             "optimality": self.proof,
@@ -185,6 +198,13 @@ class Pruned:
                 "chosen_on_rows": info.evaluated_rows or info.made_on_rows,
             },
         }
+
+
+def raw_of(source: Adapter, pruned: Forest, X: Any) -> NDArray[np.floating]:
+    """Return the raw scores of a pruned forest from which the model's adapter computes predictions."""
+    rows = source.rows(X)
+    forest = replace(pruned, divisor=1.0) if source.raw_is_total else pruned
+    return raw_scores(forest, route(forest, rows), offset=source.offset(rows))
 
 
 def _range_text(natural: PredictionRange, kept: bool) -> str:

@@ -28,8 +28,9 @@ class Limits(TypedDict, total=False):
     """Limits on the selected point; None stands for no limit.
 
     `max_nodes`, `max_leaves`, `max_trees`, `max_depth` and `max_features` limit the size of the model, `max_cost` its
-    cost, `max_bytes` the size of the saved model, and `max_loss_increase` the increase of the loss, as a fraction of
-    the unpruned model's.
+    cost, and `max_bytes` the size of the saved model. The others compare with the unpruned model: `max_loss_increase`
+    limits the increase of the loss, as a fraction of it, `max_score_drop` the decrease of the score, and `max_changed`
+    the fraction of rows whose prediction changes.
     """
 
     max_nodes: int | None
@@ -40,6 +41,8 @@ class Limits(TypedDict, total=False):
     max_cost: float | None
     max_bytes: int | None
     max_loss_increase: float | None
+    max_score_drop: float | None
+    max_changed: float | None
 
 
 LIMITS = {
@@ -52,24 +55,41 @@ LIMITS = {
     "max_bytes": "bytes",
 }
 """Column of the path's table that each limit on size or cost bounds."""
+QUALITY_LIMITS = {"max_loss_increase": "loss", "max_score_drop": "score", "max_changed": "changed"}
+"""Column of the evaluated path that each limit on the change bounds; with such a limit the cheapest point wins."""
 
 
 def check_limits(given: Mapping[str, Any], function: str) -> None:
-    """Raise TypeError, as Python does for an unknown keyword argument, if a name is not that of a limit."""
+    """Raise an error if a name is not that of a limit, as Python does, or a limit has no meaning."""
     for name in given:
         if name not in Limits.__annotations__:
             close = get_close_matches(name, Limits.__annotations__, 1)
             advice = f" Did you mean {close[0]!r}?" if close else ""
+            advice = " Pass it to evaluate." if name in ("scoring", "tolerance") else advice
             raise TypeError(f"{function}() got an unexpected keyword argument {name!r}.{advice}")
+    changed, drop = given.get("max_changed"), given.get("max_score_drop")
+    if changed is not None and not 0 <= changed <= 1:
+        raise InvalidInputError(f"max_changed={changed!r} is not a fraction of the rows. Pass a number from 0 to 1.")
+    if drop is not None and not drop >= 0:
+        raise InvalidInputError(f"max_score_drop={drop!r} is not a difference of scores. Pass a number from 0 on.")
 
 
 def size_limits(limits: Mapping[str, Any]) -> dict[str, float]:
     """Return the limits on size and cost that are set."""
-    return {name: limits[name] for name in LIMITS if limits.get(name) is not None}
+    return _set_limits(limits, LIMITS)
+
+
+def quality_limits(limits: Mapping[str, Any]) -> dict[str, float]:
+    """Return the limits on loss, score and changed predictions that are set."""
+    return _set_limits(limits, QUALITY_LIMITS)
+
+
+def _set_limits(limits: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, float]:
+    return {name: limits[name] for name in names if limits.get(name) is not None}
 
 
 def within(table: Table, limits: Mapping[str, float | None]) -> NDArray[np.intp]:
-    """Return the points that satisfy all limits.
+    """Return the points that satisfy all limits on size, cost and changed predictions.
 
     Raises
     ------
@@ -77,16 +97,17 @@ def within(table: Table, limits: Mapping[str, float | None]) -> NDArray[np.intp]
         If there is none; the message names the nearest point.
     """
     given = {name: limit for name, limit in limits.items() if limit is not None}
+    columns = {name: LIMITS.get(name) or QUALITY_LIMITS[name] for name in given}
     allowed = np.ones(len(table["n_nodes"]), bool)
     excess = np.zeros(len(allowed))
     for name, limit in given.items():
-        column = table[LIMITS[name]]
+        column = table[columns[name]]
         allowed &= column <= limit
         excess = np.maximum(excess, (column - limit) / max(abs(limit), 1.0))
     if allowed.any():
         return np.flatnonzero(allowed)
     nearest = int(excess.argmin())
-    found = ", ".join(f"{LIMITS[name]} = {table[LIMITS[name]][nearest]:g}" for name in given)
+    found = ", ".join(f"{columns[name]} = {table[columns[name]][nearest]:g}" for name in given)
     needed = ", ".join(f"{name}={limit:g}" for name, limit in given.items())
     raise NoPruningWithinLimitsError(
         f"No point of the path satisfies {needed}. The nearest, point {nearest}, has {found}. Raise the limit."
@@ -103,46 +124,102 @@ def evenly_spaced(size: NDArray[Any], n_points: int) -> NDArray[np.intp]:
     return np.unique(np.searchsorted(-size, -grid).clip(0, len(size) - 1))
 
 
-def choose(
-    table: Table,
-    info: PathInfo,
-    limits: Mapping[str, float | None],
-    max_loss_increase: float | None,
-    rule: str | None = None,
-    guard: float = 0.0,
-) -> int:
+def choose(table: Table, info: PathInfo, limits: Mapping[str, Any], rule: str | None = None, guard: float = 0.0) -> int:
     """Return the selected point.
 
-    `guard` standard errors are added to a measured increase of the loss before it is compared with the bound.
+    `guard` standard errors are added to a measured increase of the loss, and to a measured drop of the score, before it
+    is compared with its limit.
 
     Raises
     ------
     ValueError
-        If no point qualifies, or if the criterion needs losses and the path has not been evaluated.
+        If no point qualifies, or if the criterion needs columns of an evaluated path and they are missing.
     """
-    points = within(table, limits)
-    if rule is not None and rule not in RULES:
-        raise InvalidInputError(f"rule={rule!r} is unknown; known are {', '.join(RULES)}. Use one of these or None.")
+    quality = quality_limits(limits)
+    _check_criterion(table, rule, quality)
+    sizes = size_limits(limits)
+    points = within(table, {**sizes, "max_changed": quality.get("max_changed")})
     # Structural risk: error + sqrt(size / rows), section 12.1.4 of the lecture.
     if rule == "srm":
         return _lowest(table, points, table["risk"] + np.sqrt(table["n_nodes"] / info.made_on_rows))
-    if (max_loss_increase is not None or rule in ("one_se", "one_percent")) and "loss" not in table:
+    loss = _criterion(table)
+    if rule == "fullest":
+        return _lowest(table, fullest(table, points, info.runs), loss)
+    if "max_loss_increase" in quality:
+        loss = table["loss"] + guard * table["increase_se"] if guard else table["loss"]
+        points = _within_loss(table, info, points, loss, quality["max_loss_increase"])
+    if "max_score_drop" in quality:
+        points = _within_score(table, points, quality["max_score_drop"], guard)
+    if quality:
+        return _cheapest(table, points, loss)
+    if rule is not None:
+        best = points[loss[points].argmin()]
+        good = loss[points] <= loss[best] + _slack(table, points, best, rule)
+        return _cheapest(table, points[good], loss)
+    return _lowest(table, points, loss)
+
+
+def _check_criterion(table: Table, rule: str | None, quality: Mapping[str, float]) -> None:
+    """Raise InvalidInputError if the rule is unknown, or a column that the criterion needs is missing."""
+    if rule is not None and rule not in RULES:
+        raise InvalidInputError(f"rule={rule!r} is unknown; known are {', '.join(RULES)}. Use one of these or None.")
+    if (quality or rule in ("one_se", "one_percent")) and "loss" not in table:
         raise InvalidInputError(
             "The path has not been evaluated, so its losses are not known. Call path.evaluate(X_val, y_val) first, "
             "or compute it with `secateur path … --validation`."
         )
-    loss = table["loss"] if "loss" in table else table["risk"]
-    if rule == "fullest":
-        return _lowest(table, fullest(table, points, info.runs), loss)
-    if max_loss_increase is not None:
-        feared = loss + guard * table["increase_se"] if guard else loss
-        scale = abs(loss[0]) if info.loss_scale is None else info.loss_scale
-        return _smallest(table, points, feared, loss[0] + max_loss_increase * scale, max_loss_increase)
-    if rule is not None:
-        best = points[loss[points].argmin()]
-        slack = table["loss_se"][best] if rule == "one_se" else 0.01 * abs(loss[best])
-        return _smallest(table, points, loss, loss[best] + slack, None)
-    return _lowest(table, points, loss)
+    if "max_score_drop" in quality and "score" not in table:
+        raise InvalidInputError(
+            "max_score_drop limits the drop of a score, but no scorer was given. Pass scoring= as well, to prune or to "
+            "path.evaluate, or limit the loss with max_loss_increase."
+        )
+
+
+def _criterion(table: Table) -> NDArray[Any]:
+    """Return what is to be low: the negative score, the loss, or the risk, whichever the path has."""
+    if "score" in table:
+        return -table["score"]
+    return table["loss"] if "loss" in table else table["risk"]
+
+
+def _slack(table: Table, points: NDArray[np.intp], best: np.intp, rule: str) -> NDArray[Any] | float:
+    """Return by how much the criterion of the points may exceed that of the best point."""
+    if rule == "one_percent":
+        return 0.01 * abs(float(_criterion(table)[best]))
+    # The error of a score is that of its drop, which differs by point.
+    return np.nan_to_num(table["score_se"][points]) if "score" in table else float(table["loss_se"][best])
+
+
+def _within_loss(
+    table: Table, info: PathInfo, points: NDArray[np.intp], feared: NDArray[Any], increase: float
+) -> NDArray[np.intp]:
+    """Return the points whose loss, with the guard added, increases by at most the fraction `increase`."""
+    unpruned = table["loss"][0]
+    scale = abs(unpruned) if info.loss_scale is None else info.loss_scale
+    good = points[feared[points] <= unpruned + increase * scale]
+    if len(good):
+        return good
+    nearest = points[feared[points].argmin()]
+    raise NoPruningWithinLimitsError(
+        f"No point within the other limits loses at most {increase:g} of the unpruned loss {unpruned:.6g}. "
+        f"The nearest, point {nearest}, has loss {feared[nearest]:.6g} and {table['n_nodes'][nearest]} nodes. "
+        "Allow a larger increase or a larger model."
+    )
+
+
+def _within_score(table: Table, points: NDArray[np.intp], drop: float, guard: float) -> NDArray[np.intp]:
+    """Return the points whose score is at most `drop` below that of the unpruned model."""
+    score = table["score"]
+    feared = score - guard * np.nan_to_num(table["score_se"])
+    good = points[feared[points] >= score[0] - drop]
+    if len(good):
+        return good
+    nearest = points[feared[points].argmax()]
+    raise NoPruningWithinLimitsError(
+        f"No point within the other limits has a score at most {drop:g} below the unpruned score {score[0]:.6g}. "
+        f"The nearest, point {nearest}, has score {score[nearest]:.6g} ± {table['score_se'][nearest]:.2g} and "
+        f"{table['n_nodes'][nearest]} nodes. Allow a larger drop or a larger model."
+    )
 
 
 def certificate(table: Table, point: int, max_cost: float | None) -> dict[str, float] | None:
@@ -180,15 +257,6 @@ def _lowest(table: Table, points: NDArray[np.intp], loss: NDArray[Any]) -> int:
     return int(ties[table["cost"][ties].argmin()])
 
 
-def _smallest(table: Table, points: NDArray[np.intp], loss: NDArray[Any], bound: float, increase: float | None) -> int:
-    """Return the cheapest point whose loss is within the bound; ties are broken by the lowest loss."""
-    good = points[loss[points] <= bound]
-    if not len(good):
-        nearest = points[loss[points].argmin()]
-        raise NoPruningWithinLimitsError(
-            f"No point within the other limits loses at most {increase:g} of the unpruned loss {loss[0]:.6g}. "
-            f"The nearest, point {nearest}, has loss {loss[nearest]:.6g} and {table['n_nodes'][nearest]} nodes. "
-            "Allow a larger increase or a larger model."
-        )
-    order = np.lexsort([loss[good], table["cost"][good]])
-    return int(good[order[0]])
+def _cheapest(table: Table, points: NDArray[np.intp], loss: NDArray[Any]) -> int:
+    """Return the cheapest point; ties are broken by the lowest loss."""
+    return int(points[np.lexsort([loss[points], table["cost"][points]])[0]])

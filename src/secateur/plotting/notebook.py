@@ -33,6 +33,10 @@ def path_html(path: "Path") -> str:
         head += [f"loss ({info.loss})", "changed"]
         for row, point in zip(rows, shown, strict=True):
             row += [f"{table['loss'][point]:.4g} ± {table['loss_se'][point]:.2g}", f"{table['changed'][point]:.1%}"]
+    if info.scoring is not None:
+        head.append(info.scoring)
+        for row, point in zip(rows, shown, strict=True):
+            row.append(f"{table['score'][point]:.4g}")
     lines = [f"{path.solver}, pruned with {info.made_on_rows:,} rows"]
     if info.evaluated_on is not None:
         lines.append(f"loss measured on {info.evaluated_rows:,} rows: {info.evaluated_on}")
@@ -61,6 +65,9 @@ def pruned_html(pruned: "Pruned") -> str:
         change = f"{row['loss'] / before - 1:+.1%}" if before > 0 and np.isfinite(row["loss"]) else ""
         rows.append([f"loss ({info.loss})", f"{before:.4g}", f"{row['loss']:.4g} ± {row['loss_se']:.2g}", change])
         rows.append(["predictions changed", "", f"{row['changed']:.1%}", ""])
+    if info.unpruned_score is not None:
+        name = str(info.scoring)
+        rows.append([name, f"{info.unpruned_score:.4g}", f"{row['score']:.4g} (drop ± {row['score_se']:.2g})", ""])
     evaluated_on = info.evaluated_on or "the pruning rows"
     n_rows = info.evaluated_rows or info.made_on_rows
     clone = " of a clone trained on fewer features" if pruned.given is not None else ""

@@ -13,17 +13,18 @@ from secateur.errors import (
     NothingPrunedWarning,
 )
 from secateur.path import Limits, Path, Pruned
+from secateur.path.rules import quality_limits
 
 
 def choose_point(path: Path, **limits: Unpack[Limits]) -> Pruned:
     """Return the point of an `evaluated_path` that `prune` returns, and warn if the choice is unreliable.
 
-    Without limits, the rule is "one_percent". If the path was computed for a node budget, the rule is "fullest". The
-    guard is half a standard error, or one standard error if clones of the model were evaluated.
+    Without limits, the rule is "one_percent". If the path was computed for a node budget, and no limit is one on the
+    loss, the score or the changed predictions, the rule is "fullest". The guard is half a standard error, or one
+    standard error if clones of the model were evaluated.
     """
-    increase = limits.get("max_loss_increase")
     rule = "one_percent" if all(limit is None for limit in limits.values()) else None
-    if path.info.fills_budget and increase is None:
+    if path.info.fills_budget and not quality_limits(limits):
         rule = "fullest"
     options: dict[str, Any] = {**limits, "guard": guard_for(path.info.clones), "rule": rule}
     # Prunings on the way to the one that was searched for are the second choice.
@@ -34,7 +35,8 @@ def choose_point(path: Path, **limits: Unpack[Limits]) -> Pruned:
     except NoPruningWithinLimitsError:
         chosen = path.select(**options)
     _warn_of_extremes(chosen)
-    _warn_of_noise(chosen, increase)
+    _warn_of_noise(chosen, limits.get("max_loss_increase"))
+    _warn_of_noisy_score(chosen, limits.get("max_score_drop"))
     return chosen
 
 
@@ -49,8 +51,8 @@ def _warn_of_extremes(chosen: Pruned) -> None:
     where, n_rows = chosen.info.evaluated_on, chosen.info.evaluated_rows
     if chosen.given is None and chosen.row["n_nodes"] == chosen.source.forest.n_nodes:
         warnings.warn(
-            f"Nothing was pruned: no smaller model on the path has as low a loss on {where} ({n_rows} rows). Few rows "
-            "make the loss noisy. Pass more validation rows, allow a larger max_loss_increase, or set max_nodes.",
+            f"Nothing was pruned: no smaller model on the path has {_aim(chosen)} on {where} ({n_rows} rows). Few rows "
+            f"make the choice noisy. Pass more validation rows, allow a larger {_allowance(chosen)}, or set max_nodes.",
             NothingPrunedWarning,
             stacklevel=5,
         )
@@ -61,6 +63,31 @@ def _warn_of_extremes(chosen: Pruned) -> None:
             f"Every tree was pruned to its root, so the model predicts a constant: on {where}, no model with splits is "
             f"within the limits and better. {least}Pass more rows, or allow more loss or more cost.",
             EverythingPrunedWarning,
+            stacklevel=5,
+        )
+
+
+def _aim(chosen: Pruned) -> str:
+    """Return what a smaller model on the path does not have, in words."""
+    scoring = chosen.info.scoring
+    return "as low a loss" if scoring is None else f"as high a score ({scoring})"
+
+
+def _allowance(chosen: Pruned) -> str:
+    return "max_loss_increase" if chosen.info.scoring is None else "max_score_drop"
+
+
+def _warn_of_noisy_score(chosen: Pruned, max_score_drop: float | None) -> None:
+    """Warn if the standard error of the drop of the score exceeds the allowed drop."""
+    row, before = chosen.row, chosen.info.unpruned_score
+    if max_score_drop is None or before is None:
+        return
+    if row["score_se"] > max_score_drop > 0 and row["score"] != before:
+        warnings.warn(
+            f"The score {chosen.info.scoring} may drop by {max_score_drop:.2g}, but on {chosen.info.evaluated_rows} "
+            f"rows the drop has a standard error of {row['score_se']:.2g}, so the choice is mostly noise. Pass more "
+            "validation rows, or allow a larger max_score_drop.",
+            NoisyChoiceWarning,
             stacklevel=5,
         )
 

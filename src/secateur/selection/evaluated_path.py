@@ -17,7 +17,10 @@ from secateur.libraries.adapter import Adapter
 from secateur.losses import Loss
 from secateur.path import Limits, Path, Progress
 from secateur.path.evaluation import Fold, points_of_known_runs
+from secateur.path.local_evaluation import rows_to_score
 from secateur.path.rules import check_limits, size_limits
+from secateur.path.score_columns import try_scoring
+from secateur.path.scoring import check_measured, measures_of
 from secateur.selection.choice import guard_for
 from secateur.selection.cross_validation import cross_validate
 from secateur.selection.fitting import FitSettings, fit_path, search_paths, solver_for, unpruned_path
@@ -39,6 +42,8 @@ def evaluated_path(
     solver: Solver | str = "auto",
     cost: Cost | str | None = None,
     loss: Loss | str | None = None,
+    scoring: Any = None,
+    tolerance: float = 0.0,
     validation: Validation = "auto",
     saved_as: str | None = None,
     sample_weight: Any = None,
@@ -57,6 +62,8 @@ def evaluated_path(
     """
     check_limits(limits, "prune")
     adapter, rows = adapt(model), row_provider(X, y, sample_weight)
+    measures = measures_of(scoring, tolerance, adapter.forest)
+    check_measured(measures, limits)
     if isinstance(solver, str) and isinstance(validation, str) and (solver, validation) == ("auto", "oob"):
         # Out-of-bag evaluation needs predictions of single trees, which jointly fitted trees do not have.
         solver = "weakest_link"
@@ -64,9 +71,11 @@ def evaluated_path(
     chosen = solver_for(solver, adapter, cost).with_budget(
         max_nodes=max_nodes, max_trees=limits.get("max_trees"), max_cost=limits.get("max_cost")
     )
-    settings = FitSettings(chosen, cost, loss, progress, n_jobs, rows if regrow else None)
+    settings = FitSettings(chosen, cost, loss, progress, n_jobs, rows if regrow else None, measures=measures)
 
     sample = rows.sample(adapter)
+    if measures.scoring is not None:
+        try_scoring(adapter, rows_to_score(sample), measures.scoring)
     rng = np.random.default_rng(random_state)
     # A search needs all clones at once, the whole path one at a time.
     threads = {"n_jobs": n_jobs if search else 1}
@@ -79,7 +88,7 @@ def evaluated_path(
         path = _cross_validated(settings, adapter, sample, split, max_nodes, limits)
     else:
         (fold,) = fit_folds(settings, split.folds)
-        path = _scored(fold, split, limits, progress)
+        path = _scored(settings, fold, split, limits)
     return path if saved_as is None else path.saved_as(saved_as)
 
 
@@ -88,8 +97,11 @@ def goal_of(
 ) -> Goal | None:
     """Return the goal to search for, None if the whole path is needed.
 
-    It is needed for limits that the search does not know, and for models that are compared with themselves.
+    It is needed for limits that the search does not know, for scorers, and for models that are compared with
+    themselves.
     """
+    if settings.measures.scoring is not None:
+        return None
     given = {name for name, limit in limits.items() if limit is not None}
     if given - {"max_nodes", "max_bytes", "max_loss_increase"} or settings.regrow_rows or not adapter.supervised:
         return None
@@ -108,16 +120,16 @@ def _searched(
     solver, paths = search_paths(settings, fold_rows, goal)
     folds = [Fold(path, rows.validation_rows) for path, rows in zip(paths, fold_rows, strict=True)]
     if not split.refit:
-        return _scored(folds[0], split, limits, settings.progress)
+        return _scored(settings, folds[0], split, limits)
     if folds[0].path.info.interrupted:
-        return _incomplete(folds[0], split, limits, settings.progress)
+        return _incomplete(settings, folds[0], split, limits)
     if solver is None:
         whole = unpruned_path(settings, adapter, sample)
     else:
         settings = replace(settings, solver=solver)
         whole = fit(settings, adapter, sample)
         if whole.info.interrupted and not split.clones:
-            return _scored(folds[0], split, limits, settings.progress).with_info(interrupted=True)
+            return _scored(settings, folds[0], split, limits).with_info(interrupted=True)
         whole = whole.take(points_of_known_runs(whole, paths[0]))
     return _scored_by_folds(settings, whole, split, folds, goal.max_nodes, limits)
 
@@ -130,7 +142,7 @@ def _cross_validated(
     if not split.clones:
         folds = list(folds)
         if folds[-1].path.info.interrupted:
-            return _incomplete(folds[-1], split, limits, settings.progress)
+            return _incomplete(settings, folds[-1], split, limits)
     return _scored_by_folds(settings, fit(settings, adapter, sample), split, folds, max_nodes, limits)
 
 
@@ -149,6 +161,7 @@ def _scored_by_folds(
         solver=settings.solver,
         same_size=max_nodes is not None,
         rows=split.description if split.clones else f"{split.description}, held out from the pruning",
+        measures=settings.measures,
         progress=settings.progress,
     )
 
@@ -167,20 +180,26 @@ def fit(settings: FitSettings, adapter: Adapter, sample: RowSource) -> Path:
     return regrow_path(settings, adapter, sample) if settings.regrow_rows else fit_path(settings, adapter, sample)
 
 
-def _incomplete(fold: Fold, split: Split, limits: Limits, progress: Progress | None) -> Path:
+def _incomplete(settings: FitSettings, fold: Fold, split: Split, limits: Limits) -> Path:
     """Return the scored path of an interrupted fold, instead of starting another one on all rows.
 
     The path of a clone is of no use: raise KeyboardInterrupt.
     """
     if split.clones:
         raise KeyboardInterrupt
-    return _scored(fold, split, limits, progress)
+    return _scored(settings, fold, split, limits)
 
 
-def _scored(fold: Fold, split: Split, limits: Limits, progress: Progress | None) -> Path:
+def _scored(settings: FitSettings, fold: Fold, split: Split, limits: Limits) -> Path:
     """Return the path of a fold, shortened and evaluated on its validation rows."""
     path = _shortened(fold.path, limits)
-    return path.evaluate_sample(fold.validation_rows, rows=split.description, progress=progress, partial=True)
+    return path.evaluate_sample(
+        fold.validation_rows,
+        measures=settings.measures,
+        rows=split.description,
+        progress=settings.progress,
+        partial=True,
+    )
 
 
 def _shortened(path: Path, limits: Limits) -> Path:

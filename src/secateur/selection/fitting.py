@@ -16,9 +16,10 @@ from secateur.data.row_source import RowSource
 from secateur.data.rows import LocalRows
 from secateur.errors import InvalidInputError, TrainingRowsWarning, UnknownObjectiveWarning, UnsupportedProblemError
 from secateur.libraries.adapter import Adapter
-from secateur.losses import Loss, default_loss, loss_named
+from secateur.losses import Loss, as_loss, default_loss
 from secateur.path import Path, Progress
 from secateur.path.build import trace_points
+from secateur.path.scoring import LOSS_ONLY, Measures
 from secateur.problem import Problem
 from secateur.selection.validation import FoldRows
 from secateur.solvers import SOLVERS, Solver
@@ -37,7 +38,7 @@ class FitSettings:
 
     If `regrow_rows` is given, clones are trained on these rows with fewer features and pruned too. With `brief`, the
     path has the prunings found by brief descents, on the way to the one that was searched for; without, only if no
-    other pruning has at most `max_nodes` nodes.
+    other pruning has at most `max_nodes` nodes. `measures` says what is measured on the validation rows.
     """
 
     solver: Solver
@@ -48,6 +49,7 @@ class FitSettings:
     regrow_rows: RowProvider | None = None
     brief: bool = True
     max_nodes: int | None = None
+    measures: Measures = LOSS_ONLY
 
     def cost_for_solver(self) -> Cost:
         """Return the given cost, or the default of the solver, or the number of nodes."""
@@ -59,7 +61,7 @@ class FitSettings:
         loss = self.loss
         if loss is None:
             loss = self.solver.default_loss(adapter.forest) or adapter.forest.objective or default_loss(adapter.forest)
-        return loss_named(loss) if isinstance(loss, str) else loss
+        return as_loss(loss)
 
 
 def fit_path(settings: FitSettings, adapter: Adapter, rows: RowSource) -> Path:

@@ -16,6 +16,7 @@ from secateur.libraries.adapter import Adapter
 from secateur.libraries.spark.live_models import native_booster
 from secateur.losses import Loss
 from secateur.path import Limits, Path, Progress, Pruned
+from secateur.path.scoring import measures_of
 from secateur.solvers import Solver
 from secateur.spark.cluster_rows import ClusterSample
 from secateur.spark.frame_columns import FrameColumns
@@ -123,6 +124,8 @@ def prune(
     solver: Solver | str = "auto",
     cost: Cost | str | None = None,
     loss: Loss | str | None = None,
+    scoring: Any = None,
+    tolerance: float = 0.0,
     validation: Any = 0.25,
     driver_bytes: int = 2**30,
     random_state: int | np.random.Generator = 0,
@@ -139,7 +142,12 @@ def prune(
         The rows on which a point of the path is selected: a share of the rows, drawn by a hash of their contents and
         so independent of partitions; other rows; or None for the rows the path is computed on. The points are evaluated
         on all of these rows, in one pass on the cluster.
-    random_state, max_nodes, max_leaves, max_trees, max_depth, max_features, max_cost, max_bytes, max_loss_increase
+    scoring : str or callable, optional
+        As in `secateur.prune`. A metric is no sum over rows, so the leaf ids of all rows must fit into `driver_bytes`.
+        X is not collected: a function can only pass it to the estimator.
+    tolerance, random_state, max_nodes, max_leaves, max_trees, max_depth, max_features, max_cost, max_bytes
+        As in `secateur.prune`.
+    max_loss_increase, max_score_drop, max_changed
         As in `secateur.prune`.
 
     Raises
@@ -158,6 +166,8 @@ def prune(
         driver_bytes=driver_bytes,
         solver=solver,
         loss=loss,
+        scoring=scoring,
+        tolerance=tolerance,
         random_state=random_state,
         progress=progress,
         **limits,
@@ -191,14 +201,18 @@ def evaluate(
     features: str | Sequence[str] | None = None,
     label: str | None = None,
     weight: str | None = None,
-    loss: Loss | None = None,
+    loss: Loss | str | None = None,
+    scoring: Any = None,
+    tolerance: float = 0.0,
+    driver_bytes: int = 2**30,
 ) -> Path:
     """Return the path with columns loss, loss_se, changed and increase_se, measured on the rows of a DataFrame.
 
-    All points are evaluated in one pass over the data.
+    All points are evaluated in one pass over the data; with `scoring`, on the driver, as in `prune`.
     """
-    rows = SparkRows(df, features, label, weight).sample(path.source)
-    return path.evaluate_sample(rows, loss=loss, rows="the rows passed to evaluate")
+    measures = measures_of(scoring, tolerance, path.forest)
+    rows = SparkRows(df, features, label, weight, driver_bytes).sample(path.source)
+    return path.evaluate_sample(rows, loss=loss, measures=measures, rows="the rows passed to evaluate")
 
 
 def spark_adapter(model: Any) -> Adapter:

@@ -14,6 +14,8 @@ def path(
     validation: opt.ValidationForLoss = None,
     solver: opt.Solver = "auto",
     loss: opt.Loss = None,
+    scoring: opt.Scoring = None,
+    tolerance: opt.Tolerance = 0.0,
     cost: opt.Cost = None,
     costs: opt.Costs = None,
     weights: opt.Weights = None,
@@ -30,12 +32,22 @@ def path(
 
     with progress_bar(f"reading {model.name}"):
         from secateur.api import prune_path
-        from secateur.cli._inputs import ModelColumns, check_names, load_adapter, read_costs, read_validation
+        from secateur.cli._inputs import (
+            ModelColumns,
+            check_measured,
+            check_names,
+            check_scoring,
+            load_adapter,
+            read_costs,
+            read_validation,
+        )
         from secateur.data.tables import read_table
         from secateur.selection.evaluated_path import evaluated_path
 
         check_out(out, force, suffix=".npz")
         check_names(solver, loss, cost)
+        check_scoring(scoring)
+        check_measured(validation, scoring, tolerance)
         adapter = load_adapter(model, trust)
         columns = ModelColumns(adapter, target, weights)
     with progress_bar(f"reading {data.name}"):
@@ -53,5 +65,6 @@ def path(
             pruning_path = prune_path(adapter, X, y, progress=progress, **options)
         else:
             options |= {"validation": validation_rows, "random_state": seed}
+            options |= {"scoring": scoring, "tolerance": tolerance}
             pruning_path = evaluated_path(adapter, X, y, progress=progress, **options)
     finish_path(with_origin(pruning_path, model), out, force, json)

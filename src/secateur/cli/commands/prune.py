@@ -12,6 +12,8 @@ def prune(
     out: opt.Out,
     target: opt.Target = None,
     max_loss_increase: opt.MaxLossIncrease = None,
+    max_score_drop: opt.MaxScoreDrop = None,
+    max_changed: opt.MaxChanged = None,
     max_nodes: opt.MaxNodes = None,
     max_leaves: opt.MaxLeaves = None,
     max_trees: opt.MaxTrees = None,
@@ -22,6 +24,8 @@ def prune(
     validation: opt.ValidationForChoice = None,
     solver: opt.Solver = "auto",
     loss: opt.Loss = None,
+    scoring: opt.Scoring = None,
+    tolerance: opt.Tolerance = 0.0,
     cost: opt.Cost = None,
     costs: opt.Costs = None,
     regrow: opt.Regrow = False,
@@ -41,7 +45,14 @@ def prune(
     from secateur.cli._output import also_report, also_save, check_out, finish_model, with_origin
 
     with progress_bar(f"reading {model.name}"):
-        from secateur.cli._inputs import ModelColumns, check_names, load_adapter, read_costs, read_validation
+        from secateur.cli._inputs import (
+            ModelColumns,
+            check_names,
+            check_scoring,
+            load_adapter,
+            read_costs,
+            read_validation,
+        )
         from secateur.data.tables import read_table
         from secateur.files.models import model_suffix
         from secateur.selection.choice import choose_point
@@ -54,6 +65,7 @@ def prune(
             if file is not None:
                 check_out(file, force, suffix=suffix)
         check_names(solver, loss, cost)
+        check_scoring(scoring, max_score_drop)
         cost_argument = read_costs(cost, costs)
         adapter = load_adapter(model, trust)
         check_out(out, force, adapter.model)
@@ -68,6 +80,8 @@ def prune(
             y,
             solver=solver,
             loss=loss,
+            scoring=scoring,
+            tolerance=tolerance,
             cost=cost_argument,
             sample_weight=weight,
             saved_as=model_suffix(out),

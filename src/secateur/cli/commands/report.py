@@ -17,6 +17,8 @@ def report(
     model: opt.OtherModel = None,
     point: opt.Point = None,
     max_loss_increase: opt.MaxLossIncrease = None,
+    max_score_drop: opt.MaxScoreDrop = None,
+    max_changed: opt.MaxChanged = None,
     max_nodes: opt.MaxNodes = None,
     max_leaves: opt.MaxLeaves = None,
     max_trees: opt.MaxTrees = None,

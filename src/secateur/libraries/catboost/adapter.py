@@ -36,6 +36,7 @@ class CatBoostAdapter(Adapter):
         self.supervised = self.loss.supervised and not isinstance(model, CatBoostRanker)
         self.custom_objective = self.loss.name.startswith("PythonUserDefined")
         self.can_refit = self.supervised
+        self.predicts_labels = isinstance(self.model, CatBoostClassifier)
 
     @cached_property
     def native(self) -> NativeModel:

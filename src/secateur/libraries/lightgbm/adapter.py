@@ -33,6 +33,7 @@ class LightGBMBoosterAdapter(SklearnAdapter):
     """Adapt a Booster: classes are codes, and `predict` returns probabilities."""
 
     library = "lightgbm"
+    predicts_labels = False
     package = "lightgbm"
     generates_names = True
     routes_missing = True
@@ -238,6 +239,8 @@ class LightGBMWrapperAdapter(LightGBMBoosterAdapter):
 
 class ClassifierAdapter(LightGBMWrapperAdapter):
     """Adapt LGBMClassifier: predict the label with the largest probability, the first one if tied."""
+
+    predicts_labels = True
 
     @cached_property
     def native_objective(self) -> LightGBMObjective:

@@ -29,6 +29,7 @@ class PipelineAdapter(Adapter):
         super().__init__(model)
         self.inner = inner
         self.supervised = inner.supervised
+        self.predicts_labels = inner.predicts_labels
 
     @property
     def column_names(self) -> tuple[str, ...] | None:

@@ -33,6 +33,7 @@ class XGBoostBoosterAdapter(Adapter):
     """Adapt a Booster; its `predict` uses all trees and returns the predictions of its objective."""
 
     library = "xgboost"
+    predicts_labels = False
     hides_objective = True
 
     def __init__(self, model: Any) -> None:

@@ -26,6 +26,7 @@ class XGBoostWrapperAdapter(XGBoostBoosterAdapter):
         super().__init__(model)
         self.custom_objective = callable(model.objective)
         self.supervised = self.supervised and not self.custom_objective
+        self.predicts_labels = True
         self.can_refit = self.supervised and not isinstance(model, XGBRanker) and not model.callbacks
 
     def read(self) -> Forest:

@@ -66,6 +66,7 @@ function nearest(points, point) {
 const costName = report.facts.cost;
 const costIsSize = costName === "nodes" || costName === "leaves";
 const evaluated = "loss" in table;
+const scored = "score" in table;
 const riskIsLoss = report.risk_is_loss;
 
 const tip = byId("tip");

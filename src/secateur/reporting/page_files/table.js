@@ -16,6 +16,10 @@ function tableRows(point) {
     rows.push({ label: `loss on validation rows (${report.facts.loss})`, before: number(table.loss[0]),
       after: number(table.loss[point]), extra: error ? ` ± ${number(error, 2)}` : "", left: ratio("loss", point) });
   }
+  if (scored) {
+    rows.push({ label: `score on validation rows (${report.facts.scoring})`, before: number(table.score[0]), after: number(table.score[point]),
+      extra: point ? `, drop ± ${number(table.score_se[point], 2)}` : "", left: "" });
+  }
   const riskLabel = riskIsLoss ? `loss on pruning rows (${report.facts.loss})` : "mean loss of single trees on pruning rows";
   rows.push({ label: riskLabel, before: number(table.risk[0]), after: number(table.risk[point]), left: ratio("risk", point) });
   if (evaluated) rows.push({ label: "predictions changed", before: "", after: percent(table.changed[point]), left: "" });

@@ -5,7 +5,8 @@ function showHeadline() {
   const p = report.point;
   const loss = evaluated ? `; loss ${number(table.loss[0])} before, ${number(table.loss[p])} ± ${number(table.loss_se[p], 2)} after` : "";
   const cost = costIsSize ? "" : `; cost ${number(table.cost[0])} before, ${number(table.cost[p])} after`;
-  byId("lead").textContent = `Chosen: point ${p} of ${nPoints - 1}, with ${count(table.n_nodes[p])} of ${count(table.n_nodes[0])} nodes (${percent(table.n_nodes[p] / table.n_nodes[0])})${cost}${loss}.`;
+  const score = scored ? `; ${report.facts.scoring} ${number(table.score[0])} before, ${number(table.score[p])} after` : "";
+  byId("lead").textContent = `Chosen: point ${p} of ${nPoints - 1}, with ${count(table.n_nodes[p])} of ${count(table.n_nodes[0])} nodes (${percent(table.n_nodes[p] / table.n_nodes[0])})${cost}${loss}${score}.`;
 }
 
 function pointSummary(point) {
@@ -47,6 +48,7 @@ function showMethod() {
     ...constraints(model.monotone ?? []),
     ["solver", report.solver],
     ["loss", facts.loss],
+    ...(scored ? [["scoring", facts.scoring]] : []),
     ["cost", facts.cost],
     ["pruning rows", count(facts.made_on_rows)],
     ["validation rows", evaluated ? `${count(facts.evaluated_rows)}: ${facts.evaluated_on}` : "not evaluated"],

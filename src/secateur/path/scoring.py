@@ -1,0 +1,172 @@
+"""Choose by the user's own metric: scorers of scikit-learn, by name or as objects, and functions.
+
+A scorer takes (estimator, X, y) and returns a number of which larger is better.
+"""
+
+import inspect
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secateur._util.registry import advice_on
+from secateur._util.text import shortened
+from secateur.errors import InvalidInputError
+from secateur.forest import Forest
+from secateur.losses import ALIASES
+
+_LONGEST_NAME = 80
+
+
+@dataclass(frozen=True, eq=False)
+class Scoring:
+    """Hold a scorer and what is known about it.
+
+    Attributes
+    ----------
+    name : str
+    scorer : callable
+    takes_weight : bool
+        Whether it accepts `sample_weight`.
+    reads_rows : bool
+        Whether it may look at X itself; scorers of scikit-learn only pass it to the estimator.
+    mean_of : str, optional
+        The loss whose mean over rows is the score, but for sign and scale.
+    """
+
+    name: str
+    scorer: Callable[..., Any]
+    takes_weight: bool
+    reads_rows: bool
+    mean_of: str | None = None
+
+    def __call__(self, estimator: Any, X: Any, y: Any, weight: NDArray[np.float64] | None) -> float:
+        """Return the score of an estimator.
+
+        Raises
+        ------
+        InvalidInputError
+            If the scorer raises an error, or does not return a finite number.
+        """
+        weights = {} if weight is None else {"sample_weight": weight}
+        try:
+            score = self.scorer(estimator, X, y, **weights)
+        except Exception as error:
+            raise InvalidInputError(
+                f"scoring={self.name!r} raised {type(error).__name__} ({str(error).rstrip('.')}). It must score an "
+                "estimator of this kind on the validation rows. Use a metric for this kind of model, or fix the "
+                "function."
+            ) from error
+        number = _number(score)
+        if number is None or not math.isfinite(number):
+            found = "NaN or infinity" if number is not None else f"{type(score).__name__} {score!r:.60}"
+            raise InvalidInputError(
+                f"scoring={self.name!r} returned {found}, but one finite number is needed. Return a number of which "
+                "larger is better, or pass validation rows for which the metric is defined."
+            )
+        return number
+
+
+@dataclass(frozen=True, eq=False)
+class Measures:
+    """Say what `evaluate` measures besides the loss.
+
+    Attributes
+    ----------
+    scoring : Scoring, optional
+    tolerance : float
+        By how much a predicted number must differ from that of the unpruned model to count as changed.
+    """
+
+    scoring: Scoring | None = None
+    tolerance: float = 0.0
+
+
+LOSS_ONLY = Measures()
+"""Neither a scorer nor a tolerance."""
+
+
+def measures_of(scoring: Any, tolerance: float, forest: Forest) -> Measures:
+    """Return the measures given by the arguments `scoring` and `tolerance` of the API.
+
+    Raises
+    ------
+    InvalidInputError
+        If the scorer is unknown, or the tolerance is not a number that fits the model.
+    """
+    if not isinstance(tolerance, int | float | np.number) or not 0 <= tolerance < math.inf:
+        raise InvalidInputError(f"tolerance={tolerance!r} is not a number from 0 on. Pass such a number.")
+    if tolerance and forest.n_classes:
+        raise InvalidInputError(
+            f"tolerance={tolerance!r} says by how much a predicted number may move, but this model predicts labels, "
+            "which are equal or not. Leave out tolerance."
+        )
+    return Measures(scoring_of(scoring), float(tolerance))
+
+
+def check_measured(measures: Measures, limits: Mapping[str, Any]) -> None:
+    """Raise InvalidInputError if the limits need a score and there is no scorer."""
+    if limits.get("max_score_drop") is not None and measures.scoring is None:
+        raise InvalidInputError(
+            f"max_score_drop={limits['max_score_drop']!r} limits the drop of a score, but no scorer was given. Pass "
+            "scoring= as well, or limit the loss with max_loss_increase."
+        )
+
+
+def scoring_of(scoring: Any) -> Scoring | None:
+    """Return the scorer given by name, as an object of scikit-learn or as a function; None for None.
+
+    Raises
+    ------
+    InvalidInputError
+        If the name is unknown, or it is not callable.
+    """
+    if scoring is None or isinstance(scoring, Scoring):
+        return scoring
+    from sklearn.metrics import get_scorer, get_scorer_names
+
+    if isinstance(scoring, str):
+        if scoring not in get_scorer_names():
+            raise InvalidInputError(
+                f"scoring={scoring!r} is unknown. A name of sklearn.metrics.get_scorer_names(), a scorer or a function "
+                f"of (estimator, X, y) is needed. {advice_on(scoring, get_scorer_names())}"
+            )
+        # R² is divided by the variance of the rows scored, so it is no mean over rows.
+        return _described(get_scorer(scoring), scoring, None if scoring == "r2" else ALIASES.get(scoring))
+    if not callable(scoring) or isinstance(scoring, type):
+        raise InvalidInputError(
+            f"scoring={scoring!r:.60} is not a scorer. A function of (estimator, X, y) that returns one number is "
+            "needed. Pass one metric: the name of a scorer of scikit-learn, make_scorer(…), or a function."
+        )
+    return _described(scoring, shortened(_name_of(scoring), _LONGEST_NAME), None)
+
+
+def _described(scorer: Callable[..., Any], name: str, mean_of: str | None) -> Scoring:
+    # Scorers made by make_scorer have their metric here.
+    metric = getattr(scorer, "_score_func", None)
+    return Scoring(name, scorer, _takes_weight(metric or scorer), metric is None, mean_of)
+
+
+def _name_of(scorer: Callable[..., Any]) -> str:
+    return repr(scorer) if hasattr(scorer, "_score_func") else getattr(scorer, "__name__", type(scorer).__name__)
+
+
+def _takes_weight(function: Callable[..., Any]) -> bool:
+    try:
+        parameters = inspect.signature(function).parameters
+    except ValueError:
+        return False
+    return "sample_weight" in parameters
+
+
+def _number(score: Any) -> float | None:
+    """Return a score as a float; None if it is not one number."""
+    if isinstance(score, str | bytes) or np.ndim(score) > 0:
+        return None
+    try:
+        return float(score)
+    except (TypeError, ValueError):
+        return None
