@@ -122,6 +122,7 @@ def prune(
     loss: Loss | str | None = None,
     scoring: Any = None,
     tolerance: float = 0.0,
+    confidence: float | None = None,
     validation: Validation = "auto",
     saved_as: str | None = None,
     sample_weight: Any = None,
@@ -146,6 +147,11 @@ def prune(
         docs/scoring.md.
     tolerance : float
         For models of numbers: by how much a prediction must differ from the unpruned model's to count as changed.
+    confidence : float, optional
+        Such as 0.95: return a model that keeps `max_loss_increase`, `max_score_drop` and `max_changed` in truth, with
+        this probability over the draw of the validation rows, instead of on the validation rows alone. It needs rows
+        that neither the model nor the pruning was fitted on, and computes the whole path. If no pruning can be
+        certified, a warning says how many rows would do, and the model is returned unpruned. See docs/confidence.md.
     validation : float, (n_rows,) bools, (X, y), (X, y, sample_weight), "oob", "refit", "cv", "auto" or None
         The rows on which a point of the path is selected.
 
@@ -215,6 +221,7 @@ def prune(
         loss=loss,
         scoring=scoring,
         tolerance=tolerance,
+        confidence=confidence,
         validation=validation,
         sample_weight=sample_weight,
         saved_as=saved_as,
@@ -229,4 +236,5 @@ def prune(
 def prune_point(model: Any, X: Any, y: Any = None, **options: Any) -> Pruned:
     """Prune like `prune`, but return the selected `Pruned`, whose `summary()` reports sizes and losses."""
     limits = {name: limit for name, limit in options.items() if name in Limits.__annotations__}
-    return choose_point(evaluated_path(model, X, y, search=True, **options), **limits)
+    path = evaluated_path(model, X, y, search=True, **options)
+    return choose_point(path, confidence=options.get("confidence"), **limits)

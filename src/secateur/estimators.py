@@ -29,7 +29,7 @@ from secateur.solvers import Solver
 
 __all__ = ["PrunedClassifier", "PrunedRegressor"]
 
-_PATH_OPTIONS = ("solver", "cost", "loss", "scoring", "tolerance", "n_jobs")
+_PATH_OPTIONS = ("solver", "cost", "loss", "scoring", "tolerance", "confidence", "n_jobs")
 
 
 class _PrunedEstimator(MetaEstimatorMixin, BaseEstimator):
@@ -48,6 +48,7 @@ class _PrunedEstimator(MetaEstimatorMixin, BaseEstimator):
         loss: Loss | str | None = None,
         scoring: Any = None,
         tolerance: float = 0.0,
+        confidence: float | None = None,
         validation: float = 0.25,
         max_nodes: int | None = None,
         max_leaves: int | None = None,
@@ -70,6 +71,7 @@ class _PrunedEstimator(MetaEstimatorMixin, BaseEstimator):
         self.loss = loss
         self.scoring = scoring
         self.tolerance = tolerance
+        self.confidence = confidence
         self.validation = validation
         self.max_nodes = max_nodes
         self.max_leaves = max_leaves
@@ -146,7 +148,7 @@ class _PrunedEstimator(MetaEstimatorMixin, BaseEstimator):
         )
 
     def _select(self) -> Pruned:
-        limits = {name: getattr(self, name) for name in (*LIMITS, *QUALITY_LIMITS, "rule")}
+        limits = {name: getattr(self, name) for name in (*LIMITS, *QUALITY_LIMITS, "rule", "confidence")}
         if all(limit is None for limit in limits.values()):
             limits["rule"] = "one_percent"
         return self.path_.select(**limits)
@@ -170,6 +172,8 @@ class PrunedClassifier(ClassifierMixin, _PrunedEstimator):
         As in `prune`: choose by your own metric. It is measured on the held-out rows.
     tolerance : float
         As in `prune`; for regressors.
+    confidence : float, optional
+        As in `prune`: the limits hold in truth with this confidence. It needs an estimator that `fit` trains.
     validation : float
         Fraction of the rows held out of training to select the pruning, stratified by class.
     max_nodes, max_leaves, max_trees, max_depth, max_features, max_cost, max_bytes, rule

@@ -125,6 +125,8 @@ def print_summary(summary: Mapping[str, Any]) -> None:
             f"No pruning that costs at most {_number(proof['max_cost'])} has a risk below {proof['least_risk']:.4g}; "
             f"the risk of this one is {proof['risk']:.4g}."
         )
+    if summary["guarantee"] is not None:
+        console.print(summary["guarantee"]["text"])
     for text in (summary["promises"].get("range", ""), summary["promises"].get("constraints", "")):
         if text and not text.endswith("as before"):
             console.print(f"{text[0].upper()}{text[1:]}.")

@@ -126,6 +126,17 @@ MaxScoreDrop = Annotated[
 MaxChanged = Annotated[
     float | None, _limit("Choose the cheapest pruning that changes at most this fraction of the predictions.", 0)
 ]
+Confidence = Annotated[
+    float | None,
+    typer.Option(
+        metavar="NUMBER",
+        help="Keep --max-loss-increase, --max-score-drop and --max-changed in truth with this confidence, such as "
+        "0.95, not only on the validation rows.",
+        show_default=False,
+        min=0,
+        max=0.999,
+    ),
+]
 Point = Annotated[int | None, _option("N", "Number of the point to choose. It excludes limits.")]
 Jobs = Annotated[
     int | None,

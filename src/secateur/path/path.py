@@ -19,6 +19,7 @@ from secateur.forest.subforest import Decision
 from secateur.libraries.adapter import Adapter
 from secateur.losses import Loss, as_loss
 from secateur.path.evaluation import MEASURED, Compared, Decisions, PointOnRows, columns_of, point_on_rows
+from secateur.path.guarantee import certify, select_certified
 from secateur.path.info import PathInfo
 from secateur.path.local_evaluation import SCORED, evaluate_locally, rows_to_score
 from secateur.path.pruned import Pruned
@@ -54,6 +55,8 @@ class Path:
     base : (n_points, n_outputs), or None
     support : (n_nodes,), or None
         The solver's confidence in each node, from 0 to 1.
+    validation_rows : RowSource, or None
+        The rows on which all points were evaluated, from which `select` certifies limits. They are not saved.
     """
 
     source: Adapter
@@ -65,6 +68,10 @@ class Path:
     tree_weight: Floats | None = None
     base: Floats | None = None
     support: Floats | None = None
+    validation_rows: RowSource | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "validation_rows": None}
 
     @property
     def forest(self) -> Forest:
@@ -217,6 +224,7 @@ class Path:
         if n_points < len(self):
             path = self.take(np.arange(n_points)).with_info(interrupted=True)
         path = path.with_columns(columns, measures, rows=rows, n_rows=len(row_source), loss=loss.text)
+        path = replace(path, validation_rows=row_source)
         if not self.source.supervised and isinstance(row_source, LocalRows):
             path = path.with_info(loss_scale=loss.scale(row_source.y, row_source.weight))
         return path
@@ -244,13 +252,20 @@ class Path:
             unpruned_score=float(table["score"][0]) if "score" in table else None,
             tolerance=measures.tolerance or None,
         )
-        return replace(self, table=table, info=info)
+        return replace(self, table=table, info=info, validation_rows=None)
 
     def with_info(self, **changes: Any) -> "Path":
         """Return the path with changed fields of `info`."""
         return replace(self, info=replace(self.info, **changes))
 
-    def select(self, *, guard: float = 0.0, rule: str | None = None, **limits: Unpack[Limits]) -> Pruned:
+    def select(
+        self,
+        *,
+        guard: float = 0.0,
+        rule: str | None = None,
+        confidence: float | None = None,
+        **limits: Unpack[Limits],
+    ) -> Pruned:
         """Select one point within the limits, by default the one with the lowest loss.
 
         Without `evaluate`, the loss is the solver's risk. If the path was evaluated with `scoring`, the highest score
@@ -268,6 +283,10 @@ class Path:
             needs no validation rows. "fullest": the lowest loss among the largest points within the limits, one for
             each ridge of the solver. With scores, "one_se" is the cheapest point that is at most the standard error
             of its drop below the highest score.
+        confidence : float, optional
+            Select among the points that keep `max_loss_increase`, `max_score_drop` and `max_changed` in truth, not only
+            on the validation rows: with this probability over the draw of the rows, all of these points do. If there
+            is none, warn and return the unpruned model. See docs/confidence.md.
         max_nodes, max_leaves, max_trees, max_depth, max_features, max_cost, max_bytes : optional
             Limits the point must satisfy. `max_bytes` limits the size of the saved native model (see `saved_as`); the
             size is estimated for all points and verified for the one returned.
@@ -287,6 +306,8 @@ class Path:
             If no point qualifies; the message names the nearest.
         """
         check_limits(limits, "select")
+        if confidence is not None:
+            return select_certified(self, certify(self, limits, confidence), limits)
         max_bytes = limits.get("max_bytes")
         path = self if max_bytes is None else self.with_bytes()
         # Each round replaces the estimated size of the selected point by its true size, so the loop terminates.

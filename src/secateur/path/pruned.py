@@ -38,6 +38,8 @@ class Pruned:
         Optimality certificate for the budget, if the solver provides bounds: see `secateur.path.rules.certificate`.
     given : Adapter, optional
         The given model, if this is a pruning of a clone of it.
+    guarantee : dict, optional
+        With which confidence the point keeps which limits: see `secateur.path.guarantee`.
     """
 
     source: Adapter
@@ -48,6 +50,7 @@ class Pruned:
     info: PathInfo
     proof: dict[str, float] | None = None
     given: Adapter | None = None
+    guarantee: dict[str, Any] | None = None
 
     @property
     def original(self) -> Adapter:
@@ -185,6 +188,7 @@ class Pruned:
             "risk": row["risk"],
             "cost": {"name": self.info.cost, "before": self.info.unpruned_cost, "after": row["cost"]},
             "optimality": self.proof,
+            "guarantee": self.guarantee,
             "promises": self._promises(),
             "changed": row.get("changed"),
             "penalty": row["penalty"],

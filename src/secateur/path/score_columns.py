@@ -29,7 +29,7 @@ from secateur.libraries.adapter import Adapter
 from secateur.losses import Loss, RankingError, loss_named
 from secateur.path.evaluation import Decisions, PointOnRows, point_on_rows
 from secateur.path.point_estimator import PointEstimator, UnreadRows
-from secateur.path.scoring import Scoring
+from secateur.path.scoring import Scoring, scale_of
 
 Floats = NDArray[np.float64]
 
@@ -181,8 +181,7 @@ class PointScores:
 
     @property
     def _scale(self) -> float:
-        # The Brier score of scikit-learn counts only one of two classes.
-        return 0.5 if self.scoring.mean_of == "brier" and self.unpruned.source.forest.n_classes == (2,) else 1.0
+        return 1.0 if self._row_loss is None else scale_of(self._row_loss, self.unpruned.source.forest)
 
     @cached_property
     def _unpruned_losses(self) -> Floats:

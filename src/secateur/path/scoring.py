@@ -16,7 +16,7 @@ from secateur._util.registry import advice_on
 from secateur._util.text import shortened
 from secateur.errors import InvalidInputError
 from secateur.forest import Forest
-from secateur.losses import ALIASES
+from secateur.losses import ALIASES, Loss, loss_named
 
 _LONGEST_NAME = 80
 
@@ -170,3 +170,18 @@ def _number(score: Any) -> float | None:
         return float(score)
     except (TypeError, ValueError):
         return None
+
+
+def mean_loss_of(name: str) -> Loss | None:
+    """Return the loss whose mean over rows is the score of this name, but for its scale; None if none is known."""
+    from sklearn.metrics import get_scorer_names
+
+    scoring = scoring_of(name) if name in get_scorer_names() else None
+    loss = None if scoring is None or scoring.mean_of is None else loss_named(scoring.mean_of)
+    return loss if loss is not None and loss.additive else None
+
+
+def scale_of(loss: Loss, forest: Forest) -> float:
+    """Return the factor from the mean of a loss to the negative score of scikit-learn."""
+    # The Brier score of scikit-learn counts only one of two classes.
+    return 0.5 if loss.name == "brier" and forest.n_classes == (2,) else 1.0

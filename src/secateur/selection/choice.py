@@ -16,13 +16,16 @@ from secateur.path import Limits, Path, Pruned
 from secateur.path.rules import quality_limits
 
 
-def choose_point(path: Path, **limits: Unpack[Limits]) -> Pruned:
+def choose_point(path: Path, *, confidence: float | None = None, **limits: Unpack[Limits]) -> Pruned:
     """Return the point of an `evaluated_path` that `prune` returns, and warn if the choice is unreliable.
 
     Without limits, the rule is "one_percent". If the path was computed for a node budget, and no limit is one on the
     loss, the score or the changed predictions, the rule is "fullest". The guard is half a standard error, or one
-    standard error if clones of the model were evaluated.
+    standard error if clones of the model were evaluated. With `confidence`, the point is one that keeps the limits in
+    truth, and there is no guard.
     """
+    if confidence is not None:
+        return path.select(confidence=confidence, **limits)
     rule = "one_percent" if all(limit is None for limit in limits.values()) else None
     if path.info.fills_budget and not quality_limits(limits):
         rule = "fullest"

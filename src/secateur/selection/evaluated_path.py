@@ -16,6 +16,7 @@ from secateur.libraries import adapt
 from secateur.libraries.adapter import Adapter
 from secateur.losses import Loss
 from secateur.path import Limits, Path, Progress
+from secateur.path.confidence import check_confidence
 from secateur.path.evaluation import Fold, points_of_known_runs
 from secateur.path.local_evaluation import rows_to_score
 from secateur.path.rules import check_limits, size_limits
@@ -25,7 +26,7 @@ from secateur.selection.choice import guard_for
 from secateur.selection.cross_validation import cross_validate
 from secateur.selection.fitting import FitSettings, fit_path, search_paths, solver_for, unpruned_path
 from secateur.selection.regrow import regrow_path
-from secateur.selection.validation import FoldRows, Split, Validation, split_rows
+from secateur.selection.validation import FoldRows, Split, Validation, independent, split_rows
 from secateur.solvers import Solver
 from secateur.solvers.goal import Goal
 
@@ -44,6 +45,7 @@ def evaluated_path(
     loss: Loss | str | None = None,
     scoring: Any = None,
     tolerance: float = 0.0,
+    confidence: float | None = None,
     validation: Validation = "auto",
     saved_as: str | None = None,
     sample_weight: Any = None,
@@ -58,7 +60,8 @@ def evaluated_path(
     """Return a path to select from: at most 256 points within the limits, with their losses.
 
     With `search`, a solver that can ends as soon as the limits are met. The path then has the points near the goal,
-    and with `curve` also those on the way.
+    and with `curve` also those on the way. With `confidence`, the path is complete, and evaluated on rows from which
+    `Path.select` can certify limits.
     """
     check_limits(limits, "prune")
     adapter, rows = adapt(model), row_provider(X, y, sample_weight)
@@ -81,6 +84,12 @@ def evaluated_path(
     threads = {"n_jobs": n_jobs if search else 1}
     trees_interact = chosen.uses_ensemble_loss
     split = split_rows(adapter, rows, sample, validation, trees_interact=trees_interact, rng=rng, **threads)
+    if confidence is not None:
+        check_confidence(confidence)
+        # The limits are certified for the prunings that the validation rows evaluate, not for those of all rows.
+        split = replace(independent(split, adapter, sample), refit=False)
+    # Which prunings a search visits depends on the validation rows.
+    search = search and confidence is None
     goal = goal_of(settings, adapter, split, max_nodes, limits, curve=curve) if search else None
     if goal is not None:
         path = _searched(settings, adapter, sample, split, goal, limits)

@@ -120,6 +120,29 @@ def split_rows(
     return Split((FoldRows(adapter, fit_rows, validation_rows),), 1, description, refit)
 
 
+def independent(split: Split, adapter: Adapter, sample: RowSource) -> Split:
+    """Return the split, after checking that its validation rows trained neither the model nor the pruning.
+
+    Raises
+    ------
+    InvalidInputError
+        If they did.
+    """
+    found = None
+    if split.clones:
+        found = "clones of the model are evaluated, not the model"
+    elif split.description.startswith("out-of-bag") or split.description == "the rows passed":
+        found = f"{split.description} are rows that the model or the pruning was fitted on"
+    elif split.description != "the validation rows" and isinstance(sample, LocalRows):
+        found = "the rows look like those the model was trained on" if adapter.grown_on(sample.leaves) else None
+    if found is None:
+        return split
+    raise InvalidInputError(
+        f"confidence holds for rows that neither the model nor the pruning was fitted on, but {found}. Pass "
+        "validation=(X_val, y_val) with other rows, or leave out confidence."
+    )
+
+
 def _held_out(
     adapter: Adapter, rows: RowProvider, sample: RowSource, kind: Validation, rng: np.random.Generator
 ) -> tuple[RowSource, RowSource, str]:

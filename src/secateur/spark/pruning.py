@@ -126,6 +126,7 @@ def prune(
     loss: Loss | str | None = None,
     scoring: Any = None,
     tolerance: float = 0.0,
+    confidence: float | None = None,
     validation: Any = 0.25,
     driver_bytes: int = 2**30,
     random_state: int | np.random.Generator = 0,
@@ -145,7 +146,7 @@ def prune(
     scoring : str or callable, optional
         As in `secateur.prune`. A metric is no sum over rows, so the leaf ids of all rows must fit into `driver_bytes`.
         X is not collected: a function can only pass it to the estimator.
-    tolerance, random_state, max_nodes, max_leaves, max_trees, max_depth, max_features, max_cost, max_bytes
+    tolerance, confidence, random_state, max_nodes, max_leaves, max_trees, max_depth, max_features, max_cost, max_bytes
         As in `secateur.prune`.
     max_loss_increase, max_score_drop, max_changed
         As in `secateur.prune`.
@@ -168,6 +169,7 @@ def prune(
         loss=loss,
         scoring=scoring,
         tolerance=tolerance,
+        confidence=confidence,
         random_state=random_state,
         progress=progress,
         **limits,

@@ -26,6 +26,7 @@ def prune(
     loss: opt.Loss = None,
     scoring: opt.Scoring = None,
     tolerance: opt.Tolerance = 0.0,
+    confidence: opt.Confidence = None,
     cost: opt.Cost = None,
     costs: opt.Costs = None,
     regrow: opt.Regrow = False,
@@ -82,6 +83,7 @@ def prune(
             loss=loss,
             scoring=scoring,
             tolerance=tolerance,
+            confidence=confidence,
             cost=cost_argument,
             sample_weight=weight,
             saved_as=model_suffix(out),
@@ -94,7 +96,7 @@ def prune(
             curve=report is not None or save_path is not None,
             **limits,
         )
-        chosen = choose_point(path, **limits)
+        chosen = choose_point(path, confidence=confidence, **limits)
     finish_model(chosen, out, force, json)
     if save_path is not None:
         also_save(with_origin(path, model), save_path, force, json)
