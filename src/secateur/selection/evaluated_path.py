@@ -74,13 +74,15 @@ def evaluated_path(
     settings = FitSettings(chosen, cost, loss, progress, n_jobs, rows if regrow else None, measures=measures)
 
     sample = rows.sample(adapter)
-    if measures.scoring is not None:
-        try_scoring(adapter, rows_to_score(sample), measures.scoring)
     rng = np.random.default_rng(random_state)
     # A search needs all clones at once, the whole path one at a time.
     threads = {"n_jobs": n_jobs if search else 1}
     trees_interact = chosen.uses_ensemble_loss
     split = split_rows(adapter, rows, sample, validation, trees_interact=trees_interact, rng=rng, **threads)
+    if measures.scoring is not None:
+        # Clones are trained as the folds are iterated over, and the scorer is tried before that.
+        to_try = sample if split.clones else next(iter(split.folds)).validation_rows
+        try_scoring(adapter, rows_to_score(to_try), measures.scoring)
     goal = goal_of(settings, adapter, split, max_nodes, limits, curve=curve) if search else None
     if goal is not None:
         path = _searched(settings, adapter, sample, split, goal, limits)
