@@ -1,4 +1,4 @@
-"""Draw a path with its certified points: which prunings keep a limit with 95 % confidence, and which only seem to."""
+"""Draw a path with a certified point: which pruning keeps a limit with 95 % confidence, and which only seems to."""
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -16,22 +16,16 @@ usual = path.select(max_loss_increase=LIMIT, guard=0.5)
 sure = path.select(max_loss_increase=LIMIT, confidence=0.95)
 
 nodes, loss, error = (path.table[name] for name in ("n_nodes", "loss", "increase_se"))
-order = np.argsort(nodes)
-near = order[loss[order] < 1.5 * loss[0]]
-_, ax = plt.subplots(figsize=(7, 4.2), layout="constrained")
-ax.errorbar(
-    nodes[near], loss[near], 2 * error[near], fmt=".", color="0.6", ms=3, lw=0.7, label="prunings, ± 2 standard errors"
-)
+near = np.flatnonzero(loss < 1.5 * loss[0])
+band = {"fmt": ".", "color": "0.6", "ms": 3, "lw": 0.7, "label": "prunings, ± 2 standard errors of the increase"}
+_, ax = plt.subplots(figsize=(7, 4.6), layout="constrained")
+ax.errorbar(nodes[near], loss[near], 2 * error[near], **band)
 ax.axhline((1 + LIMIT) * loss[0], color="tab:red", lw=1, label="limit: 5 % above the unpruned model")
-for point, color, label in (
-    (usual, "tab:orange", "within the limit on these rows"),
-    (sure, "tab:blue", "certified, 95 %"),
-):
+chosen = (usual, "tab:orange", "within the limit on these rows"), (sure, "tab:blue", "certified with 95 % confidence")
+for point, color, label in chosen:
     ax.plot(point.row["n_nodes"], point.row["loss"], "o", color=color, label=f"{label}: {point.row['n_nodes']} nodes")
-ax.set(xscale="log", xlabel="nodes", ylabel="squared error on 1,500 validation rows")
-ax.legend(frameon=False)
+ax.set(xscale="log", xlabel="nodes", ylabel="squared error on 1,500 validation rows", ylim=(2.2, 7.2))
+ax.legend(frameon=False, loc="upper right")
 
 print(sure.guarantee["text"])
-print(
-    f"{model.__class__.__name__}: {nodes[0]} nodes, certified {sure.row['n_nodes']}, by estimate {usual.row['n_nodes']}"
-)
+print(f"{nodes[0]} nodes before; certified {sure.row['n_nodes']}, by the estimate {usual.row['n_nodes']}")

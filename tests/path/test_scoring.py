@@ -229,15 +229,29 @@ def test_a_scorer_that_does_not_score_is_named(forest_path, scoring, message):
 
 def test_prune_says_no_before_it_starts(monkeypatch):
     model = case("tree regressor")
+    X, y = model.X[:100], model.y[:100]
     monkeypatch.setattr("secateur.selection.evaluated_path.fit", None)
     with pytest.raises(InvalidInputError, match=r"scoring='f1' raised"):
-        sc.prune(model.model, model.X, model.y, scoring="f1", validation=0.5)
+        sc.prune(model.model, X, y, scoring="f1", validation=0.5)
     with pytest.raises(InvalidInputError, match=r"no scorer was given\. Pass scoring="):
-        sc.prune(model.model, model.X, model.y, max_score_drop=0.1)
+        sc.prune(model.model, X, y, max_score_drop=0.1)
     with pytest.raises(InvalidInputError, match=r"max_score_drop=-1 is not a difference"):
-        sc.prune(model.model, model.X, model.y, scoring="r2", max_score_drop=-1)
+        sc.prune(model.model, X, y, scoring="r2", max_score_drop=-1)
     with pytest.raises(TypeError, match=r"'scoring'\. Pass it to evaluate"):
-        sc.prune_path(model.model, model.X, model.y).select(scoring="r2")
+        sc.prune_path(model.model, X, y).select(scoring="r2")
+
+
+def test_a_function_of_the_groups_of_the_validation_rows_ranks_them():
+    X, y = load_breast_cancer(return_X_y=True)
+    model = RandomForestClassifier(5, max_depth=4, random_state=0).fit(X[:200], y[:200])
+    groups = np.arange(len(y) - 350) // 10
+
+    def hits(estimator, X, y):
+        second = estimator.predict_proba(X)[:, 1]
+        return np.mean([y[groups == group][second[groups == group].argmax()] for group in np.unique(groups)])
+
+    small = sc.prune(model, X[200:350], y[200:350], validation=(X[350:], y[350:]), scoring=hits, max_score_drop=0.05)
+    assert hits(small, X[350:], y[350:]) >= hits(model, X[350:], y[350:]) - 0.05
 
 
 @pytest.mark.filterwarnings("ignore::secateur.errors.TrainingRowsWarning", "ignore::secateur.errors.NoisyChoiceWarning")

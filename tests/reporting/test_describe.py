@@ -164,3 +164,16 @@ def test_warnings_of_a_library_about_feature_names_are_suppressed(single, recwar
     X, y = single.choose  # the model knows the names of columns, and is timed on rows without
     describe(single.path, X.to_numpy(), y)
     assert not [str(one.message) for one in recwarn if "feature names" in str(one.message)]
+
+
+def test_a_report_has_the_scores_of_the_path(single):
+    path = sc.prune_path(single.model, *single.prune, solver="weakest_link").evaluate(
+        *single.choose, scoring="f1_macro"
+    )
+    description = describe(path)
+    assert description["table"]["score"] == path.table["score"].tolist()
+    assert description["facts"]["scoring"] == description["summary"]["score"]["name"] == "f1_macro"
+    assert describe(single.path)["summary"]["score"] is None
+    assert "f1_macro" in path._repr_html_()
+    assert "f1_macro" in path.select()._repr_html_()
+    assert "f1_macro" in repr(path.select())

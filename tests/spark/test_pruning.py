@@ -333,3 +333,19 @@ def test_boosters_trained_on_spark_are_pruned_like_the_boosters_they_hold(spark,
         assert np.array_equal(found.table["n_nodes"], expected.table["n_nodes"])
         np.testing.assert_allclose(found.table["risk"], expected.table["risk"])
         assert type(found[1].to_model()) is type(expected[1].to_model())
+
+
+def test_a_scorer_scores_rows_on_the_driver_or_refuses(spark, classifier, flowers):
+    from secateur.spark import evaluate, prune_path, prune_point
+
+    frame, names = frame_of(spark, *flowers)
+    path = prune_path(classifier, frame, features=names, solver=WeakestLink())
+    found = evaluate(path, frame, features=names, scoring="f1_macro")
+    expected = path.evaluate(*flowers, scoring="f1_macro")
+    np.testing.assert_allclose(found.table["score"], expected.table["score"], rtol=1e-12)
+    np.testing.assert_allclose(found.table["loss"], expected.table["loss"], rtol=1e-9)
+    options = {"features": names, "solver": WeakestLink(), "scoring": "accuracy"}
+    chosen = prune_point(classifier, frame, max_score_drop=0.1, **options)
+    assert chosen.row["score"] >= chosen.info.unpruned_score - 0.1
+    with pytest.raises(sc.errors.UnsupportedProblemError, match=r"rows do not fit.*Raise driver_bytes"):
+        prune_point(classifier, frame, driver_bytes=100, **options)

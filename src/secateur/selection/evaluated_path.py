@@ -77,8 +77,6 @@ def evaluated_path(
     settings = FitSettings(chosen, cost, loss, progress, n_jobs, rows if regrow else None, measures=measures)
 
     sample = rows.sample(adapter)
-    if measures.scoring is not None:
-        try_scoring(adapter, rows_to_score(sample), measures.scoring)
     rng = np.random.default_rng(random_state)
     # A search needs all clones at once, the whole path one at a time.
     threads = {"n_jobs": n_jobs if search else 1}
@@ -90,6 +88,10 @@ def evaluated_path(
         split = replace(independent(split, adapter, sample), refit=False)
     # Which prunings a search visits depends on the validation rows.
     search = search and confidence is None
+    if measures.scoring is not None:
+        # Clones are trained as the folds are iterated over, and the scorer is tried before that.
+        to_try = sample if split.clones else next(iter(split.folds)).validation_rows
+        try_scoring(adapter, rows_to_score(to_try), measures.scoring)
     goal = goal_of(settings, adapter, split, max_nodes, limits, curve=curve) if search else None
     if goal is not None:
         path = _searched(settings, adapter, sample, split, goal, limits)

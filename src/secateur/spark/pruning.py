@@ -146,9 +146,11 @@ def prune(
     scoring : str or callable, optional
         As in `secateur.prune`. A metric is no sum over rows, so the leaf ids of all rows must fit into `driver_bytes`.
         X is not collected: a function can only pass it to the estimator.
-    tolerance, confidence, random_state, max_nodes, max_leaves, max_trees, max_depth, max_features, max_cost, max_bytes
+    tolerance, confidence, random_state
         As in `secateur.prune`.
-    max_loss_increase, max_score_drop, max_changed
+    max_nodes, max_leaves, max_trees, max_depth, max_features, max_cost, max_bytes : optional
+        As in `secateur.prune`.
+    max_loss_increase, max_score_drop, max_changed : optional
         As in `secateur.prune`.
 
     Raises
