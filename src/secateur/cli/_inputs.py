@@ -117,7 +117,7 @@ def check_scoring(scoring: str | None, max_score_drop: float | None = None) -> N
         )
 
 
-def check_measured(validation: str | None, scoring: str | None, tolerance: float) -> None:
+def check_can_measure(validation: str | None, scoring: str | None, tolerance: float) -> None:
     """Raise InvalidInputError if something is to be measured, but there are no validation rows."""
     if validation is None and (scoring is not None or tolerance):
         given = "--scoring" if scoring is not None else "--tolerance"

@@ -58,7 +58,9 @@ class PointEstimator:
     def __getattr__(self, name: str) -> Any:
         if name in self.__dict__.get("_responses", {}):
             return self._method(name)
-        raise AttributeError(f"A pruned {self._source.type_name} has no {name}")
+        # Copies look up attributes before they have any.
+        kind = self._source.type_name if "_source" in self.__dict__ else "model"
+        raise AttributeError(f"A pruned {kind} has no {name}")
 
     def _method(self, name: str) -> Response:
         def predict(X: Any) -> Any:

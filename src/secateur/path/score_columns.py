@@ -62,6 +62,11 @@ class PointScores:
     _errors: dict[bytes, float] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
+        if not self.scoring.reads_rows and self._rows[1] is None:
+            raise InvalidInputError(
+                f"scoring={self.scoring.name!r} compares predictions with y, but y is missing. Pass y, or a function "
+                "of (estimator, X, y) that does without."
+            )
         if self._weight is not None and not self.scoring.takes_weight:
             raise InvalidInputError(
                 f"The rows have weights, but scoring={self.scoring.name!r} has no parameter sample_weight. Pass a "
@@ -91,12 +96,15 @@ class PointScores:
         return self.scoring(self._unpruned_estimator, *self._rows, self._weight)
 
     def _error(self, at: PointOnRows, estimator: PointEstimator, score: float) -> float:
-        """Return the standard error of the drop; points with equal predictions share it."""
+        """Return the standard error of the drop; a metric of equal predictions is not drawn again."""
         error = self._error_of_mean(at, self.unpruned_score - score)
         if error is not None:
             return error
+        # A function may ask for predictions of other rows as well, which are not compared.
+        if self.scoring.reads_rows:
+            return self._error_of_draws(estimator)
         key = b"".join(_bytes_of(found) for _, found in sorted(estimator.predictions.items()))
-        if not key or key not in self._errors:
+        if key not in self._errors:
             self._errors[key] = self._error_of_draws(estimator)
         return self._errors[key]
 

@@ -34,7 +34,7 @@ def path(
         from secateur.api import prune_path
         from secateur.cli._inputs import (
             ModelColumns,
-            check_measured,
+            check_can_measure,
             check_names,
             check_scoring,
             load_adapter,
@@ -47,7 +47,7 @@ def path(
         check_out(out, force, suffix=".npz")
         check_names(solver, loss, cost)
         check_scoring(scoring)
-        check_measured(validation, scoring, tolerance)
+        check_can_measure(validation, scoring, tolerance)
         adapter = load_adapter(model, trust)
         columns = ModelColumns(adapter, target, weights)
     with progress_bar(f"reading {data.name}"):
