@@ -241,8 +241,8 @@ def test_prune_says_no_before_it_starts(monkeypatch):
         sc.prune(model.model, X, y, max_score_drop=0.1)
     with pytest.raises(InvalidInputError, match=r"max_score_drop=-1 is not a difference"):
         sc.prune(model.model, X, y, scoring="r2", max_score_drop=-1)
-    with pytest.raises(TypeError, match=r"'scoring'\. Pass it to evaluate"):
-        sc.prune_path(model.model, X, y).select(scoring="r2")
+    with pytest.raises(TypeError, match=r"'tolerance'\. Pass it to evaluate"):
+        sc.prune_path(model.model, X, y).select(tolerance=1.0)
 
 
 def test_a_function_of_the_groups_of_the_validation_rows_ranks_them():
@@ -428,3 +428,15 @@ def test_a_tolerance_is_a_number_for_models_of_numbers():
         path.evaluate(regressor.X, regressor.y, tolerance=-1)
     with pytest.raises(InvalidInputError, match=r"predicts labels.*Leave out tolerance"):
         sc.prune(classifier.model, classifier.X, classifier.y, tolerance=0.5)
+
+
+def test_select_scores_the_points_on_the_rows_of_evaluate():
+    X, y = load_breast_cancer(return_X_y=True)
+    model = RandomForestClassifier(10, random_state=0).fit(X[::3], y[::3])
+    path = sc.prune_path(model, X[1::3], y[1::3])
+    by_evaluate = path.evaluate(X[2::3], y[2::3], scoring="balanced_accuracy").select(max_score_drop=0.02)
+    by_select = path.evaluate(X[2::3], y[2::3]).select(scoring="balanced_accuracy", max_score_drop=0.02)
+    assert by_select.point == by_evaluate.point
+    assert by_select.summary()["score"] == by_evaluate.summary()["score"]
+    with pytest.raises(InvalidInputError, match="needs validation rows"):
+        path.select(scoring="balanced_accuracy")

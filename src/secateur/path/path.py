@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from secateur._util.blas import one_blas_thread
 from secateur.data.row_source import RowSource
 from secateur.data.rows import LocalRows, read_sample
-from secateur.errors import NoPruningWithinLimitsError
+from secateur.errors import InvalidInputError, NoPruningWithinLimitsError
 from secateur.forest import Forest
 from secateur.forest.masks import Masks
 from secateur.forest.subforest import Decision
@@ -263,6 +263,7 @@ class Path:
         *,
         guard: float = 0.0,
         rule: str | None = None,
+        scoring: Any = None,
         confidence: float | None = None,
         **limits: Unpack[Limits],
     ) -> Pruned:
@@ -283,6 +284,8 @@ class Path:
             needs no validation rows. "fullest": the lowest loss among the largest points within the limits, one for
             each ridge of the solver. With scores, "one_se" is the cheapest point that is at most the standard error
             of its drop below the highest score.
+        scoring : str or callable, optional
+            As in `evaluate`: score the points on the rows on which they were evaluated, and choose by the scores.
         confidence : float, optional
             Select among the points that keep `max_loss_increase`, `max_score_drop` and `max_changed` in truth, not only
             on the validation rows: with this probability over the draw of the rows, all of these points do. If there
@@ -306,6 +309,8 @@ class Path:
             If no point qualifies; the message names the nearest.
         """
         check_limits(limits, "select")
+        if scoring is not None:
+            return self._scored(scoring).select(guard=guard, rule=rule, confidence=confidence, **limits)
         if confidence is not None:
             return select_certified(self, certify(self, limits, confidence), limits)
         max_bytes = limits.get("max_bytes")
@@ -318,6 +323,16 @@ class Path:
             path.table["bytes"][chosen.point] = chosen.n_bytes
             if path.table["bytes"][chosen.point] <= max_bytes:
                 return chosen
+
+    def _scored(self, scoring: Any) -> "Path":
+        """Return the path with scores on the rows on which it was evaluated."""
+        if self.validation_rows is None:
+            raise InvalidInputError(
+                f"scoring={scoring!r:.60} needs validation rows, but this path was evaluated on "
+                f"{self.info.evaluated_on or 'no rows'}, or read from a file. Pass scoring to evaluate, with the rows."
+            )
+        measures = measures_of(scoring, self.info.tolerance or 0.0, self.forest)
+        return self.evaluate_sample(self.validation_rows, rows=self.info.evaluated_on or "", measures=measures)
 
     def saved_as(self, suffix: str | None) -> "Path":
         """Return the path with bytes measured in files of this suffix, such as ".onnx".

@@ -65,7 +65,7 @@ def check_limits(given: Mapping[str, Any], function: str) -> None:
         if name not in Limits.__annotations__:
             close = get_close_matches(name, Limits.__annotations__, 1)
             advice = f" Did you mean {close[0]!r}?" if close else ""
-            advice = " Pass it to evaluate." if name in ("scoring", "tolerance") else advice
+            advice = " Pass it to evaluate." if name == "tolerance" else advice
             raise TypeError(f"{function}() got an unexpected keyword argument {name!r}.{advice}")
     changed, drop = given.get("max_changed"), given.get("max_score_drop")
     if changed is not None and not 0 <= changed <= 1:
