@@ -194,3 +194,13 @@ def test_a_scorer_chooses(here, tmp_path):
     assert score["before"] - score["after"] <= 0.05
     changed = json.loads(call("prune", *args, "--max-changed", 0.05, "--force").stdout)
     assert changed["changed"] <= 0.05
+
+
+def test_a_limit_is_kept_with_confidence(here, tmp_path):
+    data = ("--target", "y", "--validation", here / "others.csv", "--solver", "weakest_link")
+    args = (here / "forest.skops", here / "rows.csv", *data, "--max-loss-increase", 0.5, "--confidence", 0.9)
+    guarantee = json.loads(call("prune", *args, "--out", tmp_path / "s.skops", "--json").stdout)["guarantee"]
+    assert guarantee["limits"] == {"max_loss_increase": 0.5}
+    assert "With 90 % confidence, the loss" in call("prune", *args, "--out", tmp_path / "t.skops").stdout
+    refused = call("prune", *args[:-4], "--confidence", 0.9, "--out", tmp_path / "u.skops", code=1)
+    assert "without a limit" in refused.stderr

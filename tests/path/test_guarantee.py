@@ -56,7 +56,9 @@ def test_certified_points_are_those_of_the_native_losses(boosted):
     np.testing.assert_array_equal(certify(evaluated, {"max_loss_increase": 0.2}, 0.95).certified, certified)
     chosen = evaluated.select(max_loss_increase=0.2, confidence=0.95)
     assert chosen.point == np.flatnonzero(certified)[path.table["n_nodes"][certified].argmin()]
-    assert chosen.guarantee["text"] == ("With 95 % confidence, the loss increases by at most 20 %, by 600 rows.")
+    assert chosen.guarantee["text"] == (
+        "With 95 % confidence, the loss log_loss increases by at most 20 %, by 600 rows."
+    )
     assert chosen.summary()["guarantee"] == chosen.guarantee
 
 
@@ -116,7 +118,8 @@ def test_several_limits_share_the_probability_of_error(boosted):
     changed = certify(evaluated, {"max_changed": 0.1}, 0.975)
     np.testing.assert_array_equal(both.certified, loss.certified & changed.certified)
     assert both.confidence == 0.95
-    assert "the loss increases by at most 30 % and at most 10 % of the predictions change" in both.summary()["text"]
+    text = both.summary(evaluated.info)["text"]
+    assert "the loss log_loss increases by at most 30 % and at most 10 % of the predictions change" in text
 
 
 def test_prune_returns_the_certified_point_of_a_complete_path():
@@ -151,7 +154,7 @@ def test_too_few_rows_return_the_model_and_say_how_many_would_do(boosted):
     _, path, X, y = boosted
     with pytest.warns(NothingPrunedWarning, match=r"30 validation rows cannot show .* max_loss_increase=0.0001"):
         chosen = path.evaluate(X[:30], y[:30]).select(max_loss_increase=1e-4, confidence=0.99)
-    assert chosen.point == 0
+    assert (chosen.point, chosen.guarantee) == (0, None)
     with pytest.warns(NothingPrunedWarning, match=r"Pass about [\d,]+ rows as validation"):
         path.evaluate(X[:30], y[:30]).select(max_changed=0.1, confidence=0.95)
 

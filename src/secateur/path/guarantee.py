@@ -25,6 +25,7 @@ from secateur.losses import Loss, loss_named
 from secateur.path.changed_rows import certify_changed
 from secateur.path.confidence import certify_sums, check_confidence, weighted_sums
 from secateur.path.evaluation import Decisions
+from secateur.path.info import PathInfo
 from secateur.path.rules import Limits
 from secateur.path.scoring import mean_loss_of, scale_of
 
@@ -62,13 +63,14 @@ class Guarantee:
     limits: dict[str, float]
     shortfalls: tuple[str, ...] = ()
 
-    def summary(self) -> dict[str, Any]:
+    def summary(self, info: PathInfo) -> dict[str, Any]:
         """Return the guarantee as plain values, with a sentence."""
+        claims = " and ".join(_claim(name, limit, info) for name, limit in self.limits.items())
         return {
             "confidence": self.confidence,
             "limits": self.limits,
             "rows": self.n_rows,
-            "text": f"With {100 * self.confidence:g} % confidence, {_claims(self.limits)}, by {self.n_rows:,} rows.",
+            "text": f"With {100 * self.confidence:g} % confidence, {claims}, by {self.n_rows:,} rows.",
         }
 
     def __and__(self, other: "Guarantee") -> "Guarantee":
@@ -174,7 +176,8 @@ def select_certified(path: "Path", guarantee: Guarantee, limits: Limits) -> "Pru
         raise NoPruningWithinLimitsError(" ".join([str(error), *guarantee.shortfalls])) from None
     if chosen.point == 0 and guarantee.shortfalls:
         warnings.warn(" ".join(guarantee.shortfalls), NothingPrunedWarning, stacklevel=4)
-    return replace(chosen, point=int(points[chosen.point]), guarantee=guarantee.summary())
+        return chosen
+    return replace(chosen, point=int(points[chosen.point]), guarantee=guarantee.summary(path.info))
 
 
 def _rows_of(path: "Path") -> RowSource:
@@ -267,14 +270,13 @@ def _result(sums: Floats, n_rows: int, limits: dict[str, float], largest: float 
     return Guarantee(np.append(True, test.certified), confidence, n_rows, limits, shortfalls)
 
 
-def _claims(limits: Mapping[str, float]) -> str:
-    """Return what the limits say of the pruned model, in words."""
-    words = {
-        "max_loss_increase": lambda limit: f"the loss increases by at most {100 * limit:g} %",
-        "max_score_drop": lambda limit: f"the score drops by at most {limit:g}",
-        "max_changed": lambda limit: f"at most {100 * limit:g} % of the predictions change",
-    }
-    return " and ".join(words[name](limit) for name, limit in limits.items())
+def _claim(name: str, limit: float, info: PathInfo) -> str:
+    """Return what a limit says of the pruned model, in words."""
+    if name == "max_loss_increase":
+        return f"the loss {info.loss} increases by at most {100 * limit:g} %"
+    if name == "max_score_drop":
+        return f"the score {info.scoring} drops by at most {limit:g}"
+    return f"at most {100 * limit:g} % of the predictions change"
 
 
 def _equal_weights(rows: RowSource) -> bool:
