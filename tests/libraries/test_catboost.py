@@ -21,6 +21,7 @@ from secateur.libraries.catboost import dump, load
 from secateur.libraries.catboost.cbm import MAGIC, read_cbm
 from secateur.libraries.catboost.flatbuffer import root, with_vectors
 from secateur.libraries.catboost.model_info import check_info, class_positions
+from secateur.libraries.catboost.objectives import loss_named
 from secateur.path import Pruned
 
 MODELS = Path(__file__).parent.parent / "models"
@@ -197,6 +198,19 @@ def test_the_training_loss_is_read(name, objective):
     assert adapt(case(name).model).objective == objective
 
 
+@pytest.mark.parametrize(
+    ("loss", "expected"), [("Tweedie", "tweedie:1.5"), ("Huber", "huber:1"), ("Quantile", "absolute_error")]
+)
+def test_a_loss_without_its_parameter_has_the_usual_one(loss, expected):
+    assert loss_named({"loss_function": json.dumps({"type": loss})}).objective == expected
+
+
+def test_a_loss_parameter_that_is_not_a_number_is_refused():
+    description = {"type": "Tweedie", "params": {"variance_power": "much"}}
+    with pytest.raises(DamagedFileError, match="variance_power of its loss is 'much'"):
+        loss_named({"loss_function": json.dumps(description)})
+
+
 def test_rankers_and_uncertainty_models_are_unsupervised():
     for name in ("catboost ranker", "catboost regressor, uncertainty", "catboost labels"):
         assert not adapt(case(name).model).supervised
@@ -368,6 +382,15 @@ def test_a_sum_of_models_has_no_parameters_and_survives_files(policy, suffix, tm
         adapter = adapt(load(file))
         model = adapter.write(Decision(np.ones(adapter.forest.n_nodes, bool)))
         assert near(sums(model, X), expected, 0 if suffix == ".cbm" else 4)
+
+
+def test_a_sum_in_memory_is_written_and_not_refitted():
+    X, y = numbers()
+    model = catboost.sum_models([CatBoostRegressor(**QUICK, random_seed=seed).fit(X, y) for seed in (0, 1)])
+    adapter = adapt(model)
+    written = adapter.write(Decision(np.ones(adapter.forest.n_nodes, bool)))
+    assert np.array_equal(sums(written, X), sums(model, X))
+    assert not adapter.can_refit
 
 
 _TRY = """

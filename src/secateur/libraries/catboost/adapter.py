@@ -17,7 +17,7 @@ from secateur.forest.promises import monotone_signs
 from secateur.forest.subforest import Decision
 from secateur.libraries.adapter import Adapter, as_matrix, as_numbers, check_feature_names
 from secateur.libraries.catboost.cbm import NativeModel, probe_cbm, read_cbm, write_cbm
-from secateur.libraries.catboost.model_info import class_positions, monotone_constraints
+from secateur.libraries.catboost.model_info import class_positions, has_params, monotone_constraints
 from secateur.libraries.catboost.objectives import CatBoostObjective, loss_named
 from secateur.libraries.catboost.predictions import transform_predictions
 from secateur.libraries.catboost.split_features import source_column
@@ -35,7 +35,8 @@ class CatBoostAdapter(Adapter):
         super().__init__(model)
         self.supervised = self.loss.supervised and not isinstance(model, CatBoostRanker)
         self.custom_objective = self.loss.name.startswith("PythonUserDefined")
-        self.can_refit = self.supervised
+        # A sum of models records no training parameters.
+        self.can_refit = self.supervised and has_params(self.native.info)
 
     @cached_property
     def native(self) -> NativeModel:
@@ -120,8 +121,9 @@ class CatBoostAdapter(Adapter):
             # with embeddings, some of which cannot predict afterwards. It is also skipped if there are fewer splits
             # than trees, because it takes the number of splits as a limit for the number of trees.
             model.shrink(len(trees.size))
-        # CatBoost does not copy this attribute.
-        model._n_features_in = self.model._n_features_in
+        # CatBoost does not copy this attribute; a sum of models does not have it.
+        if hasattr(self.model, "_n_features_in"):
+            model._n_features_in = self.model._n_features_in
         change = getattr(self.model, "_prediction_values_change", None)
         if unchanged and change is not None:
             model._prediction_values_change = np.array(change)
