@@ -233,6 +233,53 @@ def test_models_that_cannot_be_pruned_are_refused_with_a_reason():
         adapt(reader)
 
 
+def without(text, *way):
+    found = json.loads(text)
+    place = found
+    for step in way[:-1]:
+        place = place[step]
+    del place[way[-1]]
+    return found
+
+
+@pytest.mark.parametrize(
+    "way",
+    [("model_info",), ("model_info", "output_options"), ("features_info", "float_features", 0, "has_nans")],
+)
+def test_files_of_old_versions_lack_entries_that_catboost_does_not_need(way, tmp_path):
+    X, y = numbers()
+    found = without(dump(CatBoostRegressor(**QUICK).fit(X, y), ".json"), *way)
+    file = tmp_path / "model.json"
+    file.write_text(json.dumps(found))
+    expected = CatBoost().load_model(str(file), format="json")
+    adapter = adapt(load(file))
+    assert near(ours(adapter.forest, adapter.rows(X)), sums(expected, X), 4)
+    pruned = adapter.write(Decision(adapter.forest.depth < 2))
+    assert near(sums(pruned, X), ours(subforest(adapter.forest, Decision(adapter.forest.depth < 2)), X), 4)
+
+
+@pytest.mark.parametrize("policy", ["SymmetricTree", "Depthwise"])
+@pytest.mark.parametrize("bias", [None, 0])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_old_files_have_no_bias_or_one_for_all_outputs(policy, bias, n_classes, tmp_path):
+    X, y = numbers()
+    labels = (y > 0).astype(int) if n_classes == 2 else np.digitize(y, [-0.3, 0.3])
+    model = CatBoostClassifier(**QUICK, grow_policy=policy).fit(X, labels)
+    found = without(dump(model, ".json"), "scale_and_bias")
+    if bias is not None:
+        found["scale_and_bias"] = [1, bias]
+    file = tmp_path / "model.json"
+    file.write_text(json.dumps(found))
+    expected = CatBoost().load_model(str(file), format="json")
+    adapter = adapt(load(file))
+    assert near(ours(adapter.forest, adapter.rows(X)), sums(expected, X), 4)
+    # CatBoost ignores a single bias other than 0, so that its predictions would differ from those of the file.
+    found["scale_and_bias"] = [1, 0.25]
+    file.write_text(json.dumps(found))
+    with pytest.raises(DamagedFileError, match="bias that CatBoost reads differs"):
+        load(file)
+
+
 def changed(text, **facts):
     found = json.loads(text)
     for path, value in facts.items():
