@@ -6,8 +6,14 @@ import warnings
 import numpy as np
 import pytest
 import sklearn
-from sklearn.datasets import load_breast_cancer, load_diabetes
-from sklearn.ensemble import GradientBoostingRegressor, IsolationForest, RandomForestClassifier, RandomForestRegressor
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
+from sklearn.ensemble import (
+    AdaBoostClassifier,
+    GradientBoostingRegressor,
+    IsolationForest,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
 from sklearn.model_selection import train_test_split
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from tests.cases import RECIPES, case
@@ -343,3 +349,14 @@ def test_a_difference_too_small_for_the_rows_is_warned_of(cancer):
         warnings.simplefilter("error", NoisyChoiceWarning)
         sc.prune(model, X_train, y_train, validation=(X, y), max_loss_increase=0.5)
         sc.prune(model, X_train, y_train, validation=(X[:40], y[:40]), max_nodes=50)
+
+
+@pytest.mark.parametrize("model", [AdaBoostClassifier(n_estimators=4), IsolationForest(n_estimators=4, random_state=0)])
+@pytest.mark.parametrize("cost", [None, sc.costs.FeatureCost()])
+def test_models_that_keep_their_values_lose_whole_trees_within_a_limit_of_trees(model, cost):
+    X, y = load_iris(return_X_y=True)
+    model.fit(X, y > 1)
+    found = sc.prune(model, X, y > 1, max_trees=2, cost=cost)
+    assert 1 <= len(found.estimators_) <= 2
+    # Without such a limit splits are cut.
+    assert sc.prune_path(model, X, y > 1).solver == "WeakestLink()"

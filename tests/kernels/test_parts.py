@@ -1,5 +1,9 @@
 """A kernel that other kernels call is a part of their code."""
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -53,3 +57,32 @@ def test_a_part_is_compiled_once_for_all_signed_integers(monkeypatch):
 
     assert halves(np.array([-9], np.int32), np.array([250], np.uint8)) == (-5, 3, 0, 125)
     assert len(half.part.overloads) == 2
+
+
+WITHOUT_COMPILER = """
+import numpy as np
+from sklearn.ensemble import RandomForestRegressor
+import secateur
+X = np.arange(12.0).reshape(6, 2)
+model = RandomForestRegressor(2, max_depth=1, random_state=0).fit(X, X[:, 0])
+path = secateur.prune_path(model, X, X[:, 0], solver="weakest_link")
+print([path[0].predict(X).tolist(), path.table["risk"].tolist()])
+"""
+
+
+def test_kernels_run_without_the_compiler_and_give_the_same_numbers():
+    run = lambda off: subprocess.run(  # noqa: E731
+        [sys.executable, "-c", WITHOUT_COMPILER],
+        env={**os.environ, "NUMBA_DISABLE_JIT": off},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert run("1").stdout == run("0").stdout
+
+
+def test_multiplying_and_adding_without_the_compiler_rounds_once():
+    x = 1 + 2.0**-30
+    assert _jit._fused_in_python(x, x, -1 - 2.0**-29) == 2.0**-60
+    assert np.isnan(_jit._fused_in_python(np.nan, 1.0, 2.0))
+    assert _jit._fused_in_python(np.inf, 1.0, 2.0) == np.inf

@@ -21,6 +21,7 @@ from secateur.libraries.catboost import dump, load
 from secateur.libraries.catboost.cbm import MAGIC, read_cbm
 from secateur.libraries.catboost.flatbuffer import root, with_vectors
 from secateur.libraries.catboost.model_info import check_info, class_positions
+from secateur.libraries.catboost.objectives import loss_named
 from secateur.path import Pruned
 
 MODELS = Path(__file__).parent.parent / "models"
@@ -197,6 +198,19 @@ def test_the_training_loss_is_read(name, objective):
     assert adapt(case(name).model).objective == objective
 
 
+@pytest.mark.parametrize(
+    ("loss", "expected"), [("Tweedie", "tweedie:1.5"), ("Huber", "huber:1"), ("Quantile", "absolute_error")]
+)
+def test_a_loss_without_its_parameter_has_the_usual_one(loss, expected):
+    assert loss_named({"loss_function": json.dumps({"type": loss})}).objective == expected
+
+
+def test_a_loss_parameter_that_is_not_a_number_is_refused():
+    description = {"type": "Tweedie", "params": {"variance_power": "much"}}
+    with pytest.raises(DamagedFileError, match="variance_power of its loss is 'much'"):
+        loss_named({"loss_function": json.dumps(description)})
+
+
 def test_rankers_and_uncertainty_models_are_unsupervised():
     for name in ("catboost ranker", "catboost regressor, uncertainty", "catboost labels"):
         assert not adapt(case(name).model).supervised
@@ -217,6 +231,53 @@ def test_models_that_cannot_be_pruned_are_refused_with_a_reason():
     reader = CatBoostClassifier(**QUICK).fit(notes, [0, 1, 0, 1] * 25, text_features=[0])
     with pytest.raises(UnsupportedModelError, match="uses text features"):
         adapt(reader)
+
+
+def without(text, *way):
+    found = json.loads(text)
+    place = found
+    for step in way[:-1]:
+        place = place[step]
+    del place[way[-1]]
+    return found
+
+
+@pytest.mark.parametrize(
+    "way",
+    [("model_info",), ("model_info", "output_options"), ("features_info", "float_features", 0, "has_nans")],
+)
+def test_files_of_old_versions_lack_entries_that_catboost_does_not_need(way, tmp_path):
+    X, y = numbers()
+    found = without(dump(CatBoostRegressor(**QUICK).fit(X, y), ".json"), *way)
+    file = tmp_path / "model.json"
+    file.write_text(json.dumps(found))
+    expected = CatBoost().load_model(str(file), format="json")
+    adapter = adapt(load(file))
+    assert near(ours(adapter.forest, adapter.rows(X)), sums(expected, X), 4)
+    pruned = adapter.write(Decision(adapter.forest.depth < 2))
+    assert near(sums(pruned, X), ours(subforest(adapter.forest, Decision(adapter.forest.depth < 2)), X), 4)
+
+
+@pytest.mark.parametrize("policy", ["SymmetricTree", "Depthwise"])
+@pytest.mark.parametrize("bias", [None, 0])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_old_files_have_no_bias_or_one_for_all_outputs(policy, bias, n_classes, tmp_path):
+    X, y = numbers()
+    labels = (y > 0).astype(int) if n_classes == 2 else np.digitize(y, [-0.3, 0.3])
+    model = CatBoostClassifier(**QUICK, grow_policy=policy).fit(X, labels)
+    found = without(dump(model, ".json"), "scale_and_bias")
+    if bias is not None:
+        found["scale_and_bias"] = [1, bias]
+    file = tmp_path / "model.json"
+    file.write_text(json.dumps(found))
+    expected = CatBoost().load_model(str(file), format="json")
+    adapter = adapt(load(file))
+    assert near(ours(adapter.forest, adapter.rows(X)), sums(expected, X), 4)
+    # CatBoost ignores a single bias other than 0, so that its predictions would differ from those of the file.
+    found["scale_and_bias"] = [1, 0.25]
+    file.write_text(json.dumps(found))
+    with pytest.raises(DamagedFileError, match="bias that CatBoost reads differs"):
+        load(file)
 
 
 def changed(text, **facts):
@@ -368,6 +429,15 @@ def test_a_sum_of_models_has_no_parameters_and_survives_files(policy, suffix, tm
         adapter = adapt(load(file))
         model = adapter.write(Decision(np.ones(adapter.forest.n_nodes, bool)))
         assert near(sums(model, X), expected, 0 if suffix == ".cbm" else 4)
+
+
+def test_a_sum_in_memory_is_written_and_not_refitted():
+    X, y = numbers()
+    model = catboost.sum_models([CatBoostRegressor(**QUICK, random_seed=seed).fit(X, y) for seed in (0, 1)])
+    adapter = adapt(model)
+    written = adapter.write(Decision(np.ones(adapter.forest.n_nodes, bool)))
+    assert np.array_equal(sums(written, X), sums(model, X))
+    assert not adapter.can_refit
 
 
 _TRY = """

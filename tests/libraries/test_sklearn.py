@@ -344,3 +344,13 @@ def test_cover_is_the_weight_of_the_training_rows():
     forest = case("random forest classifier").model
     cover = adapt(forest).forest.weight[adapt(forest).forest.root]
     assert np.array_equal(cover, [tree.tree_.weighted_n_node_samples[0] for tree in forest.estimators_])
+
+
+@pytest.mark.parametrize("kind", [RandomForestClassifier, RandomForestRegressor, BaggingClassifier])
+def test_out_of_bag_results_of_the_unpruned_trees_are_removed(kind):
+    X = np.arange(60.0).reshape(30, 2)
+    model = kind(n_estimators=15, oob_score=True, random_state=0).fit(X, X[:, 0] > 20)
+    results = {"oob_score_", "oob_decision_function_", "oob_prediction_"} & vars(model).keys()
+    assert results
+    assert not results & vars(cut(model)).keys()
+    assert results <= vars(cut(model, p_cut=0)).keys()

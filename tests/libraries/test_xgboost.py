@@ -15,7 +15,7 @@ from tests.cases.xgboost import QUICK, RECIPES, SMALL, frame
 from tests.libraries.boosters import raw_of, trees_of
 from tests.strategies import raised_keep, random_keep
 
-from secateur import Decision
+from secateur import Decision, prune_path
 from secateur.data.rows import read_sample
 from secateur.libraries import adapt
 from secateur.libraries.xgboost import dump
@@ -269,6 +269,17 @@ def test_the_loss_follows_from_the_objective():
             *("ranker", "own_objective"),
         )
     }
+
+
+def test_a_regressor_trained_by_the_hinge_loss_predicts_two_labels():
+    X, y = case("xgboost_classifier_hinge").X, case("xgboost_classifier_hinge").y
+    labels = (y == np.unique(y)[1]).astype(int)
+    model = xgb.XGBRegressor(**SMALL, objective="binary:hinge").fit(X, labels)
+    path = prune_path(model, X, labels)
+    assert path.info.loss == "zero_one"
+    for point in (path[0], path[-1]):
+        assert np.array_equal(point.predict(X), point.to_model().predict(X))
+        assert np.allclose(point.predict_proba(X).sum(axis=1), 1)
 
 
 def test_a_stopped_model_is_refitted_for_as_many_rounds():

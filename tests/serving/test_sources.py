@@ -8,10 +8,14 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from sklearn.ensemble import RandomForestClassifier
-from sklearn.tree import DecisionTreeRegressor
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+from tests.in_one_test import for_each
 from tests.serving.helpers import needs
+from tests.strategies import random_forest, random_rows
 
 from secateur.costs import FeatureCost
+from secateur.forest.routing import raw_scores, route
+from secateur.libraries import adapt
 from secateur.serving import Calls, Columns, FeatureSource, FeatureUnavailableError, LazyPredictor, Sql, as_source
 
 N_ROWS = 100_000
@@ -95,6 +99,67 @@ def test_lost_values_are_routed_as_missing(model, rows, database):
     assert set(answers.reasons) == {key // 7 for key in source.lost}
     assert np.array_equal(answers.price, answers.bought.sum(axis=1))
     assert np.array_equal(answers.bought | answers.missing, needs(model, seen))
+
+
+def down(broken):
+    """Return a function source in which one feature is down and all others are 0."""
+
+    def get(feature, row):
+        if feature == broken:
+            raise ConnectionError("down")
+        return 0.0
+
+    return get
+
+
+@pytest.mark.parametrize("same", ["leaves", "value", "label"])
+def test_an_answer_that_depends_on_a_feature_that_is_down_is_not_certain(same):
+    X = np.array([[-1.0, 0.0], [1.0, 0.0]] * 4)
+    predictor = LazyPredictor(DecisionTreeClassifier().fit(X, X[:, 0] > 0))
+    answers = predictor.predict(down(0), range(2), same=same)
+    assert answers.stopped.tolist() == ["unavailable"] * 2
+    assert not answers.certain.any()
+    assert predictor.predict(down(1), range(2), same=same).certain.all()
+
+
+@for_each("seed", range(60))
+def test_certain_answers_are_those_on_the_true_values_if_a_feature_is_down(seed):
+    rng = np.random.default_rng(seed)
+    forest = random_forest(rng, n_trees=3, link="logit", n_classes=(2,))
+    X = random_rows(rng, 20, forest.n_features)
+    broken = rng.integers(forest.n_features)
+
+    def get(feature, row):
+        if feature == broken:
+            raise ConnectionError("down")
+        return X[row, feature]
+
+    truth = adapt(forest).predict(raw_scores(forest, route(forest, X)))
+    for same in ("value", "label"):
+        answers = LazyPredictor(forest).predict(get, range(20), same=same)
+        assert np.array_equal(answers.prediction[answers.certain], truth[answers.certain])
+        # An answer that never looked at the feature is certain.
+        assert answers.certain[~answers.missing.any(axis=1)].all()
+
+
+@pytest.mark.parametrize(
+    "value",
+    [10**400, "no number", 1j, np.datetime64("2020-01-01"), np.timedelta64(3, "ns"), np.complex128(1j)],
+)
+def test_a_value_that_is_no_number_affects_only_its_row(model, value):
+    columns = {name: [0.0, 0.0, 0.0] for name in NAMES}
+    columns |= {name: [0.0, value, 0.0] for name in NAMES[:2]}
+    answers = LazyPredictor(model).predict(columns)
+    assert answers.certain.tolist() == [True, False, True]
+    assert list(answers.reasons) == [1]
+
+
+@pytest.mark.parametrize("column", [np.zeros(2, "datetime64[ns]"), np.zeros(2, "timedelta64[s]"), np.full(2, 1j)])
+def test_columns_of_dates_durations_and_complex_numbers_are_no_numbers(model, column):
+    columns = dict.fromkeys(NAMES, column)
+    answers = LazyPredictor(model).predict(columns, missing="report")
+    assert answers.failed.all()
+    assert "is not a number" in answers.reasons[0]
 
 
 @pytest.fixture(scope="module")

@@ -18,6 +18,7 @@ from secateur.forest.node_sums import node_weight
 from secateur.forest.routing import leaf_type, raw_scores, route
 from secateur.forest.subforest import Decision, kept_decision, kept_trees, raises, subforest
 from secateur.libraries.adapter import Adapter
+from secateur.libraries.numeric_columns import check_missing
 
 Floats = NDArray[np.float64]
 
@@ -234,13 +235,13 @@ def read_sample(adapter: Adapter, X: Any, y: Any, sample_weight: Any = None) -> 
 def _route(adapter: Adapter, X: Any) -> tuple[NDArray[np.floating] | None, Leaves, Floats | None]:
     """Return the encoded rows (None if X is read in batches), the leaves, and the initial raw scores or None."""
     if in_memory(X):
-        rows = adapter.rows(X)
+        rows = _encoded(adapter, X)
         return rows, route(adapter.forest, rows), adapter.offset(rows)
     leaves = np.empty((adapter.forest.n_trees, len(X)), leaf_type(adapter.forest))
     offsets: list[Floats] = []
     done = 0
     for part in parts_of(X):
-        rows = adapter.rows(part)
+        rows = _encoded(adapter, part)
         if done + len(rows) <= len(X):
             leaves[:, done : done + len(rows)] = route(adapter.forest, rows)
         offset = adapter.offset(rows)
@@ -251,6 +252,14 @@ def _route(adapter: Adapter, X: Any) -> tuple[NDArray[np.floating] | None, Leave
             f"X declares {len(X)} rows, but its batches have {done}. The file may have changed; open it again."
         )
     return None, leaves, np.concatenate(offsets) if offsets else None
+
+
+def _encoded(adapter: Adapter, X: Any) -> NDArray[np.floating]:
+    """Return the encoded rows; refuse missing values if the model refuses them."""
+    rows = adapter.rows(X)
+    if not adapter.routes_missing:
+        check_missing(rows, adapter.forest.feature_names, type(adapter.model).__name__)
+    return rows
 
 
 def _check_weight(sample_weight: Any, n_rows: int) -> Floats:

@@ -1,8 +1,10 @@
 """Define the decorator that compiles every kernel with the same options."""
 
 import gc
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from fractions import Fraction
 from typing import Any, TypeVar, cast
 
 import numba
@@ -18,7 +20,12 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def kernel(function: F) -> F:
-    """Compile `function`: serial, cached on disk, GIL released, strict IEEE arithmetic without reordering."""
+    """Compile `function`: serial, cached on disk, GIL released, strict IEEE arithmetic without reordering.
+
+    If NUMBA_DISABLE_JIT is set, kernels are plain Python, which is slow but can be debugged.
+    """
+    if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
+        return function
     # No kernel is called from C, and no part from Python. numba's type stubs lack these options.
     options: Any = {"nogil": True, "no_cfunc_wrapper": True}
     part_options: Any = {**options, "no_cpython_wrapper": True, "pipeline_class": _PartCompiler}
@@ -129,5 +136,10 @@ def _fused(typing: Any, a: Any, b: Any, c: Any) -> Any:
     return number(number, number, number), generate
 
 
-fused: Any = intrinsic(_fused)
+def _fused_in_python(a: float, b: float, c: float) -> float:
+    product = a * b + c
+    return float(Fraction(a) * Fraction(b) + Fraction(c)) if math.isfinite(product) else product
+
+
+fused: Any = _fused_in_python if numba.config.DISABLE_JIT else intrinsic(_fused)  # type: ignore[attr-defined]
 """Fused multiply-add: `fused(a, b, c)` in a kernel returns a · b + c, rounded once."""

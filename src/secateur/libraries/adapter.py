@@ -17,6 +17,7 @@ from secateur.errors import InvalidInputError, UnsupportedModelError
 from secateur.forest import Forest, Leaves
 from secateur.forest.subforest import Decision, check_keep, subforest
 from secateur.libraries.input_columns import ColumnRoles, InputColumns
+from secateur.libraries.numeric_columns import as_numbers
 
 
 class Adapter(ABC):
@@ -345,13 +346,7 @@ def as_matrix(X: Any, forest: Forest) -> NDArray[np.floating]:
     check_feature_names(X, forest.feature_names)
     if hasattr(X, "toarray"):
         X = X.toarray()
-    try:
-        matrix = np.ascontiguousarray(as_numbers(X, forest.input_dtype))
-    except (TypeError, ValueError) as error:
-        raise InvalidInputError(
-            f"X cannot be read as numbers ({error}). The model needs {forest.n_features} numeric features. "
-            "Encode text columns as for training, or pass the Pipeline that encodes them."
-        ) from error
+    matrix = np.ascontiguousarray(as_numbers(X, forest.input_dtype))
     if matrix.ndim != 2 or matrix.shape[1] != forest.n_features:
         raise InvalidInputError(
             f"X has shape {matrix.shape}, but the model was trained on {forest.n_features} features and needs "
@@ -360,16 +355,6 @@ def as_matrix(X: Any, forest: Forest) -> NDArray[np.floating]:
     if not len(matrix):
         raise InvalidInputError("X has no rows, but pruning needs data. Pass at least one row.")
     return matrix
-
-
-def as_numbers(X: Any, dtype: str) -> NDArray[np.floating]:
-    """Return a matrix or a table as floats; missing values of a table become NaN."""
-    # A value beyond the range of float32 becomes infinite. An infinite value can still be routed.
-    with np.errstate(over="ignore"):
-        # pandas.NA does not convert to a float by itself.
-        if hasattr(X, "iloc"):
-            X = X.to_numpy(dtype, na_value=np.nan)
-        return np.asarray(X, dtype)
 
 
 def check_feature_names(X: Any, expected: tuple[str, ...] | None) -> None:

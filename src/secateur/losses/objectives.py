@@ -195,7 +195,8 @@ class PinballObjective(Objective):
 
     def fitted_to(self, target: Floats, weight: Floats) -> "PinballObjective":
         """Return the objective with a width of 5 % of the median absolute deviation of the targets."""
-        spread = float(np.median(np.abs(target - np.median(target, axis=0))))
+        deviation = np.abs(target - [weighted_median(column, weight) for column in target.T])
+        spread = weighted_median(deviation.ravel(), np.repeat(weight, target.shape[1]))
         return replace(self, width=0.05 * spread or max(float(np.std(target)), 1.0) * 1e-3)
 
     def constant(self, target: Floats, weight: Floats) -> Floats:
@@ -293,6 +294,16 @@ def weighted_quantile(values: Floats, weight: Floats, level: float) -> float:
     order = np.argsort(values, kind="stable")
     total = np.cumsum(weight[order])
     return float(values[order[min(int(np.searchsorted(total, level * total[-1])), len(values) - 1)]])
+
+
+def weighted_median(values: Floats, weight: Floats) -> float:
+    """Return the median of values, each repeated as often as its weight says; the mean of the two in the middle."""
+    order = np.argsort(values, kind="stable")
+    total = np.cumsum(weight[order])
+    # Rows of weight 0 at the end repeat the last total.
+    below, above = (int(np.searchsorted(total, 0.5 * total[-1], side)) for side in ("left", "right"))
+    pair = values[order[[below, min(above, len(values) - 1)]]]
+    return float(pair.mean())
 
 
 def objective_of(forest: Forest) -> Objective | None:

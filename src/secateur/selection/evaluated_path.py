@@ -71,7 +71,7 @@ def evaluated_path(
         # Out-of-bag evaluation needs predictions of single trees, which jointly fitted trees do not have.
         solver = "weakest_link"
     max_nodes = node_budget(adapter, limits, saved_as)
-    chosen = solver_for(solver, adapter, cost).with_budget(
+    chosen = solver_for(solver, adapter, cost, limits.get("max_trees")).with_budget(
         max_nodes=max_nodes, max_trees=limits.get("max_trees"), max_cost=limits.get("max_cost")
     )
     settings = FitSettings(chosen, cost, loss, progress, n_jobs, rows if regrow else None, measures=measures)

@@ -188,11 +188,14 @@ def _mean_residual(adapter: Adapter, rows: LocalRows) -> float:
     return float(np.max(np.abs(residual.mean(axis=0)) / np.maximum(error, 1e-300), initial=0.0))
 
 
-def solver_for(choice: Solver | str, adapter: Adapter, cost: Cost | str | None) -> Solver:
-    """Return the solver given as an object or by name, or the default solver of the model."""
+def solver_for(
+    choice: Solver | str, adapter: Adapter, cost: Cost | str | None, max_trees: float | None = None
+) -> Solver:
+    """Return the solver given as an object or by name, or the default solver of the model within a limit of trees."""
     if isinstance(choice, str) and choice == "auto":
         new_values = adapter.why_immutable("value") is None
-        return automatic(adapter.forest, from_table(cost, COSTS, "cost"), new_values=new_values)
+        found_cost = from_table(cost, COSTS, "cost")
+        return automatic(adapter.forest, found_cost, new_values=new_values, max_trees=max_trees)
     solver: Solver = from_table(choice, SOLVERS, "solver")
     return solver
 

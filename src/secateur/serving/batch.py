@@ -18,7 +18,7 @@ from secateur.kernels.serving.lazy_routing import (
     next_column,
 )
 from secateur.serving.plan import Plan, Terms
-from secateur.serving.results import CAPPED, COMPLETE, DECIDED, FAILED, OPEN
+from secateur.serving.results import CAPPED, COMPLETE, DECIDED, FAILED, OPEN, UNAVAILABLE
 
 RowIndex = NDArray[np.intp]
 
@@ -41,6 +41,8 @@ class BatchState:
         The total price of the purchases.
     order : (n_rows, n_columns) int16
         The position of each column in the sequence of purchases, −1 if not bought.
+    unavailable : (n_rows, n_columns) bool
+        The columns whose retrieval failed; they are routed as missing.
     stopped : (n_rows,) int8
         OPEN, or the reason why the row has stopped.
     """
@@ -49,12 +51,13 @@ class BatchState:
         n_columns, forest = plan.columns.n_columns, plan.forest
         self.plan, self.terms, self.price_table = plan, terms, price_table
         self.X = np.full((n_rows, forest.n_features), np.nan, forest.input_dtype)
-        self.progress = Progress._make(np.tile(array, (n_rows, 1)) for array in plan.start(terms))
+        self.progress = self._start(n_rows)
         self.owned = np.zeros((n_rows, price_table.prices.shape[1]), bool)
         self.paid = np.zeros(n_rows)
         self.order = np.full((n_rows, n_columns), -1, np.int16)
         self.count = np.zeros(n_rows, np.int16)
         self.missing = np.zeros((n_rows, n_columns), bool)
+        self.unavailable = np.zeros((n_rows, n_columns), bool)
         self.stopped = np.full(n_rows, OPEN, np.int8)
         self.reasons: dict[int, str] = {}
 
@@ -67,8 +70,7 @@ class BatchState:
         # Invariant: `rows` and `chosen` stay aligned while rows that have stopped are removed from both.
         rows = np.flatnonzero(self.stopped == OPEN)
         plan, progress = self.plan, self.progress
-        subtrees = plan.subtrees(self.terms)
-        advance(rows, self.X, progress, plan.splits, plan.categories, subtrees, plan.forest.tree_output)
+        self._advance(rows, self.X, progress)
         chosen = self._next_columns(rows)
         self.stopped[rows[chosen == NOTHING]] = COMPLETE
         rows, chosen = rows[chosen != NOTHING], chosen[chosen != NOTHING]
@@ -85,6 +87,14 @@ class BatchState:
             progress.state[rows_of_column, column] = REQUESTED
             self._charge(column, rows_of_column)
             yield column, rows_of_column
+
+    def _start(self, n_rows: int) -> Progress:
+        return Progress._make(np.tile(array, (n_rows, 1)) for array in self.plan.start(self.terms))
+
+    def _advance(self, rows: RowIndex, X: NDArray[np.floating], progress: Progress) -> None:
+        plan = self.plan
+        subtrees = plan.subtrees(self.terms)
+        advance(rows, X, progress, plan.splits, plan.categories, subtrees, plan.forest.tree_output)
 
     def _next_columns(self, rows: RowIndex) -> NDArray[np.int64]:
         chosen = np.empty(len(rows), np.int64)
@@ -120,7 +130,7 @@ class BatchState:
     def refund(self, column: int, rows: RowIndex) -> None:
         """Record that a column is unavailable for some rows: treat it as missing and refund its price."""
         self.progress.state[rows, column] = ARRIVED
-        self.missing[rows, column] = True
+        self.missing[rows, column] = self.unavailable[rows, column] = True
         # A group price may be shared with other columns, so all columns still paid for are charged again from zero.
         self.owned[rows], self.paid[rows] = False, 0.0
         paid_for = (self.order[rows] >= 0) | (self.progress.state[rows] == REQUESTED)
@@ -131,6 +141,24 @@ class BatchState:
         """Mark rows as failed: they get no prediction."""
         self.stopped[rows] = FAILED
 
+    def _mark_dependent_on_unavailable(self) -> None:
+        """Mark the rows whose answer could differ if their unavailable columns were known.
+
+        They are routed again as if these columns had not been bought: the answer is certain if every tree still
+        reaches a leaf, or the bounds determine it.
+        """
+        answered = (self.stopped == COMPLETE) | (self.stopped == DECIDED)
+        rows = np.flatnonzero(answered & self.unavailable.any(axis=1))
+        if not len(rows):
+            return
+        progress = self._start(len(rows))
+        progress.state[:] = np.where(self.unavailable[rows], 0, self.progress.state[rows])
+        self._advance(np.arange(len(rows)), self.X[rows], progress)
+        certain = (progress.needed == -1).all(axis=1)
+        if self.plan.can_stop_early(self.terms):
+            certain |= self.plan.is_certain(self.terms, progress.lower, progress.upper)
+        self.stopped[rows[~certain]] = UNAVAILABLE
+
     def raw(self) -> NDArray[np.floating]:
         """Return the raw scores of the nodes the trees have reached, (n_rows, n_outputs)."""
         forest = self.plan.replacement
@@ -139,6 +167,7 @@ class BatchState:
 
     def outcome(self) -> "Outcome":
         """Return the final results of the rows."""
+        self._mark_dependent_on_unavailable()
         return Outcome(self.raw(), self.paid, self.order, self.missing, self.stopped, self.reasons)
 
 
@@ -156,7 +185,7 @@ class Outcome(NamedTuple):
     missing : (n_rows, n_columns)
         Requested columns without a value.
     stopped : (n_rows,)
-        One of the codes OPEN, COMPLETE, DECIDED, CAPPED and FAILED of `secateur.serving.results`.
+        One of the codes OPEN, COMPLETE, DECIDED, CAPPED, FAILED and UNAVAILABLE of `secateur.serving.results`.
     reasons : dict of row: str
         Why a value is unavailable.
     """

@@ -88,10 +88,11 @@ class Encoder:
             return Values(np.full(n_rows, np.nan), np.ones(n_rows, bool), dict.fromkeys(range(n_rows), reason))
         if self.columns.numeric[column]:
             try:
-                numbers = np.asarray(found, np.float64)
-                if numbers.shape == (n_rows,):
+                array = np.asarray(found)
+                if array.shape == (n_rows,) and not _holds_other_than_numbers(array):
+                    numbers = array.astype(np.float64)
                     return Values(numbers, np.isnan(numbers), {})
-            except (TypeError, ValueError):
+            except (TypeError, ValueError, OverflowError):
                 pass
         return self._read_each(column, found, n_rows)
 
@@ -105,9 +106,11 @@ class Encoder:
                 errors[k] = f"{type(value).__name__}: {value}"
             elif self.columns.numeric[column] and not is_missing(value):
                 try:
-                    value = float(value)
+                    value = _as_float(value)
                 except (TypeError, ValueError):
                     errors[k] = f"{value!r} is not a number"
+                except OverflowError:
+                    errors[k] = f"a {type(value).__name__} is too large for a floating-point number"
             missing[k] = k in errors or is_missing(value)
             values[k] = np.nan if missing[k] else value
         return Values(values.astype(np.float64) if self.columns.numeric[column] else values, missing, errors)
@@ -163,6 +166,24 @@ class Encoder:
                 matrix = matrix.astype(object)
         matrix[:, column] = values
         return matrix
+
+
+def _as_float(value: Any) -> float:
+    """Return a number as a float; numpy would also convert dates, durations and complex numbers."""
+    if isinstance(value, np.datetime64 | np.timedelta64):
+        raise TypeError("not a real number")
+    if isinstance(value, complex | np.complexfloating) and value.imag == 0:
+        return float(value.real)
+    if isinstance(value, np.complexfloating):
+        raise TypeError("not a real number")
+    return float(value)
+
+
+def _holds_other_than_numbers(array: NDArray[Any]) -> bool:
+    """Return whether an array has dates, durations or complex numbers, which numpy would convert to other numbers."""
+    if array.dtype != object:
+        return array.dtype.kind in "cmM"
+    return not {np.datetime64, np.timedelta64}.isdisjoint(map(type, array.tolist()))
 
 
 def is_missing(value: Any) -> bool:

@@ -59,7 +59,8 @@ class LazyPredictor:
         although their floating-point sum is larger. When no further feature is affordable, each tree contributes the
         value of the node it has reached.
     missing : "model", "report" or "raise"
-        How to treat a value that is None, NaN or unavailable. "model": follow the model's rule for missing values.
+        How to treat a value that is None, NaN or unavailable. "model": follow the model's rule for missing values; if
+        the answer depends on a value whose retrieval raised an error, it is not certain.
         "report": the row gets no prediction, and the answer gives the reason. "raise": raise FeatureUnavailableError.
         A missing value is paid for; a value whose retrieval raised an error is not.
 

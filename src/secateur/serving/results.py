@@ -12,8 +12,8 @@ from secateur.libraries.adapter import Adapter
 Feature = str | int
 """The name of an input column, or its number if columns have no names."""
 
-OPEN, COMPLETE, DECIDED, CAPPED, FAILED = range(5)
-STOPPED = np.array(["open", "complete", "decided", "capped", "failed"])
+OPEN, COMPLETE, DECIDED, CAPPED, FAILED, UNAVAILABLE = range(6)
+STOPPED = np.array(["open", "complete", "decided", "capped", "failed", "unavailable"])
 """The text of each stopping code, indexed by the code."""
 
 
@@ -35,9 +35,10 @@ class Answer:
         The purchased features, in the order of purchase.
     missing : tuple
         The requested features without a value: None, NaN, or an error.
-    stopped : "complete", "decided", "capped" or "failed"
+    stopped : "complete", "decided", "capped", "unavailable" or "failed"
         Why buying stopped. "complete": all trees have reached a leaf. "decided": the remaining features cannot change
-        the answer. "capped": no needed feature is affordable. "failed": a feature is unavailable.
+        the answer. "capped": no needed feature is affordable. "unavailable": a feature on which the answer depends was
+        unavailable and counted as missing. "failed": a feature is unavailable, and the row has no prediction.
     reason : str or None
         The first error or missing value, also if the model's rule for missing values was followed instead.
     raw : (n_outputs,)
@@ -55,7 +56,7 @@ class Answer:
 
     @property
     def certain(self) -> bool:
-        """Whether the answer equals that of the full model, in the sense of the option `same`."""
+        """Whether the answer equals that of the full model on the row's true values, in the sense of `same`."""
         return self.stopped in ("complete", "decided")
 
     @property
@@ -79,7 +80,7 @@ class Answers:
         The position of each column in the row's sequence of purchases, counted from 0; −1 if it was not bought.
     missing : (n_rows, n_columns) bool
         The requested columns without a value.
-    stopped : (n_rows,) of "complete", "decided", "capped" or "failed"
+    stopped : (n_rows,) of "complete", "decided", "capped", "unavailable" or "failed"
     reasons : dict of position: str
         The first error or missing value of a row, also if the model's rule for missing values was followed instead.
     features : tuple
@@ -127,7 +128,7 @@ class Answers:
 
     @property
     def certain(self) -> NDArray[np.bool_]:
-        """Mask of the answers that equal the full model's, in the sense of the option `same`, (n_rows,)."""
+        """Mask of the answers that equal the full model's on the rows' true values, as `same` says, (n_rows,)."""
         return np.isin(self.stopped, STOPPED[[COMPLETE, DECIDED]])
 
     @property

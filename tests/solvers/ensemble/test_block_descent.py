@@ -403,7 +403,7 @@ def test_the_loss_that_is_minimised_is_that_of_the_model():
 def test_depth_and_weight_of_a_tree_are_chosen_together(rng, node_weight, polish):
     problem = random_problem(rng, 1, max_splits=5)
     settings = {"granularity": "layer", "values": "keep", "joint": True, "polish": polish}
-    settings["polish_penalty"] = 0.02 * len(problem.sample)
+    settings["polish_penalty"] = 0.02 * problem.sample.total_weight
     descent = descent_of(problem, max_sweeps=1, **settings)
     ensemble, forest, penalty = descent.ensemble, problem.forest, node_weight * descent.scale
     wanted = descent.state.neg_gradient[0] / ensemble.weight

@@ -78,7 +78,8 @@ def load(file: Path) -> CatBoost:
         checked.write_bytes(blob)
         try:
             model = kind().load_model(str(checked))
-            if has_params(native.info):
+            # CatBoost needs the output options to return the parameters; files of old versions have none.
+            if has_params(native.info) and "output_options" in native.info:
                 model.get_all_params()
             _predict_one_row(model, native)
             info = dict(model.get_metadata())

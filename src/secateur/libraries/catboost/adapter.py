@@ -15,14 +15,15 @@ from secateur.errors import InvalidInputError
 from secateur.forest import Forest, check_forest
 from secateur.forest.promises import monotone_signs
 from secateur.forest.subforest import Decision
-from secateur.libraries.adapter import Adapter, as_matrix, as_numbers, check_feature_names
+from secateur.libraries.adapter import Adapter, as_matrix, check_feature_names
 from secateur.libraries.catboost.cbm import NativeModel, probe_cbm, read_cbm, write_cbm
-from secateur.libraries.catboost.model_info import class_positions, monotone_constraints
+from secateur.libraries.catboost.model_info import class_positions, has_params, monotone_constraints
 from secateur.libraries.catboost.objectives import CatBoostObjective, loss_named
 from secateur.libraries.catboost.predictions import transform_predictions
 from secateur.libraries.catboost.split_features import source_column
 from secateur.libraries.catboost.trees import Preorder, in_preorder, pruned_trees, values_and_weights
 from secateur.libraries.input_columns import InputColumns
+from secateur.libraries.numeric_columns import column_as_numbers
 
 
 class CatBoostAdapter(Adapter):
@@ -35,7 +36,8 @@ class CatBoostAdapter(Adapter):
         super().__init__(model)
         self.supervised = self.loss.supervised and not isinstance(model, CatBoostRanker)
         self.custom_objective = self.loss.name.startswith("PythonUserDefined")
-        self.can_refit = self.supervised
+        # A sum of models records no training parameters.
+        self.can_refit = self.supervised and has_params(self.native.info)
         self.predicts_labels = isinstance(self.model, CatBoostClassifier)
 
     @cached_property
@@ -121,8 +123,9 @@ class CatBoostAdapter(Adapter):
             # with embeddings, some of which cannot predict afterwards. It is also skipped if there are fewer splits
             # than trees, because it takes the number of splits as a limit for the number of trees.
             model.shrink(len(trees.size))
-        # CatBoost does not copy this attribute.
-        model._n_features_in = self.model._n_features_in
+        # CatBoost does not copy this attribute; a sum of models does not have it.
+        if hasattr(self.model, "_n_features_in"):
+            model._n_features_in = self.model._n_features_in
         change = getattr(self.model, "_prediction_values_change", None)
         if unchanged and change is not None:
             model._prediction_values_change = np.array(change)
@@ -279,13 +282,12 @@ def _numbers(X: Any, n_columns: int, numeric: Sequence[int]) -> NDArray[np.float
     if not shape[0]:
         raise InvalidInputError("X has no rows, but pruning needs data. Pass at least one row.")
     columns = list(numeric)
-    numeric_part = X.iloc[:, columns] if hasattr(X, "iloc") else np.asarray(X)[:, columns]
-    try:
-        matrix = np.zeros(shape, np.float32)
-        matrix[:, columns] = as_numbers(numeric_part, "float32")
-    except (TypeError, ValueError) as error:
-        raise InvalidInputError(
-            f"X cannot be read as numbers ({error}). Columns {columns[:10]} must be numeric. "
-            "Pass the columns the model was trained on, in that order."
-        ) from error
+    matrix = np.zeros(shape, np.float32)
+    if hasattr(X, "iloc"):
+        for k in columns:
+            matrix[:, k] = column_as_numbers(X.iloc[:, k], X.columns[k], "float32")
+        return matrix
+    values = np.asarray(X)
+    for k in columns:
+        matrix[:, k] = column_as_numbers(values[:, k], k, "float32")
     return matrix

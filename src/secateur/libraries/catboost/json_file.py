@@ -68,15 +68,32 @@ def _numbers(values: Any, what: str) -> list[float]:
 def _check_model(found: Any) -> tuple[float, list[float]]:
     """Return the scale and the biases, checked."""
     _get(found, "features_info", dict)
-    info = _get(found, "model_info", dict)
+    info = _get(found, "model_info", dict) if "model_info" in found else {}
     if not isinstance(info.get("params") or {}, dict):
         raise damaged("its params are not an object")
     if ("trees" in found) == ("oblivious_trees" in found):
         raise damaged("it must have either trees or oblivious_trees")
-    scale_and_bias = _get(found, "scale_and_bias", list)
-    if len(scale_and_bias) != 2 or not isinstance(scale_and_bias[1], list) or not scale_and_bias[1]:
+    # Old versions store no scale and bias, or one bias for all outputs.
+    scale_and_bias = _get(found, "scale_and_bias", list) if "scale_and_bias" in found else [1, 0]
+    if len(scale_and_bias) != 2 or scale_and_bias[1] == []:
         raise damaged("scale_and_bias is not a number and a list of numbers")
-    return _numbers(scale_and_bias[:1], "its scale")[0], _numbers(scale_and_bias[1], "its biases")
+    scale, bias = scale_and_bias
+    biases = bias if isinstance(bias, list) else [bias] * _width(found)
+    return _numbers([scale], "its scale")[0], _numbers(biases, "its biases")
+
+
+def _width(found: dict[str, Any]) -> int:
+    """Return the number of outputs of the first tree, 1 if there are no trees."""
+    trees = _objects(found, "trees" if "trees" in found else "oblivious_trees")
+    if not trees:
+        return 1
+    tree = trees[0]
+    if "oblivious_trees" in found:
+        levels = tree.get("splits") or []
+        return max(len(_get(tree, "leaf_values", list)) >> min(len(levels), MAX_DEPTH), 1)
+    while "split" in tree:
+        tree = _get(tree, "left", dict)
+    return len(tree["value"]) if isinstance(tree.get("value"), list) else 1
 
 
 def _objects(parent: dict[str, Any], key: str) -> list[dict[str, Any]]:
@@ -95,7 +112,7 @@ def _check_features(features: dict[str, Any]) -> list[tuple[Any, ...]]:
         borders = _numbers(feature.get("borders") or [], "borders")
         if any(b <= a for a, b in pairwise(borders)):
             raise damaged("the borders of a feature are not increasing")
-        if feature.get("nan_value_treatment") not in _MISSING or not isinstance(feature.get("has_nans"), bool):
+        if feature.get("nan_value_treatment") not in _MISSING or not isinstance(feature.get("has_nans", False), bool):
             raise damaged("nan_value_treatment or has_nans of a feature is missing or invalid")
         floats += [("FloatFeature", _get(feature, "feature_index", int), border) for border in borders]
     for feature in _objects(features, "categorical_features"):

@@ -1,8 +1,11 @@
 """Map the training loss of a CatBoost model to a link and a loss of secateur."""
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+
+from secateur.libraries.catboost.flatbuffer import damaged
 
 
 @dataclass(frozen=True)
@@ -42,12 +45,12 @@ def loss_named(info: Mapping[str, str]) -> CatBoostObjective:
     """Return the training objective from a model's metadata."""
     name, parameters = _description(info)
     if name in ("Quantile", "MAE"):
-        alpha = float(parameters.get("alpha", 0.5))
+        alpha = _number(parameters, "alpha", 0.5)
         return CatBoostObjective(name, objective="absolute_error" if alpha == 0.5 else f"quantile:{alpha:g}")
     if name == "Huber":
-        return CatBoostObjective(name, objective=f"huber:{float(parameters['delta']):g}")
+        return CatBoostObjective(name, objective=f"huber:{_number(parameters, 'delta', 1.0):g}")
     if name == "Tweedie":
-        return CatBoostObjective(name, "log_c", objective=f"tweedie:{float(parameters['variance_power']):g}")
+        return CatBoostObjective(name, "log_c", objective=f"tweedie:{_number(parameters, 'variance_power', 1.5):g}")
     return _LOSSES.get(name) or CatBoostObjective(name, supervised=False)
 
 
@@ -89,3 +92,21 @@ def _description(info: Mapping[str, str]) -> tuple[str, dict[str, str]]:
             parameters = found.get("params")
             return found["type"], dict(parameters) if isinstance(parameters, dict) else {}
     return "", {}
+
+
+def _number(parameters: Mapping[str, str], name: str, default: float) -> float:
+    """Return a parameter of a loss; `default` if a file does not record it, which CatBoost accepts for prediction.
+
+    Raises
+    ------
+    DamagedFileError
+        If it is not a finite number.
+    """
+    text = parameters.get(name, default)
+    try:
+        number = float(text)
+    except (TypeError, ValueError):
+        number = math.nan
+    if not math.isfinite(number):
+        raise damaged(f"the parameter {name} of its loss is {text!r}, not a number")
+    return number

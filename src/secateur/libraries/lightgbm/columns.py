@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from secateur.errors import InvalidInputError
 from secateur.libraries.adapter import check_feature_names
+from secateur.libraries.numeric_columns import as_numbers, column_as_numbers
 
 ZERO = float(np.float32(1e-35))
 """The largest absolute value LightGBM treats as 0."""
@@ -36,12 +37,7 @@ def encode(X: Any, categories: list[list[Any]] | None, names: tuple[str, ...] | 
     matrix = np.asarray(X)
     if matrix.dtype in (np.float32, np.float64):
         return _tiny_to_zero(matrix)
-    try:
-        with np.errstate(over="ignore"):
-            return _tiny_to_zero(matrix.astype(np.float32))
-    except (TypeError, ValueError):
-        # `as_matrix` raises the error when it checks the shape.
-        return matrix
+    return _tiny_to_zero(as_numbers(matrix, "float32"))
 
 
 def _tiny_to_zero(matrix: NDArray[np.floating]) -> NDArray[np.floating]:
@@ -68,16 +64,5 @@ def _encode_table(table: Any, categories: list[list[Any]] | None) -> NDArray[np.
             codes[codes < 0] = np.nan
             matrix[:, i] = codes
         else:
-            matrix[:, i] = _numbers(column)
+            matrix[:, i] = column_as_numbers(column, column.name, "float64", text=False)
     return matrix
-
-
-def _numbers(column: Any) -> NDArray[np.float64]:
-    try:
-        numbers: NDArray[np.float64] = column.to_numpy(np.float64, na_value=np.nan)
-    except (TypeError, ValueError) as error:
-        raise InvalidInputError(
-            f"The column {column.name!r} of X cannot be read as numbers ({error}). The model needs numbers or pandas "
-            "categories. Encode the column as for training."
-        ) from error
-    return numbers

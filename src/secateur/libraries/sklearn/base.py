@@ -18,6 +18,8 @@ from secateur.libraries.adapter import Adapter, as_matrix
 from secateur.libraries.sklearn.trees import TreeArrays, ids_in_preorder, read_tree, samples_in_preorder, write_tree
 
 Floats = NDArray[np.float64]
+_OUT_OF_BAG = {"oob_score_", "oob_decision_function_", "oob_prediction_"}
+"""Attributes that hold what the unpruned trees predicted for the training rows."""
 
 
 class SklearnAdapter(Adapter):
@@ -98,7 +100,7 @@ class TreesAdapter(SklearnAdapter):
         return value[:, :, None]
 
     def write(self, decision: Decision) -> Any:
-        """Return a deep copy of the model with pruned trees.
+        """Return a deep copy of the model with pruned trees, without the out-of-bag results of the unpruned ones.
 
         The memo of `copy.deepcopy` already maps each original tree to its pruned copy. So everything else is copied
         exactly once, and no unpruned tree is copied.
@@ -117,6 +119,9 @@ class TreesAdapter(SklearnAdapter):
         model = copy.deepcopy(self.model, memo)
         if not tree_kept.all():
             self.drop_trees(model, tree_kept)
+        if not decision.keep.all() or decision.value is not None or decision.tree_weight is not None:
+            for name in _OUT_OF_BAG & vars(model).keys():
+                delattr(model, name)
         return model
 
     def why_immutable(self, what: str) -> str | None:

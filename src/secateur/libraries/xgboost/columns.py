@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from secateur.errors import InvalidInputError
 from secateur.forest import Forest
 from secateur.libraries.adapter import as_matrix, check_feature_names
+from secateur.libraries.numeric_columns import column_as_numbers, refuse_other_kinds
 from secateur.libraries.xgboost.saved_model import LARGEST_CATEGORY, Saved, damaged, integers
 
 Names = list[Any]
@@ -66,6 +67,7 @@ def rows(X: Any, forest: Forest, known: list[Names | None], categorical: NDArray
     if hasattr(X, "dtypes") and hasattr(X, "columns"):
         check_feature_names(X, forest.feature_names)
         X = _matrix(X, known)
+    refuse_other_kinds(X)
     matrix = as_matrix(X, forest)
     if matrix is X and (len(categorical) or not np.isnan(missing)):
         matrix = matrix.copy()
@@ -95,14 +97,7 @@ def _matrix(frame: Any, known: list[Names | None]) -> NDArray[np.float32]:
             names = known[j] if j < len(known) else None
             matrix[:, j] = _codes(column.cat.categories, column.cat.codes.to_numpy(), names, frame.columns[j])
             continue
-        try:
-            with np.errstate(over="ignore"):
-                matrix[:, j] = column.to_numpy(dtype=np.float32, na_value=np.nan)
-        except (TypeError, ValueError) as error:
-            raise InvalidInputError(
-                f"The column {frame.columns[j]!r} of X cannot be read as numbers ({error}). The model needs numbers or "
-                "pandas categories. Encode the column as for training."
-            ) from error
+        matrix[:, j] = column_as_numbers(column, frame.columns[j], "float32", text=False)
     return matrix
 
 

@@ -56,10 +56,11 @@ class XGBoostWrapperAdapter(XGBoostBoosterAdapter):
 
     @property
     def classes(self) -> list[NDArray[Any]]:
-        """The labels of each target; empty unless the model is a classifier."""
-        if not is_classifier(self.model):
-            return []
+        """The labels of each target; empty unless the model predicts labels."""
         known = super().classes
+        if not is_classifier(self.model):
+            # A regressor trained by the hinge loss predicts 0 or 1, not a probability.
+            return known if self.objective == "zero_one" else []
         labels = np.asarray(self.model.classes_)
         return [labels if len(labels) == len(codes) else codes for codes in known]
 
@@ -80,7 +81,9 @@ class XGBoostWrapperAdapter(XGBoostBoosterAdapter):
         return self._transform(self.treeless.predict, raw)
 
     def probabilities(self, raw: NDArray[np.floating]) -> Any:
-        """Return what `predict_proba` returns."""
+        """Return what `predict_proba` returns; a regressor has probabilities only by the link of its scores."""
+        if not is_classifier(self.model):
+            return super().probabilities(raw)
         return self._transform(self.treeless.predict_proba, raw)
 
     def _transform(self, method: Any, raw: NDArray[np.floating]) -> NDArray[Any]:

@@ -39,7 +39,7 @@ class BudgetSearch(GoalSearch):
         candidates = self._candidates(first, budget)
         run = min(candidates, key=lambda run: candidates[run].loss)
         if self.ridges and min(self.ridges) > 0:
-            n_rows = sum(len(fold.rows) for fold in self.folds)
+            n_rows = sum(fold.rows.total_weight for fold in self.folds)
             ridge = average_ridges({run: visit.loss for run, visit in candidates.items()}, n_rows)
             run = KEPT if ridge is None else RunSettings(ridge)
         self.best = candidates.get(run) or self._at_budget(run, budget, first)

@@ -14,14 +14,14 @@ _TRUST = 0.25
 information than independent rows. Tuned on data sets that are not in the benchmark tables."""
 
 
-def average_ridges(losses: Mapping[tuple[float, bool], float], n_rows: int) -> float | None:
+def average_ridges(losses: Mapping[tuple[float, bool], float], n_rows: float) -> float | None:
     """Return the geometric mean of the candidate ridges, weighted by likelihood; None if values should be kept.
 
     Parameters
     ----------
     losses : dict of (ridge, kept): float
         The mean held-out loss of the largest model within the budget, for each ridge and for original values.
-    n_rows : int
+    n_rows : float
         Number of held-out rows.
 
     Notes
@@ -37,7 +37,7 @@ def average_ridges(losses: Mapping[tuple[float, bool], float], n_rows: int) -> f
     return float(f"{np.exp(mean):.3g}")
 
 
-def _likelihood(loss: NDArray[np.float64], n_rows: int) -> NDArray[np.float64]:
+def _likelihood(loss: NDArray[np.float64], n_rows: float) -> NDArray[np.float64]:
     """Return the likelihood of each loss relative to that of the lowest, (n_candidates,)."""
     least = loss.min()
     if least <= 0:

@@ -52,6 +52,8 @@ class Additive:
         The contribution of each node as a leaf, minus that of its root.
     node_weight : (n_nodes,)
         Row weight at each node.
+    n_rows : float
+        The number of rows: the sum of the user's weights, as a row of weight 2 counts as two rows.
     """
 
     forest: Forest
@@ -63,6 +65,7 @@ class Additive:
     objective: Objective
     original: Floats
     node_weight: Floats
+    n_rows: float
 
     @cached_property
     def rows(self) -> RoutedRows:
@@ -92,7 +95,7 @@ class Additive:
             curvature = float(
                 np.average(self.objective.parabolas(score, self.target)[1].mean(axis=1), weights=self.weight)
             )
-        return 0.5 * curvature * float(self.weight.sum()) / len(self.weight)
+        return 0.5 * curvature * float(self.weight.sum()) / self.n_rows
 
 
 def not_additive(forest: Forest) -> str | None:
@@ -149,6 +152,7 @@ def additive(problem: Problem, *, contributions: bool = True) -> Additive:
         objective.fitted_to(target, sample.weight),
         original_contributions(forest) if contributions else np.empty((0, forest.value.shape[1])),
         problem.weight / (problem.total_weight * n_targets(forest)),
+        float(sample.total_weight),
     )
 
 
@@ -157,8 +161,9 @@ def without_rows(forest: Forest, node_weight: Floats) -> Additive:
     none = np.empty((0, forest.n_outputs))
     leaves = np.empty((forest.n_trees, 0), np.uint16)
     objective = SquaredObjective()
+    original = original_contributions(forest)
     return Additive(
-        forest, leaves, np.empty(0), none, none, _slope(forest), objective, original_contributions(forest), node_weight
+        forest, leaves, np.empty(0), none, none, _slope(forest), objective, original, node_weight, n_rows=0.0
     )
 
 

@@ -89,8 +89,8 @@ class BlockDescent(Solver):
     weights : "nodes" or "depth"
         Price of a layer: the cost of its nodes, or 1.
     ridge : float or tuple of float
-        Shrinkage of refitted leaf values: each leaf is fitted as if `ridge` extra rows had target 0. The points of
-        several ridges are merged into one path.
+        Shrinkage of refitted leaf values: each leaf is fitted as if `ridge` extra rows had target 0, where a
+        row of weight 2 counts as two rows. The points of several ridges are merged into one path.
     penalties : int or tuple of float
         Number of penalties, or the penalties themselves. A number gives a sequence that starts at a penalty too large
         for any split and ends at `smallest` times that.

@@ -378,7 +378,7 @@ class MeanDescent(RowDescent[Any]):
         """Mix a small fraction of the class frequencies into refitted probabilities, so that log loss stays finite."""
         if self.keeps_values or not self.ensemble.forest.n_classes:
             return value.copy()
-        floor = min(_FLOOR, _FLOOR_ROWS / len(self.ensemble.weight))
+        floor = min(_FLOOR, _FLOOR_ROWS / self.ensemble.n_rows)
         mixed: Floats = (1 - floor) * value + floor * self.range.center
         return mixed
 
