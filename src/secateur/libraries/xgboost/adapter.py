@@ -34,6 +34,7 @@ class XGBoostBoosterAdapter(Adapter):
 
     library = "xgboost"
     hides_objective = True
+    forgets_offsets = True
 
     def __init__(self, model: Any) -> None:
         super().__init__(model)
