@@ -34,7 +34,7 @@ class TrainingRowsWarning(UserWarning):
 
 
 class UnknownObjectiveWarning(UserWarning):
-    """Warn that the model was or may have been trained for a loss that it does not store."""
+    """Warn that the model was or may have been trained for a loss, or with offsets, that it does not store."""
 
 
 class NothingPrunedWarning(UserWarning):

@@ -185,6 +185,28 @@ def test_a_new_category_is_refused():
 
 
 @knows_categories
+@pytest.mark.parametrize("names", [["b", "c"], ["c", "b"], ["b", "c", "é", "new"], ["b", "c", "é"], ["c"]])
+def test_names_before_the_first_beyond_ascii_and_those_in_their_places_are_matched(names):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"letter": pd.Categorical(rng.choice(["b", "c", "é", "f"], 80), ["b", "c", "é", "f"])})
+    model = xgb.XGBRegressor(**SMALL, enable_categorical=True).fit(X, X["letter"].cat.codes)
+    some = X[X["letter"].isin(names)]
+    moved = pd.DataFrame({"letter": pd.Categorical(some["letter"].astype(str), names)})
+    assert np.array_equal(adapt(model).rows(moved), adapt(model).rows(some))
+    assert np.array_equal(raw_of(adapt(model), moved)[:, 0], model.predict(moved, output_margin=True))
+
+
+@knows_categories
+@pytest.mark.parametrize("names", [["c", "é"], ["f"], ["é"], ["b", "c", "f"]])
+def test_names_that_xgboost_may_mistake_for_others_are_refused(names):
+    # XGBoost keeps of these names the pieces b, c, half of é, and the other half.
+    X = pd.DataFrame({"letter": pd.Categorical(["b", "c", "é", "f"] * 20, ["b", "c", "é", "f"])})
+    model = xgb.XGBRegressor(**SMALL, enable_categorical=True).fit(X, X["letter"].cat.codes)
+    with pytest.raises(ValueError, match="Set the categories"):
+        adapt(model).rows(pd.DataFrame({"letter": pd.Categorical(names, names)}))
+
+
+@knows_categories
 def test_category_names_beyond_ascii_must_equal_those_of_training():
     X, y = frame()
     X["colour"] = X["colour"].cat.rename_categories({"red": "rouge é", "blue": "青"})

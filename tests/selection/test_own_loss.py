@@ -1,5 +1,7 @@
 """Models are pruned and judged by the loss they were trained for, or by their own scores."""
 
+import warnings
+
 import catboost
 import lightgbm
 import numpy as np
@@ -189,3 +191,22 @@ def test_a_booster_that_is_no_model_of_the_mean_is_noticed():
     other = xgboost.train(options, rows, 30, obj=lambda p, data: asymmetric(data.get_label(), p))
     with pytest.warns(UnknownObjectiveWarning, match="standard errors on average"):
         sc.prune_path(other, X[REST], SPREAD[REST])
+
+
+@pytest.mark.parametrize(
+    ("model", "offset"),
+    [
+        (xgboost.XGBRegressor(n_estimators=5), "base_margin"),
+        (lightgbm.LGBMRegressor(n_estimators=5, verbose=-1), "init_score"),
+        (catboost.CatBoostRegressor(iterations=5, verbose=0, allow_writing_files=False), "baseline"),
+    ],
+)
+def test_a_model_trained_with_offsets_is_noticed(model, offset):
+    X = np.random.default_rng(0).normal(size=(100, 3))
+    y = X[:, 0] + 50
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UnknownObjectiveWarning)
+        sc.prune_path(model.fit(X, y), X, y)
+    model.fit(X, y, **{offset: np.full(100, 40.0)})
+    with pytest.warns(UnknownObjectiveWarning, match=offset):
+        sc.prune_path(model, X, y)

@@ -42,6 +42,9 @@ class Adapter(ABC):
     hides_objective: bool = False
     """Whether a model trained with an objective function of the user would claim squared error."""
 
+    forgets_offsets: bool = False
+    """Whether the library can train with an offset per row (base_margin, init_score, baseline) it does not store."""
+
     can_refit: bool = False
     """Whether `refit` can train a clone of the model."""
 

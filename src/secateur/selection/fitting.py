@@ -166,9 +166,15 @@ def _warn_of_objective(adapter: Adapter, rows: RowSource) -> None:
             "The model was trained with a custom objective, which secateur cannot evaluate. Prunings are compared with "
             "the scores of the unpruned model, and y is not used. Check the pruned model by your own metric."
         )
-    elif adapter.hides_objective and adapter.supervised and isinstance(rows, LocalRows):
+    elif adapter.forgets_offsets and adapter.supervised and isinstance(rows, LocalRows):
         distance = _mean_residual(adapter, rows)
-        if distance > _MAX_MEAN_RESIDUAL:
+        if distance > _MAX_MEAN_RESIDUAL and not adapter.hides_objective:
+            message = (
+                f"The predictions of this model are off by {distance:.0f} standard errors on average. It may have been "
+                "trained with an offset per row (base_margin, init_score, baseline), which models do not store, or on "
+                "other rows. If it was trained with offsets, subtract them from y, or train without them."
+            )
+        elif distance > _MAX_MEAN_RESIDUAL:
             message = (
                 f"This booster states squared error as its objective, but its predictions are off by {distance:.0f} "
                 "standard errors on average. A booster trained with a custom objective states this, too. If it was, "
@@ -181,7 +187,8 @@ def _warn_of_objective(adapter: Adapter, rows: RowSource) -> None:
 def _mean_residual(adapter: Adapter, rows: LocalRows) -> float:
     """Return the mean residual of a model of the mean in standard errors, 0 for other models."""
     forest = adapter.forest
-    if forest.n_classes or forest.objective is not None or forest.link != "identity" or len(rows) < 2:
+    own_loss = forest.objective not in (None, "squared_error")
+    if forest.n_classes or own_loss or forest.link != "identity" or len(rows) < 2:
         return 0.0
     residual = rows.y - rows.scores(forest)
     error = residual.std(axis=0) / np.sqrt(len(rows))

@@ -31,6 +31,7 @@ class CatBoostAdapter(Adapter):
 
     library = "catboost"
     accepts_text = True
+    forgets_offsets = True
 
     def __init__(self, model: Any) -> None:
         super().__init__(model)

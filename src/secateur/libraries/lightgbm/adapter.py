@@ -37,6 +37,7 @@ class LightGBMBoosterAdapter(SklearnAdapter):
     package = "lightgbm"
     generates_names = True
     routes_missing = True
+    forgets_offsets = True
     can_refit = False
 
     def __init__(self, model: Any) -> None:

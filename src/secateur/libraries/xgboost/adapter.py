@@ -35,6 +35,7 @@ class XGBoostBoosterAdapter(Adapter):
     library = "xgboost"
     predicts_labels = False
     hides_objective = True
+    forgets_offsets = True
 
     def __init__(self, model: Any) -> None:
         super().__init__(model)

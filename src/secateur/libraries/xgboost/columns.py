@@ -110,14 +110,26 @@ def _codes(categories: Any, codes: NDArray[Any], known: Names | None, column: An
         new_codes = np.array([code_of.get(name, -1) for name in names], np.float32)
         used = np.unique(codes[codes >= 0])
         unknown = [categories[i] for i in used if new_codes[i] < 0]
-        if unknown or any(isinstance(name, bytes) and not name.isascii() for name in known + names):
+        unsure = [categories[i] for i in used if not _matches(names, int(i), known, int(new_codes[i]))]
+        if unknown or unsure:
+            found = f" (new: {unknown[:5]})" if unknown else f" (in other places: {unsure[:5]})"
             raise InvalidInputError(
-                f"The categories of column {column!r} differ from those the model was trained with"
-                f"{f' (new: {unknown[:5]})' if unknown else ''}. XGBoost has no codes for new categories and cannot "
-                "match names that are not ASCII. Set the categories of the column to those of the training data, in "
-                "their order."
+                f"The categories of column {column!r} differ from those the model was trained with{found}. XGBoost has "
+                "no codes for new categories and can match names from the first one that is not ASCII on only in their "
+                "places. Set the categories of the column to those of the training data, in their order."
             )
     return np.append(new_codes, np.float32(np.nan))[codes]
+
+
+def _matches(names: Names, i: int, known: Names, code: int) -> bool:
+    """Return whether equal pieces of names are equal names: both are whole, or all pieces up to them are equal.
+
+    Pieces are whole up to the first name that is not ASCII.
+    """
+    if i == code and names[: i + 1] == known[: code + 1]:
+        return True
+    before = names[: i + 1] + known[: code + 1]
+    return all(not isinstance(name, bytes) or name.isascii() for name in before)
 
 
 def _native_names(categories: Any) -> Names:
