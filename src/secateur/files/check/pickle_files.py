@@ -11,7 +11,8 @@ from secateur._util.text import quoted
 from secateur.errors import DamagedFileError, UnsupportedFileError
 from secateur.files.check.file_report import FileReport
 from secateur.files.check.pickle_names import is_known, is_plausible
-from secateur.files.check.pickle_opcodes import COMPUTES_TEXT, WRAPPER, Global, Scan, scan_pickle
+from secateur.files.check.pickle_opcodes import scan_pickle
+from secateur.files.check.pickle_values import COMPUTES_TEXT, WRAPPER, Global, Scan
 from secateur.files.size_limits import MAX_BYTES, MAX_RATIO
 
 _LZMA_MEMORY = 2**28

@@ -8,7 +8,7 @@ import re
 
 import numpy as np
 
-from secateur.files.check.pickle_opcodes import WRAPPER, Global
+from secateur.files.check.pickle_values import WRAPPER, Global
 from secateur.files.skops import HARMLESS
 
 _CLASS = re.compile(r"_*[A-Z][A-Za-z0-9_]*")

@@ -12,65 +12,14 @@ import math
 import pickletools
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
+from secateur.files.check.pickle_values import COMPUTES_TEXT, WRAPPER, Global, Made, Scan, item_size
 
-WRAPPER = "joblib.numpy_pickle.NumpyArrayWrapper"
-COMPUTES_TEXT = "computes a text"
 _ENCODE, _ENCODING = "_codecs.encode", "latin1"
 _MODULES = {"__builtin__": "builtins", "copy_reg": "copyreg"}
-_OBJECT_FLAG = 1
 _MAX_NESTED = 20
 _MARK = object()
-
-
-@dataclass(frozen=True)
-class Global:
-    """A name that loading imports."""
-
-    module: str
-    name: str
-
-    def __str__(self) -> str:
-        return f"{self.module}.{self.name}"
-
-
-@dataclass(eq=False)
-class Made:
-    """The result of a call, with the state it was given last; `of` is None if it is not known what was called."""
-
-    of: Global | None = None
-    arguments: Any = None
-    state: Any = None
-
-
-@dataclass
-class Scan:
-    """Hold what loading a pickle would do.
-
-    Attributes
-    ----------
-    names : dict
-        The imported names, in order of appearance.
-    oddities : dict
-        Instructions that no library writes, in words.
-    error : str or None
-        Why the stream cannot be followed to its end.
-    left : int
-        The number of bytes after the end.
-    version : str or None
-        The version of scikit-learn that the pickle records.
-    protocol : int
-    """
-
-    names: dict[Global, None] = field(default_factory=dict)
-    oddities: dict[str, None] = field(default_factory=dict)
-    error: str | None = None
-    left: int = 0
-    version: str | None = None
-    protocol: int = 0
 
 
 def scan_pickle(data: bytes, *, arrays: bool) -> Scan:
@@ -155,7 +104,7 @@ class _Machine:
 
     def skip_array(self, state: Any) -> None:
         """Skip the bytes of an array, or follow the pickle of an array of objects."""
-        shape, item = state["shape"], _item_size(state["dtype"])
+        shape, item = state["shape"], item_size(state["dtype"])
         if not isinstance(shape, tuple | list) or any(type(length) is not int or length < 0 for length in shape):
             raise ValueError("the shape of an array is not a tuple of lengths")
         if item is None:
@@ -172,19 +121,6 @@ class _Machine:
         if size > left:
             raise ValueError(f"an array should have {size:,} more bytes, but {left:,} are left")
         self.stream.seek(size, io.SEEK_CUR)
-
-
-def _item_size(dtype: Any) -> int | None:
-    """Return the bytes per entry of a pickled dtype; None if its entries are objects."""
-    if not isinstance(dtype, Made) or str(dtype.of) != "numpy.dtype" or not isinstance(dtype.state, tuple):
-        raise ValueError("the type of an array is not a dtype")
-    plain = np.dtype(dtype.arguments[0])
-    if plain.kind == "O":
-        return None
-    subarray, size = dtype.state[2], dtype.state[5]
-    if subarray is not None or (plain.kind == "V" and dtype.state[7] & _OBJECT_FLAG):
-        raise ValueError("the type of an array has parts that cannot be followed")
-    return size if plain.kind in "VSU" and size > 0 else plain.itemsize
 
 
 def _append(machine: _Machine, values: list[Any]) -> None:

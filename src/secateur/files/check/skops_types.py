@@ -14,7 +14,7 @@ from secateur.errors import DamagedFileError, SecateurError, UnsupportedModelErr
 from secateur.files.check.file_report import FileReport, failed
 from secateur.files.check.numbers_of_trees import with_forest
 from secateur.files.check.pickle_names import is_known
-from secateur.files.check.pickle_opcodes import Global
+from secateur.files.check.pickle_values import Global
 from secateur.files.size_limits import fits
 from secateur.files.skops import HARMLESS, read_skops, untrusted_types
 from secateur.libraries import adapt
@@ -85,7 +85,8 @@ def _unknown(file: Path, names: tuple[str, ...]) -> tuple[str, ...]:
     try:
         return tuple(name for name in untrusted_types(file) if name not in HARMLESS)
     except ImportError:
-        parts = [name.rpartition(".") for name in names]
+        # A text is a value here, not a call that makes one.
+        parts = [name.rpartition(".") for name in names if name != "builtins.str"]
         return tuple(f"{module}.{name}" for module, _, name in parts if not is_known(Global(module, name)))
 
 
