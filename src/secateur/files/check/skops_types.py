@@ -1,5 +1,6 @@
 """Check a .skops file: the types it names, the sizes of its parts, and its trees if all its types are harmless."""
 
+import io
 import json
 import re
 import warnings
@@ -26,7 +27,7 @@ _PATHS = ("module_path", "function"), ("__module__", "__class__")
 
 def check_skops(file: Path, report: FileReport) -> FileReport:
     """List the types in a file, and load it if all of them are known to be harmless."""
-    schema = _read_schema(file)
+    schema, odd = _read_schema(file)
     names = tuple(sorted(_names(_parse(schema, file))))
     version = _SKLEARN_VERSION.search(schema)
     named = replace(
@@ -34,6 +35,7 @@ def check_skops(file: Path, report: FileReport) -> FileReport:
         library="scikit-learn",
         version=version[1].decode() if version else None,
         names=names,
+        warnings=odd,
         runs="constructors of known types, no other code",
     )
     try:
@@ -45,7 +47,7 @@ def check_skops(file: Path, report: FileReport) -> FileReport:
             model = read_skops(file)
     except (SecateurError, ImportError) as error:
         return failed(named, error)
-    return _with_model(replace(named, warnings=_in_words(caught)), model)
+    return _with_model(replace(named, warnings=(*odd, *_in_words(caught))), model)
 
 
 def _in_words(caught: list[warnings.WarningMessage]) -> tuple[str, ...]:
@@ -90,33 +92,28 @@ def _unknown(file: Path, names: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(f"{module}.{name}" for module, _, name in parts if not is_known(Global(module, name)))
 
 
-def _read_schema(file: Path) -> bytes:
-    """Return the description of the objects, after checking the sizes of all parts of the zip."""
+def _read_schema(file: Path) -> tuple[bytes, tuple[str, ...]]:
+    """Return the description of the objects, and warnings, after checking the sizes of all parts of the zip."""
+    data = file.read_bytes()
     try:
-        with zipfile.ZipFile(file) as archive:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
             entries = archive.infolist()
-            unpacked, size = sum(entry.file_size for entry in entries), file.stat().st_size
-            if not fits(unpacked, size):
-                raise DamagedFileError(
-                    f"{file} has {size:,} bytes and would unpack to {unpacked:,}, which no model does. It was not "
-                    "read. Do not load it."
-                )
+            unpacked = sum(entry.file_size for entry in entries)
             repeated = len({entry.filename for entry in entries}) < len(entries)
-            if repeated:
-                raise DamagedFileError(f"{file} contains two parts of the same name. Save the model again.")
-            return archive.read(_SCHEMA)
-    except (zipfile.BadZipFile, KeyError, RuntimeError, NotImplementedError, EOFError, ValueError) as error:
-        if isinstance(error, DamagedFileError):
-            raise
-        raise DamagedFileError(
-            f"{file} is not a zip with a {_SCHEMA}, as .skops files are ({error}). Copy it again, or save the model "
-            "again."
-        ) from error
+            schema = archive.read(_SCHEMA) if fits(unpacked, len(data)) else b""
     except Exception as error:
-        # zlib, lzma and struct raise errors of their own for damaged bytes.
-        if isinstance(error, OSError) and error.errno is not None:
-            raise
-        raise DamagedFileError(f"{file} cannot be unpacked ({error}). Copy it again.") from error
+        # zipfile, zlib, lzma and struct raise exceptions of different types for damaged bytes.
+        raise DamagedFileError(
+            f"{file} is not a zip with a {_SCHEMA}, as .skops files are ({str(error)[:100]}). Copy it again, or save "
+            "the model again."
+        ) from error
+    if not fits(unpacked, len(data)):
+        raise DamagedFileError(
+            f"{file} has {len(data):,} bytes and would unpack to {unpacked:,}, which no model does. It was not read. "
+            "Do not load it."
+        )
+    twice = "It contains two parts of one name, of which programs may read either."
+    return schema, (twice,) if repeated else ()
 
 
 def _parse(schema: bytes, file: Path) -> Any:

@@ -5,7 +5,7 @@ converted model is compared with it: number of outputs, splits and leaves.
 """
 
 import json
-import math
+import sys
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -18,6 +18,7 @@ from secateur.libraries.catboost.cbm import MAX_DEPTH, read_cbm
 from secateur.libraries.catboost.flatbuffer import damaged
 
 _SPLIT_TYPES = ("FloatFeature", "OneHotFeature", "OnlineCtr")
+_LARGEST = sys.float_info.max
 _MISSING = ("AsIs", "AsFalse", "AsTrue")
 
 
@@ -83,10 +84,11 @@ def _get(parent: Any, key: str, kind: type | tuple[type, ...]) -> Any:
 
 def _numbers(values: Any, what: str) -> list[float]:
     if not isinstance(values, list) or not all(
-        isinstance(x, int | float) and not isinstance(x, bool) and math.isfinite(x) for x in values
+        isinstance(x, int | float) and not isinstance(x, bool) and -_LARGEST <= x <= _LARGEST for x in values
     ):
         raise damaged(f"{what} must be finite numbers")
-    return values
+    # An array of integers beyond 64 bits would be one of objects.
+    return [float(x) for x in values]
 
 
 def _check_model(found: Any) -> tuple[float, list[float]]:
