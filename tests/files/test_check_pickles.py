@@ -3,15 +3,19 @@
 import bz2
 import codecs
 import collections
+import contextlib
 import gzip
+import importlib
 import lzma
 import os
 import pickle
+import pkgutil
 import zlib
 
 import joblib
 import numpy as np
 import pytest
+import sklearn
 from sklearn.datasets import load_iris
 from sklearn.ensemble import GradientBoostingClassifier, HistGradientBoostingRegressor, RandomForestClassifier
 from sklearn.model_selection import GridSearchCV
@@ -19,6 +23,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 import secateur as sc
+from secateur.files.check.pickle_names import is_known
+from secateur.files.check.pickle_values import Global
 from secateur.files.models import load_model
 
 RAN = "ran"
@@ -202,6 +208,33 @@ def test_bombs_are_not_unpacked(tmp_path):
 def test_nested_tuples_are_followed_without_recursion(tmp_path):
     (tmp_path / "a.pkl").write_bytes(b"(" * 10**5 + b"t" * 10**5 + b".")
     assert sc.check_file(tmp_path / "a.pkl").ok
+
+
+def test_classes_of_other_packages_are_not_known_by_a_module_of_models():
+    for name in ("lightgbm.basic NamedTemporaryFile", "xgboost.sklearn ThreadPoolExecutor", "catboost.core Path"):
+        assert not is_known(Global(*name.split()))
+    for module in (
+        "sklearn.ensemble.tests.test_forest",
+        "sklearn.datasets._base",
+        "sklearn.utils._testing",
+        "scipy.stats",
+    ):
+        assert not is_known(Global(module, "TempMemmap"))
+    assert not is_known(Global("sklearn.tree", "_classes.Tree"))
+
+
+def test_modules_of_models_import_no_class_that_does_something_when_it_is_made():
+    """Classes are known by spelling, so those that a module imports are known, too: only harmless ones."""
+    homes = set()
+    for info in pkgutil.walk_packages(sklearn.__path__, "sklearn."):
+        if is_known(Global(info.name, "A")) and "externals" not in info.name:
+            with contextlib.suppress(ImportError):
+                found = vars(importlib.import_module(info.name)).items()
+                homes |= {
+                    v.__module__ for name, v in found if isinstance(v, type) and is_known(Global(info.name, name))
+                }
+    foreign = {home.partition(".")[0] for home in homes} - {"sklearn", "numpy", "builtins"}
+    assert foreign <= {"_io", "abc", "collections", "numbers", "scipy", "typing"}
 
 
 def test_bytes_after_the_end_are_a_warning(tmp_path):

@@ -11,16 +11,21 @@ import numpy as np
 from secateur.files.check.pickle_values import WRAPPER, Global
 from secateur.files.skops import HARMLESS
 
-_CLASS = re.compile(r"_*[A-Z][A-Za-z0-9_]*")
-_MODEL_MODULES = re.compile(
+_CLASSES = re.compile(
     r"sklearn\.(_loss|base|calibration|compose|decomposition|discriminant_analysis|dummy|ensemble|feature_extraction"
     r"|feature_selection|frozen|impute|isotonic|kernel_approximation|linear_model|model_selection|multiclass"
-    r"|multioutput|naive_bayes|neighbors|pipeline|preprocessing|random_projection|svm|tree)(\.\w+)*"
-    r"|sklearn\.metrics\._scorer|sklearn\.utils\._metadata_requests|sklearn\.utils\._bunch"
-    r"|xgboost\.(core|sklearn)|lightgbm\.(basic|sklearn)|catboost\.core"
-    r"|scipy\.sparse\._(bsr|coo|csc|csr|dia|dok|lil)"
-    r"|numpy\.random\.(_mt19937|_pcg64|_philox|_sfc64|_generator|bit_generator|mtrand)"
+    r"|multioutput|naive_bayes|neighbors|pipeline|preprocessing|random_projection|svm|tree)"
+    r"(\.(?!tests\.)\w+)*\._*[A-Z]\w*"
+    r"|sklearn\.(metrics\._scorer|utils\._metadata_requests|utils\._bunch)\._*[A-Z]\w*"
+    r"|xgboost\.(core|sklearn)\.(Booster|XGB[A-Z]\w*)"
+    r"|lightgbm\.(basic|sklearn)\.(Booster|LGBM[A-Z]\w*)"
+    r"|catboost\.core\.CatBoost\w*"
+    r"|scipy\.sparse\._(bsr|coo|csc|csr|dia|dok|lil)\.(bsr|coo|csc|csr|dia|dok|lil)_(array|matrix)"
+    r"|numpy\.random\.(_mt19937\.MT19937|_pcg64\.PCG64(DXSM)?|_philox\.Philox|_sfc64\.SFC64|_generator\.Generator"
+    r"|bit_generator\.SeedSequence|mtrand\.RandomState)",
+    re.ASCII,
 )
+"""Classes that models consist of, by module and spelling: the modules of scikit-learn import no harmful class."""
 _UNPICKLERS = re.compile(r"sklearn\._loss\._loss\.__pyx_unpickle_\w+|numpy\.random\.bit_generator\.__pyx_unpickle_\w+")
 # Without `str`, which would make names out of other values.
 _BUILTINS = (
@@ -63,7 +68,7 @@ def is_known(found: Global) -> bool:
         return True
     if found.module == "numpy" and isinstance(np.__dict__.get(found.name), np.ufunc):
         return True
-    return bool(_MODEL_MODULES.fullmatch(found.module) and _CLASS.fullmatch(found.name))
+    return bool(_CLASSES.fullmatch(full))
 
 
 def is_plausible(found: Global) -> bool:
