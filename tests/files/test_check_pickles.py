@@ -156,6 +156,14 @@ def test_calls_inside_compressed_files_are_named(name, tmp_path):
     assert report.format.endswith(f"compressed by {name}")
 
 
+@pytest.mark.parametrize("suffix", [".pkl.gz", ".joblib.z", ".pickle.bz2", ".pkl.xz", ".joblib.lzma"])
+def test_a_second_suffix_of_joblib_is_known(suffix, tmp_path):
+    joblib.dump(MODELS["forest"], tmp_path / f"a.b{suffix}")
+    assert sc.check_file(tmp_path / f"a.b{suffix}").ok
+    (tmp_path / f"a.csv{suffix[-3:]}").write_bytes(b"x")
+    assert sc.check_file(tmp_path / f"a.csv{suffix[-3:]}").status == "unsupported"
+
+
 def test_calls_among_the_bytes_of_an_array_are_named(tmp_path):
     """joblib skips these bytes; pickle would execute them."""
     code = b"cos\nsystem\n(Vecho\ntR."

@@ -13,7 +13,7 @@ import pytest
 
 import secateur as sc
 from secateur.errors import DamagedFileError
-from secateur.files.models import load_model
+from secateur.files.models import load_model, save_model
 from secateur.libraries.catboost.cbm import read_cbm
 from secateur.libraries.catboost.flatbuffer import root, with_vectors
 from secateur.libraries.xgboost.ubjson import decode, encode
@@ -165,6 +165,17 @@ def test_crafted_categories_of_xgboost_are_refused(name, suffix, tmp_path):
     check_damaged(edited_xgboost("xgboost-3.2.0-categories.json", edit, tmp_path / f"crafted{suffix}"))
 
 
+@pytest.mark.parametrize(("name", "count"), [("num_feature", "999999999999"), ("num_class", "1000000")])
+def test_huge_counts_of_valid_models_are_warnings(name, count, tmp_path):
+    def edit(saved):
+        saved["learner"]["learner_model_param"][name] = count
+        saved["learner"].update(feature_names=[], feature_types=[])
+
+    report = sc.check_file(edited_xgboost("xgboost-3.2.0-regression.json", edit, tmp_path / "crafted.json"))
+    assert report.ok
+    assert "reserves memory" in report.warnings[0]
+
+
 def test_ubjson_arrays_longer_than_the_file_are_refused(tmp_path):
     data = (MODELS / "xgboost-3.2.0-logistic.ubj").read_bytes()
     at = data.index(b"[$l#L") + 5
@@ -209,3 +220,53 @@ def test_catboost_sizes_beyond_the_file_are_refused(tmp_path):
     for size in (2**32 - 1, 2**31, len(data)):
         (tmp_path / "crafted.cbm").write_bytes(data[:4] + size.to_bytes(4, "little") + data[8:])
         check_damaged(tmp_path / "crafted.cbm")
+
+
+@pytest.mark.parametrize("number", [10**40, 10**400, float("nan"), "1", True, None])
+def test_odd_leaf_values_in_catboost_json_are_refused_or_read_as_numbers(number, tmp_path):
+    found = json.loads((MODELS / "catboost-1.2.10-depthwise.json").read_text())
+    leaf = found["trees"][0]
+    while "value" not in leaf:
+        leaf = leaf["left"]
+    leaf["value"] = number
+    (tmp_path / "crafted.json").write_text(json.dumps(found))
+    if number == 10**40:
+        assert sc.check_file(tmp_path / "crafted.json").warnings == ("1 leaf values are out of the range of float32.",)
+    else:
+        check_damaged(tmp_path / "crafted.json")
+
+
+def test_crafted_trees_of_scikit_learn_are_refused(tmp_path):
+    pytest.importorskip("skops")
+    from sklearn.tree import DecisionTreeRegressor
+
+    model = DecisionTreeRegressor(max_depth=2).fit(np.arange(8.0)[:, None], np.arange(8.0))
+    state = model.tree_.__getstate__()
+    for name, number in (("left_child", 1_000_000), ("right_child", -7), ("left_child", 0), ("feature", 99)):
+        nodes = state["nodes"].copy()
+        nodes[name][0] = number
+        model.tree_.__setstate__({**state, "nodes": nodes})
+        save_model(model, tmp_path / "crafted.skops", force=True)
+        check_damaged(tmp_path / "crafted.skops")
+
+
+SECATEUR = {
+    "a right child beyond the nodes": ("forest.right", 0, 1_000_000),
+    "a feature beyond the features": ("forest.feature", 0, 1_000_000),
+    "a negative feature": ("forest.feature", 0, -3),
+    "a tree beyond the nodes": ("forest.tree_start", 1, 1_000_000),
+    "trees that go backwards": ("forest.tree_start", 1, -1),
+    "an output beyond the outputs": ("forest.tree_output", 0, 99),
+}
+
+
+@pytest.mark.parametrize("name", SECATEUR)
+def test_crafted_forests_of_secateur_are_refused(name, tmp_path):
+    array, place, number = SECATEUR[name]
+    with np.load(MODELS / "secateur-0.1.0-classes.secateur") as archive:
+        arrays = dict(archive)
+    arrays[array] = arrays[array].copy()
+    arrays[array][place] = number
+    with (tmp_path / "crafted.secateur").open("wb") as stream:
+        np.savez(stream, **arrays)
+    check_damaged(tmp_path / "crafted.secateur")

@@ -60,6 +60,8 @@ CHECKS: dict[str, Check] = {
 _FAILURES = (ValueError, ImportError, MemoryError, TypeError, LookupError, ArithmeticError, RecursionError)
 """What readers raise for damaged content; an OSError says that the file cannot be opened."""
 
+_COMPRESSIONS = (".z", ".gz", ".bz2", ".xz", ".lzma", ".lz4")
+
 _FOLDER = Check("tree_files:check_spark", "Spark ML folder", "pyspark")
 
 
@@ -98,7 +100,7 @@ def check_file(file: str | PathLike[str]) -> FileReport:
     """
     source = Path(file)
     _check_exists(source)
-    check = _FOLDER if source.is_dir() else CHECKS.get(source.suffix.lower())
+    check = _FOLDER if source.is_dir() else CHECKS.get(_suffix(source))
     if check is None:
         return FileReport(str(source), "unsupported", runs="not known", problem=_unknown_suffix(source))
     report = FileReport(str(source), format=check.format, library=check.library, runs=check.runs)
@@ -106,6 +108,14 @@ def check_file(file: str | PathLike[str]) -> FileReport:
         return check.run(source, report)
     except _FAILURES as error:
         return failed(report, error)
+
+
+def _suffix(source: Path) -> str:
+    """Return the suffix that determines the check; a second one may say how joblib has compressed a pickle."""
+    suffixes = [suffix.lower() for suffix in source.suffixes[-2:]]
+    if len(suffixes) == 2 and suffixes[1] in _COMPRESSIONS and CHECKS.get(suffixes[0]) is _PICKLE:
+        return suffixes[0]
+    return suffixes[-1] if suffixes else ""
 
 
 def _check_exists(source: Path) -> None:

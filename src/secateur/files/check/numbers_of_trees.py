@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from secateur.files.check.file_report import FileReport
 from secateur.forest import Forest
 
+_MANY_FEATURES, _MANY_OUTPUTS = 10**7, 10**5
 _LARGEST = float(np.finfo(np.float32).max)
 
 
@@ -41,4 +42,14 @@ def with_odd_numbers(report: FileReport, values: NDArray[Any], thresholds: NDArr
     }
     counts = {text: int(np.count_nonzero(odd)) for text, odd in found.items()}
     odd = tuple(f"{count:,} {text}." for text, count in counts.items() if count)
-    return replace(report, warnings=(*report.warnings, *odd))
+    return replace(report, warnings=(*report.warnings, *odd, *_odd_sizes(report)))
+
+
+def _odd_sizes(report: FileReport) -> tuple[str, ...]:
+    """Return warnings about counts for which a program may reserve memory, although no array has so many entries."""
+    counts = {"features": (report.features, _MANY_FEATURES), "outputs": (report.outputs, _MANY_OUTPUTS)}
+    return tuple(
+        f"It declares {count:,} {name}; a program that reserves memory for each may run out of it."
+        for name, (count, most) in counts.items()
+        if count is not None and count > most
+    )
