@@ -1,6 +1,7 @@
 """`check_file` says what a file is and whether it is valid; no library sees the file."""
 
 import json
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -110,14 +111,30 @@ def test_a_missing_file_is_an_error(tmp_path):
         sc.check_file(tmp_path / "model.txt")
 
 
-def test_a_library_that_is_not_installed_is_named(monkeypatch):
-    import secateur.files.check.onnx_file as onnx_file
+@pytest.mark.parametrize(
+    ("name", "package"),
+    [
+        ("lightgbm-4.7.0-binary.txt", "lightgbm"),
+        ("xgboost-3.2.0-classes.json", "xgboost"),
+        ("catboost-1.2-classes.cbm", "catboost"),
+        ("catboost-1.2.10-leafwise.json", "catboost"),
+    ],
+)
+def test_a_library_that_is_not_installed_is_named(name, package, monkeypatch):
+    for module in [m for m in sys.modules if m == package or m.startswith(f"secateur.libraries.{package}")]:
+        monkeypatch.delitem(sys.modules, module)
+    monkeypatch.setitem(sys.modules, package, None)
+    report = sc.check_file(MODELS / name)
+    assert report.status == "unsupported"
+    assert f"pip install 'secateur[{package}]'" in report.problem
 
-    monkeypatch.setattr(onnx_file, "_read", lambda file: (_ for _ in ()).throw(ImportError("Run: pip install onnx")))
-    file = MODELS / "model.onnx"
-    monkeypatch.setattr("secateur.files.check._check_exists", lambda file: None)
-    report = sc.check_file(file)
-    assert (report.status, report.problem) == ("unsupported", "Run: pip install onnx")
+
+def test_onnx_that_is_not_installed_is_named(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    (tmp_path / "a.onnx").write_bytes(b"x")
+    report = sc.check_file(tmp_path / "a.onnx")
+    assert (report.status, report.runs) == ("unsupported", "nothing")
+    assert "pip install 'secateur[onnx]'" in report.problem
 
 
 def test_the_summary_is_plain_and_the_text_has_the_problem():

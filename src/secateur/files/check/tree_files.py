@@ -17,10 +17,12 @@ from secateur.errors import DamagedFileError, UnsupportedFileError
 from secateur.files.archive import load_forest
 from secateur.files.check.file_report import FileReport
 from secateur.files.check.numbers_of_trees import with_forest, with_odd_numbers
+from secateur.files.formats import json_package, library_module
 
 
 def check_lightgbm(file: Path, report: FileReport) -> FileReport:
     """Check a text file of LightGBM."""
+    library_module("lightgbm")
     from secateur.libraries.lightgbm.objectives import read_objective
     from secateur.libraries.lightgbm.text_file import parse
     from secateur.libraries.lightgbm.trees import read_nodes
@@ -50,6 +52,7 @@ def check_lightgbm(file: Path, report: FileReport) -> FileReport:
 
 def check_xgboost(file: Path, report: FileReport) -> FileReport:
     """Check a .json or .ubj file of XGBoost."""
+    library_module("xgboost")
     from secateur.libraries.xgboost.file_checks import check_saved
     from secateur.libraries.xgboost.saved_model import count, n_outputs
     from secateur.libraries.xgboost.trees import read_trees
@@ -101,6 +104,7 @@ def _parsed_xgboost(data: bytes) -> tuple[bool, Any]:
 
 def check_cbm(file: Path, report: FileReport) -> FileReport:
     """Check a .cbm file of CatBoost."""
+    library_module("catboost")
     from secateur.libraries.catboost.cbm import read_cbm
     from secateur.libraries.catboost.ctr_checks import check_tail
     from secateur.libraries.catboost.trees import in_preorder
@@ -130,6 +134,7 @@ def check_cbm(file: Path, report: FileReport) -> FileReport:
 
 def check_catboost_json(file: Path, report: FileReport) -> FileReport:
     """Check a .json file of CatBoost."""
+    library_module("catboost")
     from secateur.libraries.catboost.json_file import parse_json
 
     model = parse_json(file.read_bytes())
@@ -176,6 +181,7 @@ def _catboost_objective(info: dict[str, str], n_outputs: int) -> str | None:
 
 def check_spark(folder: Path, report: FileReport) -> FileReport:
     """Check a folder saved by Spark ML."""
+    library_module("pyspark")
     from secateur.libraries.spark.adapter import SavedAdapter
     from secateur.libraries.spark.saved_model import SavedModel
 
@@ -204,8 +210,6 @@ def check_path(file: Path, report: FileReport) -> FileReport:
 
 def check_json(file: Path, report: FileReport) -> FileReport:
     """Check a .json file of XGBoost or CatBoost; its content determines which."""
-    from secateur.files.formats import json_package
-
     package = json_package(file)
     check = {"xgboost": check_xgboost, "catboost": check_catboost_json}[package]
     return check(file, replace(report, library=package))
