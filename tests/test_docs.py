@@ -248,7 +248,13 @@ def test_the_site_has_every_page(site):
     folder, _ = site
     expected = {p.relative_to(DOCS).with_suffix(".html").as_posix() for p in DOCS.rglob("*.md")}
     expected |= {f"benchmarks/{p.stem}.html" for p in (ROOT / "benchmarks" / "results").glob("*.md")}
-    expected |= {"benchmarks/index.html", "gallery/index.html", "gallery/examples.html", "changelog.html"}
+    expected |= {
+        "benchmarks/index.html",
+        "gallery/index.html",
+        "gallery/examples.html",
+        "changelog.html",
+        "security.html",
+    }
     built = {p.relative_to(folder).as_posix() for p in folder.rglob("*.html")}
     assert expected <= built, expected - built
     gallery = (folder / "gallery" / "index.html").read_text()

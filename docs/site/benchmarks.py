@@ -43,6 +43,8 @@ def on_files(files: Files, *, config: Any) -> Files:
     files.append(File.generated(config, "benchmarks/index.md", content=index(tables)))
     changes = rehome((ROOT / "CHANGELOG.md").read_text(), "CHANGELOG.md", "changelog.md")
     files.append(File.generated(config, "changelog.md", content=changes))
+    policy = rehome((ROOT / "SECURITY.md").read_text(), "SECURITY.md", "security.md")
+    files.append(File.generated(config, "security.md", content=policy))
     return files
 
 

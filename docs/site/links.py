@@ -12,6 +12,7 @@ _LINK = re.compile(r"\]\((?![a-z]+:|#)([^)\s#]*)(#[^)\s]*)?\)")
 _PAGES = {
     "README.md": "index.md",
     "CHANGELOG.md": "changelog.md",
+    "SECURITY.md": "security.md",
     "benchmarks/README.md": "benchmarks/index.md",
     "benchmarks/results": "benchmarks/index.md",
     "examples": "gallery/index.md",

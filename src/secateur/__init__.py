@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from secateur.data.parquet import read_batches
     from secateur.editing import NodeView, majority_vote, node_views, prune_nodes, simplify
     from secateur.estimators import PrunedClassifier, PrunedRegressor
+    from secateur.files.check import FileReport, check_file
     from secateur.forest import Forest
     from secateur.forest.monotonicity import MonotonicityCheck
     from secateur.forest.subforest import Decision, subforest
@@ -28,6 +29,7 @@ _HOME = {
     "Batches": "secateur.data.batches",
     "Benchmark": "secateur.reporting.latency",
     "Decision": "secateur.forest.subforest",
+    "FileReport": "secateur.files.check",
     "Forest": "secateur.forest",
     "MonotonicityCheck": "secateur.forest.monotonicity",
     "NodeView": "secateur.editing",
@@ -37,6 +39,7 @@ _HOME = {
     "PrunedRegressor": "secateur.estimators",
     "as_forest": "secateur.api",
     "benchmark": "secateur.reporting.benchmark",
+    "check_file": "secateur.files.check",
     "check_monotonic": "secateur.api",
     "holdout_size": "secateur.selection.validation",
     "node_views": "secateur.editing",
@@ -56,6 +59,7 @@ __all__ = [
     "Batches",
     "Benchmark",
     "Decision",
+    "FileReport",
     "Forest",
     "MonotonicityCheck",
     "NodeView",
@@ -65,6 +69,7 @@ __all__ = [
     "PrunedRegressor",
     "as_forest",
     "benchmark",
+    "check_file",
     "check_monotonic",
     "costs",
     "holdout_size",

@@ -68,7 +68,7 @@ def print_json(facts: Mapping[str, Any]) -> None:
 
 def print_model(facts: Mapping[str, Any]) -> None:
     """Print the result of `describe_model`, one entry per line."""
-    table = _grid("", "", header=False)
+    table = grid("", "", header=False)
     classes = f" into {' and '.join(map(str, facts['classes']))} classes" if facts["classes"] else ""
     if facts["inside"]:
         table.add_row("contains", " > ".join(facts["inside"]))
@@ -138,7 +138,7 @@ def print_summary(summary: Mapping[str, Any]) -> None:
 def before_after(facts: Mapping[str, Any]) -> "Table":
     """Return a table of the sizes in a summary: before, after, and the remaining fraction."""
     before, after, saved_as = facts["before"], facts["after"], facts["saved_as"]
-    table = _grid("", "before", "after", "left")
+    table = grid("", "before", "after", "left")
     for name in before:
         left = _percent(after[name] / before[name]) if before[name] else ""
         label = f"bytes ({saved_as or 'saved'})" if name == "bytes" else name
@@ -162,7 +162,7 @@ def print_path(path: "PruningPath", file: Path) -> None:
     elif {"jump", "origin"} & set(path.table):
         omitted = {"n_leaves", "depth"}
     names = [name for name in _COLUMNS if name in path.table and name not in omitted]
-    table = _grid("point", *(_COLUMNS[name] for name in names))
+    table = grid("point", *(_COLUMNS[name] for name in names))
     for point in shown:
         table.add_row(str(point), *(_cell(name, path.table[name][point].item()) for name in names))
     console = stdout()
@@ -178,7 +178,8 @@ def print_written(file: Path) -> None:
     stdout().print(f"Wrote {file}.", style="green", soft_wrap=True)
 
 
-def _grid(first: str, *others: str, header: bool = True) -> "Table":
+def grid(first: str, *others: str, header: bool = True) -> "Table":
+    """Return an empty table: the first column to the left, numbers below a header to the right."""
     from rich.box import SIMPLE
     from rich.table import Table
 

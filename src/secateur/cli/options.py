@@ -36,6 +36,13 @@ Model = Annotated[
         ".joblib and .pkl files need --trust.",
     ),
 ]
+CheckedFiles = Annotated[
+    list[Path],
+    _file(
+        "FILE...",
+        "Model files (.skops, .joblib, .pkl, .json, .ubj, .txt, .cbm, .onnx, .secateur, .npz) or folders of Spark.",
+    ),
+]
 Data = Annotated[Path, _file("DATA", "Rows to prune with, ideally not the training rows: .csv, .csv.gz or .parquet.")]
 OptionalData = Annotated[
     Path | None, _file("[DATA]", "Rows for which to count the features needed: .csv, .csv.gz or .parquet.")

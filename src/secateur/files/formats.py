@@ -86,6 +86,17 @@ def _write_native(model: Any, stream: IO[bytes], suffix: str) -> None:
 
 def _read_json(file: Path, trust: bool) -> Any:
     """Read a model of XGBoost or CatBoost, distinguished by the top-level keys of the file."""
+    return _native_reader(json_package(file))(file, trust)
+
+
+def json_package(file: Path) -> str:
+    """Return the library whose model a .json file contains, according to its top-level keys.
+
+    Raises
+    ------
+    DamagedFileError
+        If it contains no model.
+    """
     with file.open("rb") as stream:
         first = re.match(rb'\s*\{\s*"(\w+)"', stream.read(1000))
     names = {first.group(1).decode()} if first else set()
@@ -95,9 +106,9 @@ def _read_json(file: Path, trust: bool) -> Any:
         except (ValueError, TypeError, RecursionError):
             names = set()
     if names & _XGBOOST_KEYS:
-        return _native_reader("xgboost")(file, trust)
+        return "xgboost"
     if names & _CATBOOST_KEYS:
-        return _native_reader("catboost")(file, trust)
+        return "catboost"
     raise DamagedFileError(
         f"{file} is neither an XGBoost nor a CatBoost model, the only models saved as .json; it is damaged or has "
         "another content. Save the model again."

@@ -123,6 +123,22 @@ def read_skops(file: Path, *, trust: bool = False) -> Any:
     return model
 
 
+def untrusted_types(file: Path) -> list[str]:
+    """Return the types in a file that skops does not trust; those in `HARMLESS` are among them.
+
+    Raises
+    ------
+    DamagedFileError
+        If the file is damaged.
+    ImportError
+        If skops is not installed.
+    """
+    skops = _import_skops()
+    with _damage_reported(file):
+        found: list[str] = skops.get_untrusted_types(data=_with_current_modules(file))
+    return found
+
+
 def write_skops(model: Any, stream: IO[bytes]) -> None:
     """Write a model compressed, or uncompressed if its compression ratio would exceed the limit of `read_skops`."""
     skops = _import_skops()

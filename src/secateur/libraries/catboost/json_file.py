@@ -5,7 +5,8 @@ converted model is compared with it: number of outputs, splits and leaves.
 """
 
 import json
-import math
+import sys
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -17,11 +18,23 @@ from secateur.libraries.catboost.cbm import MAX_DEPTH, read_cbm
 from secateur.libraries.catboost.flatbuffer import damaged
 
 _SPLIT_TYPES = ("FloatFeature", "OneHotFeature", "OnlineCtr")
+_LARGEST = sys.float_info.max
 _MISSING = ("AsIs", "AsFalse", "AsTrue")
 
 
-def json_to_cbm(text: bytes) -> bytes:
-    """Return the .cbm file of a model in JSON.
+@dataclass(frozen=True, eq=False)
+class ModelJson:
+    """Hold the checked content of a model in JSON: scale, bias, all leaf values and the condition of each split."""
+
+    content: dict[str, Any]
+    scale: float
+    bias: list[float]
+    leaves: list[float]
+    splits: list[int]
+
+
+def parse_json(text: bytes) -> ModelJson:
+    """Return the content of a model in JSON, without handing it to CatBoost.
 
     Raises
     ------
@@ -38,6 +51,18 @@ def json_to_cbm(text: bytes) -> bytes:
     if "trees" in found:
         leaves, splits = _check_free(found, len(bias), conditions)
     _check_statistics(found)
+    return ModelJson(found, scale, bias, leaves, splits)
+
+
+def json_to_cbm(text: bytes) -> bytes:
+    """Return the .cbm file of a model in JSON.
+
+    Raises
+    ------
+    DamagedFileError
+        If the text is not JSON, or not a valid model.
+    """
+    model = parse_json(text)
     with scratch_folder() as folder:
         file = folder / "model.json"
         file.write_bytes(text)
@@ -46,7 +71,7 @@ def json_to_cbm(text: bytes) -> bytes:
         except Exception as error:
             # The type of the exception depends on which of CatBoost's checks fails.
             raise damaged(f"CatBoost cannot read it ({str(error).partition(chr(10))[0]})") from error
-    _compare(blob, scale, bias, leaves, splits)
+    _compare(blob, model)
     return blob
 
 
@@ -59,10 +84,11 @@ def _get(parent: Any, key: str, kind: type | tuple[type, ...]) -> Any:
 
 def _numbers(values: Any, what: str) -> list[float]:
     if not isinstance(values, list) or not all(
-        isinstance(x, int | float) and not isinstance(x, bool) and math.isfinite(x) for x in values
+        isinstance(x, int | float) and not isinstance(x, bool) and -_LARGEST <= x <= _LARGEST for x in values
     ):
         raise damaged(f"{what} must be finite numbers")
-    return values
+    # An array of integers beyond 64 bits would be one of objects.
+    return [float(x) for x in values]
 
 
 def _check_model(found: Any) -> tuple[float, list[float]]:
@@ -202,9 +228,9 @@ def _check_statistics(found: dict[str, Any]) -> None:
             raise damaged("a categorical statistic that its trees use is missing")
 
 
-def _compare(blob: bytes, scale: float, bias: list[float], leaves: list[float], splits: list[int]) -> None:
+def _compare(blob: bytes, model: ModelJson) -> None:
     """Raise DamagedFileError unless the converted model agrees with the file."""
-    native = read_cbm(blob)
+    native, leaves, splits = read_cbm(blob), model.leaves, model.splits
     used = native.trees.split
     if not native.trees.symmetric:
         # The two formats list the nodes of such trees in different orders, so compare sorted lists.
@@ -215,5 +241,5 @@ def _compare(blob: bytes, scale: float, bias: list[float], leaves: list[float], 
     same = len(values) == len(leaves) and np.allclose(values, leaves, rtol=1e-12, atol=1e-300)
     if not same or not np.array_equal(used, splits):
         raise damaged("the trees that CatBoost reads differ from those in the file")
-    if not np.allclose([native.scale, *native.bias], [scale, *bias], rtol=1e-12, atol=1e-300):
+    if not np.allclose([native.scale, *native.bias], [model.scale, *model.bias], rtol=1e-12, atol=1e-300):
         raise damaged("the scale or bias that CatBoost reads differs from that in the file")

@@ -160,10 +160,11 @@ def _parse_header(lines: list[str]) -> dict[str, str]:
             raise damaged(f"{key} is {header[key][:40]!r}, not an integer")
     if int(header["num_tree_per_iteration"]) < 1 or int(header["num_class"]) < 1:
         raise damaged("num_tree_per_iteration or num_class is less than 1")
-    header.setdefault("feature_infos", " ".join(["none"] * (int(header["max_feature_idx"]) + 1)))
     for key in ("feature_names", "feature_infos", "monotone_constraints"):
         if key in header and len(header[key].split(" ")) != int(header["max_feature_idx"]) + 1:
             raise damaged(f"{key} does not have one entry for each of {int(header['max_feature_idx']) + 1} features")
+    # The number of features is that of the names by now, so that the line is not longer than the file.
+    header.setdefault("feature_infos", " ".join(["none"] * (int(header["max_feature_idx"]) + 1)))
     if not re.fullmatch(r"(-1|0|1)( (-1|0|1))*", header.get("monotone_constraints", "0")):
         raise damaged("monotone_constraints contains an entry other than -1, 0 and 1")
     return header
