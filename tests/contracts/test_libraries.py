@@ -188,7 +188,7 @@ def check_text(adapter, c):
     if adapter.column_names is not None:
         X.columns = adapter.column_names
     X.isetitem(0, "some text")
-    with pytest.raises(ValueError, match=r"read as numbers|categorical columns"):
+    with pytest.raises(ValueError, match=r"read as numbers|has text|categorical columns"):
         adapter.rows(X)
 
 
