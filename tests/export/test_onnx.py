@@ -62,6 +62,16 @@ def test_raw_predictions_equal_ours_bit_for_bit(forest, seed):
     assert np.array_equal(run(forest, X)["variable"], our_raw(forest, X))
 
 
+@pytest.mark.parametrize("other_left", [False, True])
+def test_a_split_without_listed_categories_is_exported(other_left):
+    tree = DecisionTreeRegressor(max_leaf_nodes=2).fit([[0.0], [1.0]], [0.0, 1.0])
+    forest = adapt(tree).forest
+    lists = Categories(np.array([0, -1, -1], np.int32), np.array([0, 0]), other_left=np.array([other_left]))
+    forest = replace(forest, categories=lists)
+    X = np.array([[0.0], [1.0], [5.0], [np.nan]])
+    assert np.array_equal(run(forest, X)["variable"], our_raw(forest, X))
+
+
 @pytest.mark.contracts
 @pytest.mark.parametrize("name", ALL_RECIPES)
 def test_every_model_and_its_prunings_predict_the_same_or_are_refused(name, request):

@@ -16,7 +16,8 @@ MODELS = Path(__file__).parents[1] / "models"
 NATIVE = sorted(
     file
     for file in MODELS.iterdir()
-    if file.is_dir() or (file.suffix in (".txt", ".ubj", ".cbm", ".secateur", ".npz", ".skops", ".json"))
+    if (file.is_dir() and file.name != "__pycache__")
+    or (file.suffix in (".txt", ".ubj", ".cbm", ".secateur", ".npz", ".skops", ".json"))
     if file.suffix != ".json" or file.with_suffix("").name.count("-") == 2
 )
 

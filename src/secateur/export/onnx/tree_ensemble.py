@@ -183,13 +183,15 @@ def _sides(graph: Graph, forest: Forest, columns: str, column: int, lists: NDArr
     missing = graph.add("IsNaN", x)
     number = graph.add("Where", missing, np.float64(0), x)
     number = graph.add("Min", graph.add("Max", number, np.float64(-_BEYOND_CODES)), np.float64(_BEYOND_CODES))
+    # An encoder needs a key; without listed categories, any key has the row of those that are not listed.
+    keys, rows = (known.astype(np.int64), np.arange(len(known))) if len(known) else (np.zeros(1, np.int64),) * 2
     row = graph.add(
         "LabelEncoder",
         # The cast truncates towards zero.
         graph.add("Cast", number, to=np.int64),
         domain="ai.onnx.ml",
-        keys_int64s=known.astype(np.int64),
-        values_int64s=np.arange(len(known)),
+        keys_int64s=keys,
+        values_int64s=rows,
         default_int64=len(known),
     )
     side = graph.add("Gather", goes_right.astype(np.float64), row)
