@@ -349,3 +349,19 @@ def test_a_scorer_scores_rows_on_the_driver_or_refuses(spark, classifier, flower
     assert chosen.row["score"] >= chosen.info.unpruned_score - 0.1
     with pytest.raises(sc.errors.UnsupportedProblemError, match=r"rows do not fit.*Raise driver_bytes"):
         prune_point(classifier, frame, driver_bytes=100, **options)
+
+
+def test_limits_are_certified_by_sums_over_partitions(spark, classifier, flowers):
+    from secateur.path.guarantee import certify
+    from secateur.spark import evaluate, prune_path, prune_point
+
+    frame, names = frame_of(spark, *flowers)
+    path = prune_path(classifier, frame, features=names, solver=WeakestLink())
+    far, near = evaluate(path, frame, features=names), path.evaluate(*flowers)
+    for limits in ({"max_loss_increase": 0.5}, {"max_loss_increase": 2.0}):
+        certified = certify(near, limits, 0.9).certified
+        np.testing.assert_array_equal(certify(far, limits, 0.9).certified, certified)
+    assert certified.sum() > 1
+    options = {"features": names, "solver": WeakestLink(), "max_loss_increase": 2.0, "confidence": 0.9}
+    chosen = prune_point(classifier, frame, validation=frame, **options)
+    assert chosen.guarantee["rows"] == len(flowers[1])
