@@ -19,8 +19,8 @@ _MODELS = ("LightGBM satimage", "XGBoost spambase", "HistGradientBoosting spamba
 _CALLS = ("path", "clones")
 _NOTES = [
     "path: prune_path(model, X, y) on the training rows, which descends for four ridges and for original values.",
-    "clones: prune(model, X, y, max_nodes=500) with the training rows, which trains and prunes five clones, as there are "
-    "fewer than 5000 rows.",
+    "clones: prune(model, X, y, max_nodes=500) with the training rows, fewer than 5000, which trains and prunes five "
+    "clones.",
     "one, two: elapsed seconds with n_jobs=1 and n_jobs=2, which take turns; the least of three. speed_up: one / two. "
     "Both give the same model, which a test checks bit for bit.",
 ]

@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 import joblib
+from threadpoolctl import threadpool_limits
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -25,7 +26,7 @@ def in_threads(function: Callable[[T], R], items: Iterable[T], n_jobs: int | Non
     tasks = list(items)
     if not has_threads(n_jobs) or len(tasks) < 2:
         return [function(task) for task in tasks]
-    with ThreadPoolExecutor(min(joblib.effective_n_jobs(n_jobs), len(tasks))) as pool:
+    with ThreadPoolExecutor(min(joblib.effective_n_jobs(n_jobs), len(tasks)), initializer=_one_openmp_thread) as pool:
         futures = [pool.submit(function, task) for task in tasks]
         try:
             return [future.result() for future in futures]
@@ -33,3 +34,8 @@ def in_threads(function: Callable[[T], R], items: Iterable[T], n_jobs: int | Non
             for future in futures:
                 future.cancel()
             raise
+
+
+def _one_openmp_thread() -> None:
+    """Let libraries that train with OpenMP use one thread; the setting is that of the calling thread."""
+    threadpool_limits(1, user_api="openmp")
