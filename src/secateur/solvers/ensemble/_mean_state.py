@@ -82,12 +82,13 @@ class MeanState:
     def copy(self) -> "MeanState | PackedMeanState":
         """Return an independent copy; a packed one if there are many values."""
         if self.value.size < _LARGE:
-            return self._independent()
+            return self.independent()
         none, leaves = np.empty(0), np.flatnonzero(self.status == LEAF)
         packed = replace(self, score=none[:, None], score_target=none, score_square=none, value=none[:, None])
-        return PackedMeanState(packed._independent(), leaves, self.value[leaves])
+        return PackedMeanState(packed.independent(), leaves, self.value[leaves])
 
-    def _independent(self) -> "MeanState":
+    def independent(self) -> "MeanState":
+        """Return an independent copy that is not packed."""
         return MeanState(*(getattr(self, field.name).copy() for field in fields(self)))
 
 

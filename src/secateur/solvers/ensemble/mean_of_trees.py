@@ -116,7 +116,7 @@ class MeanDescent(RowDescent[Any]):
         for leaf, of_leaf in zip(packed.leaves.tolist(), packed.value, strict=True):
             value[leaf : forest.end[leaf]] = of_leaf
         state = replace(
-            packed.state._independent(),
+            packed.state.independent(),
             score=np.empty((n_rows, value.shape[1])),
             score_target=np.empty(n_rows),
             score_square=np.empty(n_rows),

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from secateur import kernels
 from secateur.kernels import BlockProblem, Prices, Pricing, PurchaseTable
 from secateur.problem import Problem
+from secateur.solvers.ensemble._mean_state import MeanState
 from secateur.solvers.ensemble.additive_model import Additive, decide, full_state, loss_of, renew_parabolas, risk_of
 
 Floats = NDArray[np.float64]
@@ -40,7 +41,9 @@ class Purchases:
 
     def copy(self) -> "Purchases":
         """Return an independent copy."""
-        return Purchases(self.state.copy(), self.counts.copy(), self.spent, self.banned.copy())
+        # The copy of a mean with many values would be packed, and could not be descended on.
+        state = self.state.independent() if isinstance(self.state, MeanState) else self.state.copy()
+        return Purchases(state, self.counts.copy(), self.spent, self.banned.copy())
 
 
 @dataclass(frozen=True)
