@@ -19,7 +19,7 @@ from secateur.losses import default_loss
 from secateur.path.build import Point
 from secateur.problem import Problem
 from secateur.solvers import BlockDescent
-from secateur.solvers.ensemble import _mean_state, _smaller_forest
+from secateur.solvers.ensemble import _smaller_forest, mean_state
 from secateur.solvers.ensemble._smaller_forest import smaller_forest
 from secateur.solvers.ensemble.additive_model import additive
 
@@ -116,7 +116,7 @@ def many_classes():
 
 
 def test_a_packed_state_is_the_state_again(monkeypatch):
-    monkeypatch.setattr(_mean_state, "_LARGE", 0)
+    monkeypatch.setattr(mean_state, "_LARGE", 0)
     model, X, y = many_classes()
     problem = problem_of(model, X, y)
     descent = BlockDescent().descent(additive(problem), problem, "refit", 5.0)
@@ -124,7 +124,7 @@ def test_a_packed_state_is_the_state_again(monkeypatch):
         descent.step(penalty)
     assert descent.used().any()
     before = descent.state
-    assert isinstance(before.copy(), _mean_state.PackedMeanState)
+    assert isinstance(before.copy(), mean_state.PackedMeanState)
     descent.state = before.copy()
     assert descent.state is not before
     in_use = before.status > 0

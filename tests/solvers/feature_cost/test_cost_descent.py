@@ -32,7 +32,7 @@ from secateur.libraries import adapt
 from secateur.losses import default_loss
 from secateur.problem import Problem
 from secateur.solvers import CostDescent
-from secateur.solvers.ensemble import _mean_state
+from secateur.solvers.ensemble import mean_state
 from secateur.solvers.ensemble.additive_model import additive, decide, full_state, loss_of
 from secateur.solvers.feature_cost._backward_elimination import Elimination
 from secateur.solvers.feature_cost._priced_mean import PricedMean
@@ -315,7 +315,7 @@ def test_a_path_of_many_values_is_that_of_states_that_are_not_packed(monkeypatch
     forest = RandomForestClassifier(8, max_depth=4, random_state=0).fit(X, y)
     cost = FeatureCost(dict(enumerate([1.0, 2.0, 4.0, 8.0])))
     expected = sc.prune_path(forest, X, y, solver=CostDescent(penalties=6), cost=cost)
-    monkeypatch.setattr(_mean_state, "_LARGE", 0)
+    monkeypatch.setattr(mean_state, "_LARGE", 0)
     found = sc.prune_path(forest, X, y, solver=CostDescent(penalties=6), cost=cost)
     np.testing.assert_array_equal(found.table["n_nodes"], expected.table["n_nodes"])
     np.testing.assert_allclose(found.table["risk"], expected.table["risk"], rtol=1e-9)

@@ -32,9 +32,9 @@ from secateur.kernels.ensemble.mean_arrays import (
     MeanTrees,
 )
 from secateur.problem import Problem
-from secateur.solvers.ensemble._mean_state import AnyMeanState, MeanState, PackedMeanState, leaf_range
 from secateur.solvers.ensemble.additive_model import Additive, add_used_trees, kept_contributions
 from secateur.solvers.ensemble.descent_path import Found, RowDescent
+from secateur.solvers.ensemble.mean_state import AnyMeanState, MeanState, PackedMeanState, leaf_range
 from secateur.solvers.ensemble.penalty_descent import SCREENING, DescentSettings, layer_prices
 
 Floats = NDArray[np.float64]

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from secateur import kernels
 from secateur.kernels import BlockProblem, Prices, Pricing, PurchaseTable
 from secateur.problem import Problem
-from secateur.solvers.ensemble._mean_state import MeanState
 from secateur.solvers.ensemble.additive_model import Additive, decide, full_state, loss_of, renew_parabolas, risk_of
+from secateur.solvers.ensemble.mean_state import MeanState
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
