@@ -29,7 +29,7 @@ MODELS = {
         np.digitize(SCORE, [-1, 1]),
     ),
     "absolute error": (
-        GradientBoostingRegressor(n_estimators=6, max_depth=2, loss="absolute_error", random_state=0),
+        GradientBoostingRegressor(n_estimators=6, max_depth=2, loss="absolute_error", random_state=2),
         SCORE,
     ),
     "counts": (LGBMRegressor(objective="poisson", n_estimators=6, num_leaves=4, verbose=-1), np.exp(SCORE).round()),
@@ -41,9 +41,11 @@ SOLVERS = {
 }
 
 
-# With the absolute error, the best subtrees of CostDescent depend on residuals that are nearly 0, and so on rounding.
+DIFFERENT = pytest.mark.xfail(strict=True, reason="to CostDescent with the absolute error, weight 2 is not two rows")
 PAIRS = [
-    (name, solver) for name in MODELS for solver in SOLVERS if (name, solver) != ("absolute error", "cost_descent")
+    pytest.param(name, solver, marks=[DIFFERENT] if (name, solver) == ("absolute error", "cost_descent") else [])
+    for name in MODELS
+    for solver in SOLVERS
 ]
 
 
