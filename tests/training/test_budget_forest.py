@@ -28,7 +28,7 @@ BY_ROW = (
 
 
 @parametrize_with_checks(
-    [BudgetForestClassifier(n_estimators=5)],
+    [BudgetForestClassifier(n_estimators=5), BudgetForestClassifier(n_estimators=5, budget=1e9)],
     expected_failed_checks=lambda estimator: {"check_sample_weight_equivalence_on_dense_data": BY_ROW},
 )
 def test_scikit_learn_accepts_the_estimator(estimator, check):
@@ -181,6 +181,24 @@ def test_expensive_features_and_groups_are_avoided():
     assert used(BudgetForestClassifier([0, 0, 0], **options).fit(X, IRIS.target)) == {0}
 
 
+@pytest.mark.parametrize("on_validation_rows", [False, True])
+@pytest.mark.parametrize("n_trees", [1, 2, 3, 6, 11, 20])
+def test_trees_are_added_as_long_as_the_budget_is_kept(n_trees, on_validation_rows):
+    X_val = CANCER.data[:40] if on_validation_rows else None
+    options = {"feature_costs": list(range(1, 31)), "random_state": 0}
+    prices = []
+    for n in range(1, 21):
+        model = BudgetForestClassifier(n_estimators=n, **options).fit(CANCER.data, CANCER.target)
+        prices.append(model.cost.mean_price(model, CANCER.data if X_val is None else X_val))
+    budget = prices[n_trees - 1]
+    kept = BudgetForestClassifier(n_estimators=20, budget=budget, **options)
+    kept.fit(CANCER.data, CANCER.target, X_val=X_val)
+    assert len(kept.estimators_) == sum(price <= budget for price in prices) >= n_trees
+    expected = BudgetForestClassifier(n_estimators=len(kept.estimators_), **options).fit(CANCER.data, CANCER.target)
+    np.testing.assert_array_equal(kept.predict_proba(CANCER.data), expected.predict_proba(CANCER.data))
+    assert len(kept.estimators_samples_) == len(sc.as_forest(kept).tree_start) - 1 == len(kept.estimators_)
+
+
 def test_a_low_reuse_price_lowers_the_cost():
     X, y = CANCER.data.to_numpy(), CANCER.target
     options = {"n_estimators": 5, "random_state": 0}
@@ -200,6 +218,8 @@ def test_a_low_reuse_price_lowers_the_cost():
         ({"bootstrap": False, "max_samples": 151}, "only 150 rows .* Reduce max_samples"),
         ({"alpha": -1.0}, "'alpha' parameter"),
         ({"reuse_price": 1.5}, "'reuse_price' parameter"),
+        ({"budget": -1.0}, "'budget' parameter"),
+        ({"budget": 0.5}, "budget=0.5, but the first tree alone costs .* Increase budget"),
     ],
 )
 def test_invalid_parameters_are_refused(options, message):

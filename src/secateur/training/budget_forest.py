@@ -1,5 +1,7 @@
 """Train random forests under feature cost by BudgetRF (Nan, Wang, Saligrama 2015)."""
 
+import copy
+from bisect import bisect_right
 from collections.abc import Mapping
 from numbers import Integral, Real
 from os import PathLike
@@ -55,7 +57,7 @@ class BudgetForestClassifier(RandomForestClassifier):
         more than one feature with many values. Even a useless feature of this kind makes three quarters of the
         possible progress, so 0.75 differs little from 0. Default: bought features are not preferred.
     n_estimators : int
-        The number of trees. Each tree buys features, so more trees cost more.
+        The number of trees; with `budget`, the largest number. Each tree buys features, so more trees cost more.
     max_features : None, "sqrt", "log2", int or float
         The number of features to draw at a node, as in scikit-learn. Default: all, as in the paper.
     max_depth : int, optional
@@ -69,6 +71,9 @@ class BudgetForestClassifier(RandomForestClassifier):
     n_jobs : int, optional
         The number of threads; each grows a tree. The result does not depend on it.
     random_state : int, RandomState or None
+    budget : float, optional
+        The largest mean price of a prediction on the validation rows. Trees are added as long as it is kept (Algorithm
+        1 of the paper). Default: all trees, whatever they cost.
 
     Attributes
     ----------
@@ -115,6 +120,7 @@ class BudgetForestClassifier(RandomForestClassifier):
         ],
         "n_jobs": [Integral, None],
         "random_state": ["random_state"],
+        "budget": [Interval(Real, 0, None, closed="left"), None],
     }
 
     def __init__(
@@ -131,6 +137,7 @@ class BudgetForestClassifier(RandomForestClassifier):
         max_samples: int | float | None = None,
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
+        budget: float | None = None,
     ) -> None:
         super().__init__(
             n_estimators=n_estimators,
@@ -145,13 +152,14 @@ class BudgetForestClassifier(RandomForestClassifier):
         self.feature_costs = feature_costs
         self.alpha = alpha
         self.reuse_price = reuse_price
+        self.budget = budget
 
     @property
     def cost(self) -> FeatureCost:
         """The feature cost, for pruning and for measuring: `model.cost.mean_price(model, X)`."""
         return self.feature_costs if isinstance(self.feature_costs, FeatureCost) else FeatureCost(self.feature_costs)
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, X_val: Any = None) -> Self:
         """Grow the trees.
 
         Parameters
@@ -162,8 +170,11 @@ class BudgetForestClassifier(RandomForestClassifier):
             Labels of any type.
         sample_weight : (n_rows,), optional
             The weight of each row in F and in the leaves. Rows of weight 0 are ignored.
+        X_val : (n_val, n_features), optional
+            The rows on which `budget` is kept. Default: X.
         """
         self._validate_params()
+        priced = X if X_val is None else X_val
         X, y = validate_data(self, X, y, dtype=np.float32, ensure_all_finite="allow-nan")
         check_classification_targets(y)
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
@@ -171,16 +182,19 @@ class BudgetForestClassifier(RandomForestClassifier):
         self.n_classes_, self.n_outputs_, self._n_samples = len(self.classes_), 1, len(X)
         drawable = _rows_with_weight(weight)
         self._drawable = None if len(drawable) == len(X) else drawable
-        draws = self._draws()
-        self.estimators_ = self._grow(sort_rows(X, codes, weight, self.n_classes_, self._price_table()), draws)
-        return self
-
-    def _grow(self, rows: TrainingRows, draws: Draws) -> list[DecisionTreeClassifier]:
-        """Return the trees; the seed of each tree determines the rows drawn for it."""
         self.estimator_ = DecisionTreeClassifier(
             max_depth=self.max_depth, min_samples_leaf=self.min_samples_leaf, max_features=self.max_features
         )
         seeds = check_random_state(self.random_state).randint(_MAX_SEED, size=self.n_estimators)
+        rows, draws = sort_rows(X, codes, weight, self.n_classes_, self._price_table()), self._draws()
+        if self.budget is None:
+            self.estimators_ = self._grow(rows, draws, seeds)
+        else:
+            self._grow_within_budget(self.budget, rows, draws, seeds, priced)
+        return self
+
+    def _grow(self, rows: TrainingRows, draws: Draws, seeds: NDArray[Any]) -> list[DecisionTreeClassifier]:
+        """Return one tree for each seed; the seed determines the rows drawn for it."""
         trees = [clone(self.estimator_).set_params(random_state=int(seed)) for seed in seeds]
         options = {
             "alpha": self.alpha,
@@ -191,6 +205,34 @@ class BudgetForestClassifier(RandomForestClassifier):
             delayed(grow_tree)(tree, rows, draws.rows(tree.random_state), **options) for tree in trees
         )
         return grown
+
+    def _grow_within_budget(
+        self, budget: float, rows: TrainingRows, draws: Draws, seeds: NDArray[Any], X_val: Any
+    ) -> None:
+        """Set `estimators_` to as many trees as the budget allows.
+
+        A tree never lowers the price. So trees are grown in batches that double until the price is too high, and the
+        number of trees is found by bisection.
+        """
+        allowed, n_grown = 0, 0
+        self.estimators_ = []
+        while allowed == n_grown < len(seeds):
+            n_grown = min(max(1, 2 * n_grown), len(seeds))
+            self.estimators_ += self._grow(rows, draws, seeds[allowed:n_grown])
+            prefixes = range(allowed + 1, n_grown + 1)
+            allowed += bisect_right(prefixes, budget, key=lambda n: self._price_of(n, X_val))
+        if not allowed:
+            raise InvalidInputError(
+                f"budget={budget:g}, but the first tree alone costs {self._price_of(1, X_val):.4g} per "
+                "prediction. Increase budget, or grow smaller trees, for example with a larger alpha or a max_depth."
+            )
+        del self.estimators_[allowed:]
+
+    def _price_of(self, n_trees: int, X: Any) -> float:
+        """Return the mean price of the first trees."""
+        first = copy.copy(self)
+        first.estimators_ = self.estimators_[:n_trees]
+        return self.cost.mean_price(first, X)
 
     @property
     def estimators_samples_(self) -> list[NDArray[np.intp]]:
