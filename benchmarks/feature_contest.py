@@ -19,6 +19,7 @@ from secateur.solvers import MinCut
 
 POINTS = 256
 """Number of points of a path that are evaluated, as in prune()."""
+_CUTS = {"ensemble": MinCut(), "individual": MinCut(scope="individual")}
 _STEPS = 20
 """Number of budgets for retrained forests, evenly spaced up to the unpruned cost."""
 
@@ -77,7 +78,12 @@ class Contest:
         on_train, on_test = (self.prices.cost.mean_price(self.model, some.X) for some in (self.train, self.test))
         for share in shares:
             yield {"method": "unpruned", "budget": share, "error": error_of(self.model, self.test), "cost": 1.0}
-        for name, solver in self._solvers.items():
+        rows = {"validation": (self.validation.X, self.validation.y), "cost": self.prices.cost}
+        for share in shares:
+            small = sc.prune(self.model, self.train.X, self.train.y, max_cost=share * on_train, **rows)
+            cost = self.prices.cost.mean_price(small, self.test.X) / on_test
+            yield {"method": "prune", "budget": share, "error": error_of(small, self.test), "cost": cost}
+        for name, solver in _CUTS.items():
             path = sc.prune_path(self.model, self.train.X, self.train.y, solver=solver, cost=self.prices.cost)
             for share in shares:
                 small = self._chosen(path, share * on_train)
@@ -90,12 +96,8 @@ class Contest:
                 _, price, error = min(paid, key=lambda offer: offer[:2])
                 yield {"method": name, "budget": share, "error": error, "cost": price / on_train}
 
-    @property
-    def _solvers(self) -> dict[str, Any]:
-        return {"prune": "auto", "ensemble": MinCut(), "individual": MinCut(scope="individual")}
-
     def _chosen(self, path: sc.Path, budget: float) -> Any:
-        """Return the model that prune(max_cost=budget, validation=...) returns."""
+        """Return the point of the path with the lowest validation error within the budget."""
         within = path.thin(POINTS, max_cost=budget).evaluate(self.validation.X, self.validation.y)
         return within.select(max_cost=budget).to_model()
 
