@@ -6,7 +6,7 @@ The tests contain a slow reference implementation of each kernel.
 
 from secateur.kernels.editing.simplify import merge_leaves, reachable
 from secateur.kernels.ensemble.active_nodes import mark_active_nodes
-from secateur.kernels.ensemble.arrays import BlockProblem, Prices, RoutedRows, State, Trees
+from secateur.kernels.ensemble.arrays import BlockProblem, Prices, RoutedRows, State, Trees, leaves_then_splits
 from secateur.kernels.ensemble.block_descent import move_intercept, sweep_blocks
 from secateur.kernels.ensemble.block_update import KEEP, REFIT, SCALE, SCALE_SPARSE
 from secateur.kernels.ensemble.collapse import collapse, drop_tree, weakest_collapses
@@ -115,6 +115,7 @@ __all__ = [
     "keep_of_size",
     "keeps_levels",
     "layer_steps",
+    "leaves_then_splits",
     "lift",
     "lift_to_kept",
     "list_needs",

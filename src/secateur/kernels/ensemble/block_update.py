@@ -29,9 +29,9 @@ def choose_subtree(
     buffers hold the sums over the rows in each leaf. Writes `status` and `contribution` of the buffers if the gain
     exceeds the tolerance. O(nodes).
     """
-    right, as_split, status = trees.right, prices.as_split, state.status
-    best, penalty, frozen = scratch.best, problem.penalty, problem.frozen
-    start = trees.tree_start[tree]
+    as_split, status, best = prices.as_split, state.status, scratch.best
+    penalty, frozen, start = problem.penalty, problem.frozen, trees.tree_start[tree]
+    n = trees.tree_start[tree + 1] - start
     # The steps are called from here: a call passes all arrays, and one more per tree would slow sweeps by a tenth.
     old = sum_nodes(tree, trees, state, scratch)
     if status[start] != 0:
@@ -39,16 +39,17 @@ def choose_subtree(
     if trees.sign.shape[0] > 0:
         set_bounds(tree, trees, state, problem, scratch)
     fit_leaves(tree, trees, prices, problem, scratch)
+    for v in range(n):
+        scratch.status[v] = 2
     # Reverse preorder. Invariant: for every node w > v, `best[w]` is the cost of its optimal subtree, relative to a
     # contribution of 0.
-    for v in range(trees.tree_start[tree + 1] - start - 1, -1, -1):
+    for position in range((n + 1) // 2, n):
+        v = trees.order[start + position]
         u = start + v
-        scratch.status[v] = 2
-        if right[u] != -1:
-            split_cost = best[v + 1] + best[right[u] - start] + penalty * as_split[u]
-            if (frozen and status[u] == 1) or (not frozen and split_cost < best[v]):
-                best[v] = split_cost
-                scratch.status[v] = 1
+        split_cost = best[v + 1] + best[trees.right[u] - start] + penalty * as_split[u]
+        stays = status[u] == 1 if frozen else split_cost < best[v]
+        best[v] = split_cost if stays else best[v]
+        scratch.status[v] = 1 if stays else 2
     new = best[0]
     if new >= 0.0 and not frozen:
         new, scratch.status[0] = 0.0, 0
@@ -104,26 +105,27 @@ def entry_penalty(tree: int, trees: Trees, prices: Prices, problem: BlockProblem
 @kernel
 def sum_nodes(tree: int, trees: Trees, state: State, scratch: Scratch) -> float:
     """Write S and H of the module docstring for every node; return the cost of the current contributions."""
-    right, contribution, sums, hessian_sum = trees.right, state.contribution, scratch.sums, scratch.hessian_sum
+    contribution, sums, hessian_sum = state.contribution, scratch.sums, scratch.hessian_sum
     start, width, n_hessians = trees.tree_start[tree], contribution.shape[1], hessian_sum.shape[1]
-    curved = state.curvature.shape[0] > 0
+    n, curved = trees.tree_start[tree + 1] - start, state.curvature.shape[0] > 0
     cost = 0.0
-    # Reverse preorder: both children are summed before their parent.
-    for v in range(trees.tree_start[tree + 1] - start - 1, -1, -1):
+    for position in range((n + 1) // 2):
+        v = trees.order[start + position]
         u = start + v
-        if right[u] == -1:
-            for k in range(n_hessians):
-                hessian_sum[v, k] = scratch.hessian[v, k] if curved else trees.node_weight[u]
-            for k in range(width):
-                h = hessian_sum[v, min(k, n_hessians - 1)]
-                sums[v, k] = scratch.gradient[v, k] + h * contribution[u, k]
-                cost += contribution[u, k] * (h * contribution[u, k] - 2.0 * sums[v, k])
-        else:
-            b = right[u] - start
-            for k in range(n_hessians):
-                hessian_sum[v, k] = hessian_sum[v + 1, k] + hessian_sum[b, k]
-            for k in range(width):
-                sums[v, k] = sums[v + 1, k] + sums[b, k]
+        for k in range(n_hessians):
+            hessian_sum[v, k] = scratch.hessian[v, k] if curved else trees.node_weight[u]
+        for k in range(width):
+            h = hessian_sum[v, min(k, n_hessians - 1)]
+            sums[v, k] = scratch.gradient[v, k] + h * contribution[u, k]
+            cost += contribution[u, k] * (h * contribution[u, k] - 2.0 * sums[v, k])
+    # Reverse preorder: both children are summed before their parent.
+    for position in range((n + 1) // 2, n):
+        v = trees.order[start + position]
+        b = trees.right[start + v] - start
+        for k in range(n_hessians):
+            hessian_sum[v, k] = hessian_sum[v + 1, k] + hessian_sum[b, k]
+        for k in range(width):
+            sums[v, k] = sums[v + 1, k] + sums[b, k]
     return cost
 
 

@@ -18,11 +18,13 @@ class MeanRows(NamedTuple):
 class MeanTrees(NamedTuple):
     """The trees: start (n_trees + 1,); by node right, the sums of w, w y and w |y|², the original value and prices.
 
-    `sign` (n_nodes, n_outputs) has the monotonic constraints at splits, as in `secateur.kernels.ensemble.arrays.Trees`.
+    `order` (n_nodes,) has the leaves before the splits, and `sign` (n_nodes, n_outputs) the monotonic constraints at
+    splits, both as in `secateur.kernels.ensemble.arrays.Trees`.
     """
 
     start: np.ndarray
     right: np.ndarray
+    order: np.ndarray
     weight: np.ndarray
     target: np.ndarray
     target_square: np.ndarray

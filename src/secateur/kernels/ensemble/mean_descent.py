@@ -154,22 +154,23 @@ def sum_without(tree: int, rows: MeanRows, trees: MeanTrees, state: MeanArrays, 
             sums[a, k] += w * state.score[i, k]
     part = 1.0 / state.size[0] if state.status[start] != ABSENT else 0.0
     loss = 0.0
-    # Reverse preorder: both children are summed before their parent.
-    for a in range(n - 1, -1, -1):
+    for position in range((n + 1) // 2):
+        a = trees.order[start + position]
         u = start + a
-        if trees.right[u] == -1:
-            loss += scratch.square[a] - 2.0 * scratch.with_target[a]
-            for k in range(n_outputs):
-                v = part * state.value[u, k]
-                scratch.with_target[a] -= v * trees.target[u, k]
-                scratch.square[a] -= v * (2.0 * sums[a, k] - trees.weight[u] * v)
-                sums[a, k] -= trees.weight[u] * v
-        else:
-            b = trees.right[u] - start
-            scratch.with_target[a] = scratch.with_target[a + 1] + scratch.with_target[b]
-            scratch.square[a] = scratch.square[a + 1] + scratch.square[b]
-            for k in range(n_outputs):
-                sums[a, k] = sums[a + 1, k] + sums[b, k]
+        loss += scratch.square[a] - 2.0 * scratch.with_target[a]
+        for k in range(n_outputs):
+            v = part * state.value[u, k]
+            scratch.with_target[a] -= v * trees.target[u, k]
+            scratch.square[a] -= v * (2.0 * sums[a, k] - trees.weight[u] * v)
+            sums[a, k] -= trees.weight[u] * v
+    # Reverse preorder: both children are summed before their parent.
+    for position in range((n + 1) // 2, n):
+        a = trees.order[start + position]
+        b = trees.right[start + a] - start
+        scratch.with_target[a] = scratch.with_target[a + 1] + scratch.with_target[b]
+        scratch.square[a] = scratch.square[a + 1] + scratch.square[b]
+        for k in range(n_outputs):
+            sums[a, k] = sums[a + 1, k] + sums[b, k]
     return loss
 
 

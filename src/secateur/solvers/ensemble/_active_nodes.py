@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secateur import kernels
-from secateur.kernels import Prices, RoutedRows, Trees
+from secateur.kernels import Prices, RoutedRows, Trees, leaves_then_splits
 from secateur.solvers.ensemble.additive_model import Additive
 
 
@@ -73,6 +73,7 @@ def active_set_of(ensemble: Additive, prices: Prices, marked: NDArray[np.bool_],
         tree_start,
         forest.tree_output,
         right,
+        leaves_then_splits(tree_start, right),
         forest.depth[nodes],
         ensemble.node_weight[nodes],
         ensemble.original[nodes],

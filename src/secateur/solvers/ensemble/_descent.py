@@ -23,7 +23,7 @@ from secateur.solvers.ensemble.additive_model import (
     starts,
 )
 from secateur.solvers.ensemble.descent_path import RowDescent
-from secateur.solvers.ensemble.penalty_descent import SCREENING, DescentSettings, layer_prices
+from secateur.solvers.ensemble.penalty_descent import DescentSettings, layer_prices
 
 Floats = NDArray[np.float64]
 _VALUES = {
@@ -92,7 +92,7 @@ class Descent(RowDescent[State]):
         descent keep, unless it is the last resort.
         """
         tolerance = 1e-12 * self.scale
-        problem = BlockProblem(penalty, self.ridge, 0.0, self.values, frozen, tolerance, SCREENING)
+        problem = BlockProblem(penalty, self.ridge, 0.0, self.values, frozen, tolerance, self.screening)
         sweep_once = kernels.sweep_layered_blocks if self.settings.layered else kernels.sweep_blocks
         if self.ensemble.objective.quadratic:
             unchanged, gain, _ = sweep_once(*self.nodes, self.state, problem, trees, first)

@@ -18,7 +18,7 @@ from secateur.forest import Forest, Leaves
 from secateur.forest.links import Logit, OneVsAll
 from secateur.forest.promises import constrained_splits
 from secateur.forest.subforest import mean_over
-from secateur.kernels import RoutedRows, State, Trees
+from secateur.kernels import RoutedRows, State, Trees, leaves_then_splits
 from secateur.losses.objectives import Objective, SquaredObjective, objective_of
 from secateur.problem import Problem
 
@@ -80,6 +80,7 @@ class Additive:
             forest.tree_start,
             forest.tree_output,
             forest.right,
+            leaves_then_splits(forest.tree_start, forest.right),
             forest.depth,
             self.node_weight,
             self.original,

@@ -35,7 +35,7 @@ from secateur.problem import Problem
 from secateur.solvers.ensemble.additive_model import Additive, add_used_trees, kept_contributions
 from secateur.solvers.ensemble.descent_path import Found, RowDescent
 from secateur.solvers.ensemble.mean_state import AnyMeanState, MeanState, PackedMeanState, leaf_range
-from secateur.solvers.ensemble.penalty_descent import SCREENING, DescentSettings, layer_prices
+from secateur.solvers.ensemble.penalty_descent import DescentSettings, layer_prices
 
 Floats = NDArray[np.float64]
 
@@ -87,6 +87,7 @@ class MeanDescent(RowDescent[Any]):
         self.trees = MeanTrees(
             forest.tree_start,
             forest.right,
+            ensemble.trees.order,
             ensemble.trees.node_weight,
             np.ascontiguousarray(sums[:, :-1]),
             np.ascontiguousarray(sums[:, -1]),
@@ -255,7 +256,7 @@ class MeanDescent(RowDescent[Any]):
             self.scratch,
             trees,
             first,
-            MeanProblem(penalty, self.ridge, self.keeps_values, frozen, 1e-12 * self.scale, SCREENING),
+            MeanProblem(penalty, self.ridge, self.keeps_values, frozen, 1e-12 * self.scale, self.screening),
         )
         return changed == 0, gain
 

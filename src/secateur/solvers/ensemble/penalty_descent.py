@@ -21,8 +21,8 @@ from secateur.solvers.ensemble.additive_model import Additive, with_replacements
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
-SCREENING = 0.1
-"""Dropped trees are tested for entry down to this multiple of the penalty."""
+_SCREENING = 0.1
+"""A screened descent tests dropped trees for entry down to this multiple of the penalty."""
 _MARGIN = 0.5
 """A dropped tree is visited if its estimated entry penalty is at least this multiple of the penalty."""
 _FEW_SWEEPS, _FEW_UPDATES, _NARROW_MARGIN = 3, 0.25, 0.8
@@ -91,6 +91,9 @@ class PenaltyDescent(ABC, Generic[S]):
         A sweep that gains no more than this is the last.
     on_sweep : callable, optional
         Called as `on_sweep(done, total)` after every sweep.
+    screening : float
+        Trees that stay dropped are tested for entry down to this multiple of the penalty; 0 for no test, which is
+        enough for descents that visit all trees.
     updates : int
         Number of block updates so far.
     sweep_cost : int
@@ -106,6 +109,7 @@ class PenaltyDescent(ABC, Generic[S]):
     rng: np.random.Generator
     enough = 0.0
     on_sweep: Callable[[int, int], None] | None = None
+    screening = 0.0
     updates = 0
     sweep_cost = 0
     _penalty_index = (0, 1)
@@ -120,6 +124,7 @@ class PenaltyDescent(ABC, Generic[S]):
         Only trees that are likely to enter are visited. After a few sweeps, or as soon as one gains less than the price
         of a node, the descent ends, but not before a fraction of the trees has been updated.
         """
+        self.screening = _SCREENING
         trees, n_sweeps, n_updates = self.candidates(penalty, _NARROW_MARGIN), 0, 0
         while True:
             gain, converged = self.sweep_and_report(penalty, trees, 0, False)
@@ -143,6 +148,7 @@ class PenaltyDescent(ABC, Generic[S]):
         Full sweeps alternate with sweeps over the trees in use. `frozen` refits values without changing the kept nodes.
         With `screened`, full sweeps visit the `candidates` only.
         """
+        self.screening = _SCREENING if screened else 0.0
         total, rounds_left = 0.0, max_sweeps or self.settings.max_sweeps
         while rounds_left > 0:
             trees = self.candidates(penalty) if screened else self.open
