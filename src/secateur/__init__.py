@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from secateur.data.batches import Batches
     from secateur.data.parquet import read_batches
     from secateur.editing import NodeView, majority_vote, node_views, prune_nodes, simplify
+    from secateur.editing.smoothing import smooth
     from secateur.estimators import PrunedClassifier, PrunedRegressor
     from secateur.files.check import FileReport, check_file
     from secateur.forest import Forest
@@ -49,6 +50,7 @@ _HOME = {
     "read_batches": "secateur.data.parquet",
     "report": "secateur.reporting",
     "simplify": "secateur.editing",
+    "smooth": "secateur.editing.smoothing",
     "majority_vote": "secateur.editing",
     "subforest": "secateur.forest.subforest",
 }
@@ -83,6 +85,7 @@ __all__ = [
     "report",
     "serving",
     "simplify",
+    "smooth",
     "solvers",
     "subforest",
     "training",

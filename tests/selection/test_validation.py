@@ -181,6 +181,19 @@ def test_structural_risk_is_error_plus_the_root_of_size_over_rows(cancer):
     assert path.select(rule="srm").point == risk.argmin()
 
 
+def test_structural_risk_is_refused_for_losses_that_are_no_error_rate(cancer, diabetes):
+    tree = DecisionTreeClassifier(random_state=0).fit(*cancer)
+    brier = sc.prune_path(tree, *cancer, loss="brier")
+    with pytest.raises(ValueError, match=r"'brier'.*loss='zero_one'"):
+        brier.select(rule="srm")
+    # The loss of other rows does not change what the risk is.
+    with pytest.raises(ValueError, match="'brier'"):
+        brier.evaluate(*cancer, loss="zero_one").select(rule="srm")
+    regressor = DecisionTreeRegressor(random_state=0).fit(*diabetes)
+    with pytest.raises(ValueError, match="'squared_error'"):
+        sc.prune_path(regressor, *diabetes).select(rule="srm")
+
+
 def test_a_constant_model_is_announced(diabetes):
     X, y = diabetes
     noise = np.random.default_rng(0).normal(size=len(y))

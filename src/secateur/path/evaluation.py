@@ -227,6 +227,16 @@ def match_by_penalty(path: "Path", other: "Path") -> NDArray[np.intp]:
     return _size_distance(path, other, unpruned).argmin(axis=1)
 
 
+def match_by_parameter(path: "Path", other: "Path") -> NDArray[np.intp]:
+    """Return for each point the point of `other` with the nearest penalty, and for the unpruned model itself.
+
+    This is for penalties that are the settings of runs, so that points of the same setting correspond.
+    """
+    penalty, theirs = (np.nan_to_num(one.table["penalty"], nan=-np.inf) for one in (path, other))
+    match = np.abs(penalty[1:, None] - theirs).argmin(axis=1)
+    return np.append(0, match)
+
+
 def match_by_cost(path: "Path", other: "Path") -> NDArray[np.intp]:
     """Return for each point the point of `other` with the nearest relative cost, preferably of the same origin."""
     spent, theirs = (one.table["cost"] / max(one.table["cost"][0], 1e-300) for one in (path, other))

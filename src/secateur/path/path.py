@@ -280,10 +280,10 @@ class Path:
             comparing many points.
         rule : str, optional
             "one_se": the cheapest point within one standard error of the lowest loss. "one_percent": the cheapest
-            within one per cent of the lowest loss. "srm": the least structural risk, risk + sqrt(nodes / rows), which
-            needs no validation rows. "fullest": the lowest loss among the largest points within the limits, one for
-            each ridge of the solver. With scores, "one_se" is the cheapest point that is at most the standard error
-            of its drop below the highest score.
+            within one per cent of the lowest loss. "srm": the least structural risk, error rate + sqrt(nodes / rows),
+            which needs no validation rows, but a path of the zero-one loss. "fullest": the lowest loss among the
+            largest points within the limits, one for each ridge of the solver. With scores, "one_se" is the cheapest
+            point that is at most the standard error of its drop below the highest score.
         scoring : str or callable, optional
             As in `evaluate`: score the points on the rows on which they were evaluated, and choose by the scores.
         confidence : float, optional

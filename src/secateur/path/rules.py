@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secateur.errors import InvalidInputError, NoPruningWithinLimitsError
+from secateur.losses import loss_named
 from secateur.path.info import PathInfo
 
 RULES = ("one_se", "one_percent", "srm", "fullest")
@@ -141,6 +142,7 @@ def choose(table: Table, info: PathInfo, limits: Mapping[str, Any], rule: str | 
     points = within(table, {**sizes, "max_changed": quality.get("max_changed")})
     # Structural risk: error + sqrt(size / rows), section 12.1.4 of the lecture.
     if rule == "srm":
+        _check_error_rate(info)
         return _lowest(table, points, table["risk"] + np.sqrt(table["n_nodes"] / info.made_on_rows))
     loss = _criterion(table)
     if rule == "fullest":
@@ -172,6 +174,16 @@ def _check_criterion(table: Table, rule: str | None, quality: Mapping[str, float
         raise InvalidInputError(
             "max_score_drop limits the drop of a score, but no scorer was given. Pass scoring= as well, to prune or to "
             "path.evaluate, or limit the loss with max_loss_increase."
+        )
+
+
+def _check_error_rate(info: PathInfo) -> None:
+    """Raise InvalidInputError if the risk is no error rate: sqrt(nodes / rows) has its scale, and no other unit."""
+    loss = info.risk_loss or info.loss
+    if not loss_named(loss).counts_errors:
+        raise InvalidInputError(
+            f"rule='srm' adds sqrt(nodes / rows) to an error rate, but the risk of this path is {loss!r}. Compute a "
+            "classifier's path with loss='zero_one', or evaluate the path on validation rows and use rule='one_se'."
         )
 
 

@@ -72,7 +72,7 @@ class Promises:
         forest = self._problem.forest
         if self._natural is not None:
             value = _in_range(self._natural, forest, keep, value, None if original else self._mean_values)
-        return _in_order(forest, self._problem, keep, value) if self.constrained else value
+        return in_order(forest, keep, value, self._problem.weight) if self.constrained else value
 
 
 def _in_range(
@@ -103,11 +103,11 @@ def _normalised(value: Floats, forest: Forest) -> Floats:
     return value if exact else value / total
 
 
-def _in_order(forest: Forest, problem: Problem, keep: NDArray[np.bool_], value: Floats) -> Floats:
-    """Return the values of the kept nodes, moved if they violate a constraint."""
+def in_order(forest: Forest, keep: NDArray[np.bool_], value: Floats, weight: Floats) -> Floats:
+    """Return the values of the kept nodes, moved if they violate a constraint; `weight` is that of all nodes."""
     ordered = np.zeros_like(forest.value)
     ordered[keep] = value
-    kernels.order_values(forest.tree_start, forest.right, _signs(forest), keep, problem.weight, ordered)
+    kernels.order_values(forest.tree_start, forest.right, _signs(forest), keep, weight, ordered)
     return value if np.array_equal(ordered[keep], value) else ordered[keep]
 
 

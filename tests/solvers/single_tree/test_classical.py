@@ -1,11 +1,13 @@
 """The classical methods against slow versions written straight from their definitions."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from sklearn.datasets import load_breast_cancer
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from tests.cases import case
 from tests.strategies import all_prunings, examples, generators, random_forest, random_rows, step
@@ -17,6 +19,7 @@ from secateur.forest.routing import route
 from secateur.libraries import adapt
 from secateur.losses import Brier, SquaredError, ZeroOne
 from secateur.problem import Problem
+from secateur.selection.evaluated_path import evaluated_path
 
 many = examples(500)
 
@@ -234,6 +237,58 @@ def test_minimum_error_is_its_definition(rng, m):
         return (own, {v}) if own <= backed_up + 1e-12 else (backed_up, {v} | below_a | below_b)
 
     assert answer(problem, sc.solvers.MinimumError(m)) == prune(0)[1]
+
+
+def test_minimum_error_has_a_point_for_each_weight_of_the_prior():
+    problem = random_problem(np.random.default_rng(3), max_splits=30, n_rows=40)
+    path = sc.solvers.MinimumError((4.0, 0.5, 50.0)).path(problem)
+    assert sorted(path.table["penalty"][1:].tolist()) == [0.5, 4.0, 50.0]
+    for point in range(1, 4):
+        alone = sc.solvers.MinimumError(path.table["penalty"][point]).path(problem)
+        np.testing.assert_array_equal(path.masks.keep(point), alone.masks.keep(1))
+
+
+@given(generators, st.sampled_from([None, 0.0, 0.5, 4.0]))
+def test_estimated_leaves_have_the_frequencies_of_their_rows_and_of_the_prior(rng, m):
+    problem = random_problem(rng)
+    path = sc.solvers.MinimumError(m, values="estimated").path(problem)
+    decision, sample = path.decision(1), problem.sample
+    k = problem.forest.n_classes[0]
+    everywhere = np.bincount(sample.y[:, 0], sample.weight, k) / sample.weight.sum()
+    prior, rows = (np.full(k, 1 / k), k) if m is None else (everywhere, m)
+    for v in np.flatnonzero(decision.keep):
+        here = rows_at(problem, v)
+        counts = np.bincount(sample.y[here, 0], sample.weight[here], k)
+        expected = (counts + rows * prior) / (counts.sum() + rows) if counts.sum() + rows else prior
+        np.testing.assert_allclose(decision.value[v], expected, rtol=1e-12)
+
+
+def test_the_weight_of_the_prior_can_be_chosen_by_validation_rows():
+    X, y = load_breast_cancer(return_X_y=True)
+    tree = DecisionTreeClassifier(random_state=0).fit(X[:300], y[:300])
+    solver = sc.solvers.MinimumError((1.0, 10.0, 100.0), values="estimated")
+    path = evaluated_path(tree, X[:300], y[:300], solver=solver, validation="cv", loss="log_loss")
+    # Points of clones with the same weight are compared, whatever their size.
+    for point in range(1, 4):
+        alone = replace(solver, m=(float(path.table["penalty"][point]),))
+        expected = evaluated_path(tree, X[:300], y[:300], solver=alone, validation="cv", loss="log_loss")
+        assert path.table["loss"][point] == expected.table["loss"][1]
+
+
+def test_a_split_into_pure_leaves_of_two_classes_stays_without_m():
+    for n_first, n_second in ((1, 1), (1, 2), (3, 1), (50, 1), (40, 40), (500, 2)):
+        y = np.repeat([0, 1], [n_first, n_second])
+        tree = DecisionTreeClassifier().fit(y[:, None], y)
+        assert sc.prune_path(tree, y[:, None], y, solver="minimum_error").table["n_leaves"].tolist() == [2, 2]
+    # With a prior of .996 for the first class, the second is noise.
+    path = sc.prune_path(tree, y[:, None], y, solver=sc.solvers.MinimumError(1e6))
+    assert path.table["n_leaves"][1] == 1
+
+
+def test_a_weight_of_the_prior_that_is_no_number_of_rows_is_refused():
+    for m in (-1.0, np.nan, (), (1.0, np.inf)):
+        with pytest.raises(ValueError, match="a number of rows from 0 on"):
+            sc.solvers.MinimumError(m)
 
 
 @given(generators, st.booleans())
