@@ -11,7 +11,6 @@ from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from benchmarks.load import Data
-from secateur import Pruned
 from secateur.losses import Loss, RankingError, SquaredError
 
 
@@ -33,8 +32,8 @@ class Thirds:
         """The loss that selects a point of a path: 1 − AUC, or the squared error."""
         return RankingError() if self.test.task == "classification" else SquaredError()
 
-    def score(self, pruned: Pruned) -> float:
-        """Return the AUC or the root mean squared error on the test rows."""
+    def score(self, pruned: Any) -> float:
+        """Return the AUC or the root mean squared error of a pruning or a model on the test rows."""
         if self.test.task == "classification":
             return float(roc_auc_score(self.test.y, pruned.predict_proba(self.test.X)[:, 1]))
         return float(np.sqrt(np.mean((pruned.predict(self.test.X).ravel() - self.test.y) ** 2)))
