@@ -289,7 +289,7 @@ def test_without_skops_types_are_listed_from_the_schema(tmp_path, monkeypatch):
     def missing():
         raise ImportError("A .skops file needs skops. Run: pip install 'secateur[skops]'")
 
-    monkeypatch.setattr("secateur.files.skops._import_skops", missing)
+    monkeypatch.setattr("secateur.files.skops.import_skops", missing)
     evil, good = (sc.check_file(tmp_path / f"{name}.skops") for name in ("evil", "good"))
     assert (evil.status, evil.unknown) == ("runs code", ("posix.getcwd",))
     assert good.status == "unsupported"

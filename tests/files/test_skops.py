@@ -3,6 +3,10 @@
 import builtins
 import functools
 import json
+import os
+import pickle
+import subprocess
+import sys
 import zipfile
 
 import numpy as np
@@ -34,6 +38,52 @@ def test_every_pruned_model_comes_back_from_skops_without_trust(name, tmp_path):
     again = load_model(save_model(small, tmp_path / "small.skops"))
     assert type(again) is type(fitted.model)
     np.testing.assert_array_equal(answers(again, fitted.X_new), answers(small, fitted.X_new))
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_the_same_model_is_written_as_the_same_bytes(name, tmp_path):
+    fitted = case(name)
+    model = fitted.model
+    first, second, third = (tmp_path / f"{number}.skops" for number in ("first", "second", "third"))
+    save_model(model, first)
+    # Its copy has all objects at other addresses, and was not written at the same time.
+    save_model(pickle.loads(pickle.dumps(model)), second)
+    assert first.read_bytes() == second.read_bytes()
+    save_model(load_model(first), third)
+    assert third.stat().st_size == pytest.approx(first.stat().st_size, rel=0.02)
+
+
+def test_another_process_writes_the_same_bytes(tmp_path):
+    model = case("random forest classifier").model
+    save_model(model, tmp_path / "model.joblib")
+    code = (
+        "import sys; from secateur.files.models import *; save_model(load_model(sys.argv[1], trust=True), sys.argv[2])"
+    )
+    for seed in "12":
+        command = [sys.executable, "-c", code, tmp_path / "model.joblib", tmp_path / f"{seed}.skops"]
+        subprocess.run(command, check=True, env={**os.environ, "PYTHONHASHSEED": seed})
+        assert (tmp_path / f"{seed}.skops").read_bytes() == save_model(
+            model, tmp_path / "model.skops", force=True
+        ).read_bytes()
+
+
+def test_objects_that_a_model_shares_are_still_shared(tree, tmp_path):
+    shared = np.arange(3.0)
+    model = make_pipeline(StandardScaler(), tree)
+    model.steps[0][1].mean_ = model.steps[0][1].scale_ = shared
+    model.steps[0][1].var_ = shared.copy()
+    scaler = load_model(save_model(model, tmp_path / "model.skops"))[0]
+    assert scaler.mean_ is scaler.scale_
+    assert scaler.mean_ is not scaler.var_
+    np.testing.assert_array_equal(scaler.var_, shared)
+
+
+def test_a_dict_of_a_model_may_have_the_keys_of_the_format(tree, tmp_path):
+    keys = {"__loader__": "1.npy", "__id__": 7, "file": "2.npy", "content": np.ones(2)}
+    model = make_pipeline(FunctionTransformer(kw_args=keys), tree)
+    again = load_model(save_model(model, tmp_path / "model.skops"))[0].kw_args
+    assert {name: again[name] for name in ("__loader__", "__id__", "file")} == {k: keys[k] for k in list(keys)[:3]}
+    np.testing.assert_array_equal(again["content"], np.ones(2))
 
 
 def test_a_search_with_its_own_folds_and_score_needs_no_trust(tmp_path):
@@ -181,7 +231,7 @@ def change_schema(file, change):
 
 def odd(number):
     """Return a number as a schema has it, of which no other part of the file is a copy."""
-    return {"content": number, "__id__": 7}
+    return {"content": number, "__id__": -7}
 
 
 def tree_of(schema):

@@ -142,7 +142,7 @@ def _read_skops(file: Path, trust: bool) -> Any:
 
 
 def _write_skops(model: Any, stream: IO[bytes], suffix: str) -> None:
-    from secateur.files.skops import write_skops
+    from secateur.files.skops_writer import write_skops
 
     write_skops(model, stream)
 

@@ -1,4 +1,4 @@
-"""Read and write .skops files: build only listed types, and validate trees before they are used.
+"""Read .skops files: build only listed types, and validate trees before they are used.
 
 skops does not trust trees, because scikit-learn uses their child and feature indices without bounds checks. A crafted
 file could read memory out of bounds. Here these indices are checked, so trees can be on the list of trusted types.
@@ -14,7 +14,7 @@ import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +29,7 @@ from sklearn.utils.validation import check_array
 
 from secateur._util.text import quoted
 from secateur.errors import DamagedFileError, UnsupportedFileError
-from secateur.files.size_limits import check_unpacked, fits, unpacked_size
+from secateur.files.size_limits import check_unpacked, unpacked_size
 
 _SPLITTERS = (
     *("GroupKFold", "KFold", "LeaveOneOut", "RepeatedKFold", "RepeatedStratifiedKFold", "ShuffleSplit"),
@@ -87,7 +87,7 @@ HARMLESS = frozenset(
 _MOVED = {b'"__module__": "_loss"': b'"__module__": "sklearn._loss._loss"'}
 """Module entries of scikit-learn 1.6, which saves compiled losses without their package, and the current ones."""
 
-_SCHEMA = "schema.json"
+SCHEMA = "schema.json"
 
 
 def read_skops(file: Path, *, trust: bool = False) -> Any:
@@ -100,7 +100,7 @@ def read_skops(file: Path, *, trust: bool = False) -> Any:
     DamagedFileError
         If the file is damaged, or contains an invalid tree.
     """
-    skops = _import_skops()
+    skops = import_skops()
     with _damage_reported(file):
         size = unpacked_size(file)
     check_unpacked(size, file, "If you trust its origin, load it with skops and pass the model.")
@@ -133,26 +133,17 @@ def untrusted_types(file: Path) -> list[str]:
     ImportError
         If skops is not installed.
     """
-    skops = _import_skops()
+    skops = import_skops()
     with _damage_reported(file):
         found: list[str] = skops.get_untrusted_types(data=_with_current_modules(file))
     return found
-
-
-def write_skops(model: Any, stream: IO[bytes]) -> None:
-    """Write a model compressed, or uncompressed if its compression ratio would exceed the limit of `read_skops`."""
-    skops = _import_skops()
-    data = skops.dumps(model, compression=zipfile.ZIP_DEFLATED)
-    if not fits(unpacked_size(io.BytesIO(data)), len(data)):
-        data = skops.dumps(model)
-    stream.write(data)
 
 
 def _with_current_modules(file: Path) -> bytes:
     """Return the contents of a file, with types that have moved since renamed to their current module."""
     data = file.read_bytes()
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        schema = archive.read(_SCHEMA)
+        schema = archive.read(SCHEMA)
         if not any(old in schema for old in _MOVED):
             return data
         for old, new in _MOVED.items():
@@ -160,11 +151,18 @@ def _with_current_modules(file: Path) -> bytes:
         written = io.BytesIO()
         with zipfile.ZipFile(written, "w") as rewritten:
             for name in archive.namelist():
-                rewritten.writestr(name, schema if name == _SCHEMA else archive.read(name))
+                rewritten.writestr(name, schema if name == SCHEMA else archive.read(name))
     return written.getvalue()
 
 
-def _import_skops() -> Any:
+def import_skops() -> Any:
+    """Return the module skops.io.
+
+    Raises
+    ------
+    ImportError
+        If skops is not installed.
+    """
     try:
         import skops.io
     except ImportError as error:
@@ -195,7 +193,7 @@ def _build(data: bytes, trusted: list[str]) -> Any:
     from skops.io._utils import LoadContext
 
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        schema = json.loads(archive.read(_SCHEMA))
+        schema = json.loads(archive.read(SCHEMA))
         root = get_tree(schema, LoadContext(src=archive, protocol=schema["protocol"]), trusted=trusted)
         audit_tree(root, trusted=trusted)
         for node in _postorder(root):
