@@ -44,7 +44,7 @@ class Offer:
     ) -> Row:
         """Return nodes and test error of the model selected by a limit; of a constant if no model satisfies it."""
         limits = {"max_nodes": max_nodes, "max_loss_increase": max_loss_increase}
-        rule = "fullest" if self.uses_up and aimed and max_nodes is not None else None
+        rule = "fullest" if self.uses_up and aimed and max_nodes is not None else "lowest"
         try:
             point = choose(self.table, self.info, limits, rule, guard=GUARD)
         except ValueError:

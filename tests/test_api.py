@@ -17,6 +17,7 @@ from sklearn.ensemble import (
 from sklearn.model_selection import train_test_split
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from tests.cases import RECIPES, case
+from tests.in_one_test import for_each
 
 import secateur as sc
 from secateur.api import prune_point
@@ -359,3 +360,61 @@ def test_models_that_keep_their_values_lose_whole_trees_within_a_limit_of_trees(
     assert 1 <= len(found.estimators_) <= 2
     # Without such a limit splits are cut.
     assert sc.prune_path(model, X, y > 1).solver == "WeakestLink()"
+
+
+@for_each(
+    "limits",
+    [
+        {},
+        {"max_nodes": 60},
+        {"max_trees": 8},
+        {"max_bytes": 30_000},
+        {"max_loss_increase": 0.2},
+        {"max_loss_increase": 0.2, "max_nodes": 200},
+        {"max_changed": 0.05},
+        {"scoring": "accuracy", "max_score_drop": 0.02},
+        {"solver": "weakest_link"},
+        {"solver": "weakest_link", "max_loss_increase": 0.3, "validation": "cv"},
+    ],
+)
+def test_the_path_of_a_pruned_selects_the_point_and_the_model_that_prune_returns(cancer, limits):
+    model, X_train, y_train, X, y = cancer
+    rows = (X_train, y_train) if limits.get("validation") == "cv" else (X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        small = sc.prune(model, *rows, **limits)
+        pruned = sc.prune(model, *rows, **limits, return_pruned=True)
+    of_path = {name: limit for name, limit in limits.items() if name.startswith("max")}
+    again = pruned.path.select(**of_path)
+    assert again.point == pruned.point
+    assert again.path is pruned.path
+    assert len(pruned.path) > 2 or pruned.point == 0
+    assert sc.as_forest(small).n_nodes == sc.as_forest(pruned.model).n_nodes == pruned.row["n_nodes"]
+    for other in (pruned.model, again.model):
+        assert np.array_equal(small.predict_proba(X), other.predict_proba(X))
+    assert pruned.model is pruned.model
+
+
+def test_a_path_evaluated_on_the_validation_rows_selects_as_prune_does(cancer):
+    model, X_train, y_train, X, y = cancer
+    solver = "weakest_link"
+    for limits in ({}, {"max_nodes": 300}, {"max_loss_increase": 0.3}):
+        by_path = sc.prune_path(model, X_train, y_train, solver=solver).thin(256).evaluate(X, y).select(**limits)
+        by_prune = sc.prune(model, X_train, y_train, solver=solver, validation=(X, y), return_pruned=True, **limits)
+        assert np.array_equal(by_path.decision.keep, by_prune.decision.keep), limits
+
+
+def test_a_pruned_writes_a_report_that_opens_at_its_point(cancer, tmp_path):
+    model, _, _, X, y = cancer
+    pruned = sc.prune(model, X, y, max_nodes=60, return_pruned=True)
+    page = pruned.report(tmp_path / "report.html").read_text()
+    assert f'"point": {pruned.point}' in page or f'"point":{pruned.point}' in page
+
+
+def test_a_log_line_says_what_was_chosen_and_on_which_rows(cancer, caplog):
+    model, _, _, X, y = cancer
+    with caplog.at_level(logging.INFO, "secateur.prune"):
+        sc.prune(model, X[:200], y[:200], validation=(X[200:], y[200:]), max_nodes=60)
+    (record,) = (record for record in caplog.records if record.name == "secateur.prune")
+    for part in (f"of {sc.as_forest(model).n_nodes} nodes", "max_nodes=60", "on 85 rows: the validation rows"):
+        assert part in record.getMessage()

@@ -22,7 +22,6 @@ from secateur.path import Path
 from secateur.path.changed_rows import certify_changed
 from secateur.path.confidence import certify_mean
 from secateur.path.rules import choose
-from secateur.selection.choice import guard_for
 
 Floats = NDArray[np.float64]
 
@@ -185,7 +184,7 @@ def outcome(
 def _present(path: Path, losses: Floats, limit: float, rng: np.random.Generator) -> int:
     increase_se = (losses - losses[:, :1]).std(axis=0) / np.sqrt(len(losses))
     table = {**path.table, "loss": losses.mean(axis=0), "increase_se": increase_se}
-    return choose(table, path.info, {}, limit, guard=guard_for(None))
+    return choose(table, path.info, {"max_loss_increase": limit}, guard=0.5)
 
 
 def _certified(path: Path, losses: Floats, limit: float, rng: np.random.Generator, largest: float | None = None) -> int:

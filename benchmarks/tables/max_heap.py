@@ -126,7 +126,7 @@ def smooth_leaves(thirds: Thirds, classical: dict[str, sc.Pruned]) -> dict[str, 
 def choose(thirds: Thirds, solver: sc.solvers.Solver) -> sc.Pruned:
     """Return the point of the path on the training rows that is best on the pruning rows."""
     path = sc.prune_path(thirds.tree, thirds.train.X, thirds.train.y, solver=solver)
-    return path.evaluate(thirds.prune.X, thirds.prune.y, loss=thirds.loss).select()
+    return path.evaluate(thirds.prune.X, thirds.prune.y, loss=thirds.loss).select(rule="lowest")
 
 
 def summarise(data: Data, scores: list[Row]) -> Row:

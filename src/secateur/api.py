@@ -130,9 +130,12 @@ def prune(
     random_state: int | np.random.Generator = 0,
     n_jobs: int | None = None,
     progress: Progress | None = None,
+    return_pruned: bool = False,
     **limits: Unpack[Limits],
 ) -> Any:
     """Prune a trained model and return a smaller copy of the same type; the given model is not modified.
+
+    The logger `secateur.prune` says at INFO what was chosen, and on which rows.
 
     Parameters
     ----------
@@ -192,6 +195,14 @@ def prune(
     progress : callable, optional
         Called as `progress(done, total, what)`.
 
+    return_pruned : bool
+        Return a `Pruned` instead of the model. It has the same `model`, the `path` it was chosen from, and `summary()`,
+        `report(file)` and `plot()`. `path.select` with the same limits returns the same point.
+
+    Returns
+    -------
+    model, or Pruned
+
     Raises
     ------
     TypeError
@@ -211,8 +222,11 @@ def prune(
     (7, 3)
     >>> small
     DecisionTreeClassifier(random_state=0)
+    >>> pruned = sc.prune(tree, X[1::2], y[1::2], max_leaves=3, return_pruned=True)
+    >>> pruned.path.table["n_leaves"].tolist(), pruned.summary()["loss"]["name"]
+    ([7, 3, 2, 1], 'brier')
     """
-    return prune_point(
+    pruned = prune_point(
         model,
         X,
         y,
@@ -229,8 +243,10 @@ def prune(
         random_state=random_state,
         n_jobs=n_jobs,
         progress=progress,
+        curve=return_pruned,
         **limits,
-    ).to_model()
+    )
+    return pruned if return_pruned else pruned.to_model()
 
 
 def prune_point(model: Any, X: Any, y: Any = None, **options: Any) -> Pruned:

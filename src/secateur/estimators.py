@@ -149,8 +149,6 @@ class _PrunedEstimator(MetaEstimatorMixin, BaseEstimator):
 
     def _select(self) -> Pruned:
         limits = {name: getattr(self, name) for name in (*LIMITS, *QUALITY_LIMITS, "rule", "confidence")}
-        if all(limit is None for limit in limits.values()):
-            limits["rule"] = "one_percent"
         return self.path_.select(**limits)
 
 
@@ -178,7 +176,7 @@ class PrunedClassifier(ClassifierMixin, _PrunedEstimator):
         Fraction of the rows held out of training to select the pruning, stratified by class.
     max_nodes, max_leaves, max_trees, max_depth, max_features, max_cost, max_bytes, rule
     max_loss_increase, max_score_drop, max_changed
-        As in `Path.select`; if all are None, `rule="one_percent"`.
+        As in `Path.select`.
     random_state : int, RandomState or None
         Seed of the held-out split and of the estimator.
     n_jobs : int, optional

@@ -18,12 +18,24 @@ TABLE = {
     "risk": np.array([0.1, 0.1, 0.2, 0.3, 0.9]),
 }
 INFO = PathInfo(loss="zero_one", cost="nodes", made_on_rows=100)
-LOSSES = {"loss": np.array([1.0, 0.8, 0.85, 1.01, 3.0]), "loss_se": np.full(5, 0.06)}
+LOSSES = {"loss": np.array([1.0, 0.8, 0.85, 1.01, 3.0]), "loss_se": np.full(5, 0.06), "increase_se": np.zeros(5)}
 EVALUATED = {**TABLE, **LOSSES}
 
 
-def test_without_limits_the_lowest_loss_wins():
-    assert choose(EVALUATED, INFO, {}) == 1
+NEAR = {**EVALUATED, "loss": np.array([1.0, 0.8, 0.807, 0.9, 3.0])}
+
+
+def test_without_limits_the_cheapest_within_one_per_cent_of_the_lowest_loss_wins():
+    assert choose(NEAR, INFO, {}) == 2
+    assert choose(NEAR, INFO, {}, "lowest") == 1
+
+
+def test_a_measured_increase_is_feared_to_be_half_a_standard_error_larger_or_a_whole_one_with_clones():
+    table = {**EVALUATED, "increase_se": np.array([0.0, 0.1, 0.1, 0.1, 0.1])}
+    clones = replace(INFO, clones=5)
+    for limit, guard, info in ((0.05, None, INFO), (0.10, None, clones), (0.05, 0.5, clones)):
+        assert choose(table, info, {"max_loss_increase": limit + 0.011}, guard=guard) == 3
+        assert choose(table, info, {"max_loss_increase": limit + 0.009}, guard=guard) == 2
 
 
 def test_without_evaluation_the_risk_decides_and_ties_go_to_the_smaller():
@@ -47,8 +59,7 @@ def test_one_standard_error_is_counted_from_the_lowest_loss():
 
 def test_one_per_cent_is_counted_from_the_lowest_loss():
     assert choose(EVALUATED, INFO, {}, "one_percent") == 1
-    near = {**EVALUATED, "loss": np.array([1.0, 0.8, 0.807, 0.9, 3.0])}
-    assert choose(near, INFO, {}, "one_percent") == 2
+    assert choose(NEAR, INFO, {}, "one_percent") == 2
 
 
 def test_a_limit_nothing_satisfies_names_the_nearest_point():

@@ -358,7 +358,14 @@ def test_a_pruning_of_a_clone_is_drawn_on_the_clone(forest):
 
 def test_a_pruned_draws_its_own_tree(of_tree):
     small = of_tree.select(max_leaves=3)
-    assert len(named(small.plot(), "kept leaf")) == small.row["n_leaves"]
+    assert len(named(small.plot("tree"), "kept leaf")) == small.row["n_leaves"]
+
+
+def test_a_pruned_marks_itself_on_its_curve(of_tree):
+    small = of_tree.select(max_leaves=3)
+    assert line_of(small.plot(), "chosen") == ([small.row["n_nodes"]], [small.row["loss"]])
+    with pytest.raises(ValueError, match="belongs to no path"):
+        replace(small, path=None).plot()
 
 
 def bars(ax, gid):

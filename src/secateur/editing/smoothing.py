@@ -108,7 +108,7 @@ def smooth(
         random_state=random_state,
         n_jobs=n_jobs,
     )
-    return path.select().to_model()
+    return path.select(rule="lowest").to_model()
 
 
 def smoothed_values(forest: Forest, method: Method, m: float) -> NDArray[np.float64]:

@@ -171,13 +171,13 @@ def select_certified(path: "Path", guarantee: Guarantee, limits: Limits) -> "Pru
     """
     points = np.flatnonzero(guarantee.certified)
     try:
-        chosen = path.take(points).select(**limits)
+        chosen = path.take(points).select(guard=0.0, **limits)
     except NoPruningWithinLimitsError as error:
         raise NoPruningWithinLimitsError(" ".join([str(error), *guarantee.shortfalls])) from None
     if chosen.point == 0 and guarantee.shortfalls:
         warnings.warn(" ".join(guarantee.shortfalls), NothingPrunedWarning, stacklevel=4)
-        return chosen
-    return replace(chosen, point=int(points[chosen.point]), guarantee=guarantee.summary(path.info))
+        return replace(chosen, path=path)
+    return replace(chosen, point=int(points[chosen.point]), guarantee=guarantee.summary(path.info), path=path)
 
 
 def _rows_of(path: "Path") -> RowSource:

@@ -89,7 +89,7 @@ class Path:
         return self._pruned(point, row, certificate(self.table, point, None))
 
     def _pruned(self, point: int, row: dict[str, Any], proof: dict[str, float] | None) -> Pruned:
-        return Pruned(self.source, self.decision(point), point, row, self.solver, self.info, proof)
+        return Pruned(self.source, self.decision(point), point, row, self.solver, self.info, proof, path=self)
 
     def __iter__(self) -> Iterator[Pruned]:
         return (self[point] for point in range(len(self)))
@@ -261,29 +261,31 @@ class Path:
     def select(
         self,
         *,
-        guard: float = 0.0,
+        guard: float | None = None,
         rule: str | None = None,
         scoring: Any = None,
         confidence: float | None = None,
         **limits: Unpack[Limits],
     ) -> Pruned:
-        """Select one point within the limits, by default the one with the lowest loss.
+        """Select one point by limits or a rule, as `prune` does.
 
-        Without `evaluate`, the loss is the solver's risk. If the path was evaluated with `scoring`, the highest score
-        takes the place of the lowest loss.
+        Within limits on the size or the cost, it is the point with the lowest loss; without any limit, the cheapest
+        within one per cent of the lowest loss. If the path is not evaluated, it is the one with the lowest risk. If the
+        path was evaluated with `scoring`, the highest score takes the place of the lowest loss.
 
         Parameters
         ----------
-        guard : float
+        guard : float, optional
             Number of standard errors added to a measured increase before it is compared with `max_loss_increase`, and
             to a measured drop before it is compared with `max_score_drop`. It compensates for the selection bias of
-            comparing many points.
+            comparing many points. Default: a half, and 1 if clones of the model were evaluated.
         rule : str, optional
-            "one_se": the cheapest point within one standard error of the lowest loss. "one_percent": the cheapest
-            within one per cent of the lowest loss. "srm": the least structural risk, error rate + sqrt(nodes / rows),
-            which needs no validation rows, but a path of the zero-one loss. "fullest": the lowest loss among the
-            largest points within the limits, one for each ridge of the solver. With scores, "one_se" is the cheapest
-            point that is at most the standard error of its drop below the highest score.
+            "lowest": the lowest loss. "one_se": the cheapest point within one standard error of the lowest loss.
+            "one_percent": the cheapest within one per cent of the lowest loss. "srm": the least structural risk, error
+            rate + sqrt(nodes / rows), which needs no validation rows, but a path of the zero-one loss. "fullest": the
+            lowest loss among the largest points within the limits, one for each ridge of the solver; it is the default
+            for a path that `prune` computed for a budget. With scores, "one_se" is the cheapest point that is at most
+            the standard error of its drop below the highest score.
         scoring : str or callable, optional
             As in `evaluate`: score the points on the rows on which they were evaluated, and choose by the scores.
         confidence : float, optional
@@ -313,6 +315,19 @@ class Path:
             return self._scored(scoring).select(guard=guard, rule=rule, confidence=confidence, **limits)
         if confidence is not None:
             return select_certified(self, certify(self, limits, confidence), limits)
+        # Prunings on the way to the one that was searched for are the second choice.
+        thorough = np.flatnonzero(self.table.get("brief", np.zeros(len(self))) == 0)
+        if len(thorough) < len(self):
+            try:
+                chosen = self.take(thorough)._select(guard, rule, limits)
+            except NoPruningWithinLimitsError:
+                pass
+            else:
+                return replace(chosen, point=int(thorough[chosen.point]), path=self)
+        return self._select(guard, rule, limits)
+
+    def _select(self, guard: float | None, rule: str | None, limits: Limits) -> Pruned:
+        """Return the selected point among all points; estimated sizes in bytes are verified."""
         max_bytes = limits.get("max_bytes")
         path = self if max_bytes is None else self.with_bytes()
         # Each round replaces the estimated size of the selected point by its true size, so the loop terminates.
@@ -322,7 +337,7 @@ class Path:
                 return replace(chosen, proof=certificate(path.table, chosen.point, limits.get("max_cost")))
             path.table["bytes"][chosen.point] = chosen.n_bytes
             if path.table["bytes"][chosen.point] <= max_bytes:
-                return chosen
+                return replace(chosen, path=self)
 
     def _scored(self, scoring: Any) -> "Path":
         """Return the path with scores on the rows on which it was evaluated."""

@@ -4,12 +4,12 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from os import PathLike
 from pathlib import Path as FilePath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from secateur.errors import UnsupportedModelError
+from secateur.errors import InvalidInputError, UnsupportedModelError
 from secateur.forest import Forest
 from secateur.forest.monotonicity import check_monotonicity
 from secateur.forest.promises import PredictionRange, is_plain_mean, keeps_range, range_of
@@ -17,6 +17,9 @@ from secateur.forest.routing import raw_scores, route
 from secateur.forest.subforest import Decision, subforest
 from secateur.libraries.adapter import Adapter
 from secateur.path.info import PathInfo
+
+if TYPE_CHECKING:
+    from secateur.path.path import Path
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +43,8 @@ class Pruned:
         The given model, if this is a pruning of a clone of it.
     guarantee : dict, optional
         With which confidence the point keeps which limits: see `secateur.path.guarantee`.
+    path : Path, optional
+        The path of the point: the whole curve, from which other points can be selected.
     """
 
     source: Adapter
@@ -51,6 +56,7 @@ class Pruned:
     proof: dict[str, float] | None = None
     given: Adapter | None = None
     guarantee: dict[str, Any] | None = None
+    path: "Path | None" = None
 
     @property
     def original(self) -> Adapter:
@@ -74,11 +80,25 @@ class Pruned:
 
         return pruned_html(self)
 
-    def plot(self, *, ax: Any = None, tree: int = 0, max_depth: int | None = None) -> Any:
-        """Draw a tree of the model with matplotlib, pruned nodes in grey; return the Axes. See docs/plots.md."""
-        from secateur.plotting.tree_plot import draw_tree
+    def plot(self, kind: str = "tradeoff", *, ax: Any = None, **options: Any) -> Any:
+        """Draw the curve with this point marked, or its "tree" or "features", and return the matplotlib Axes.
 
-        return draw_tree(self, ax, tree=tree, max_depth=max_depth)
+        The options are those of `Path.plot`. See docs/plots.md.
+        """
+        given = "mark" if kind == "tradeoff" else "point"
+        return self._on_path.plot(kind, ax=ax, **{given: self}, **options)
+
+    def report(self, file: str | PathLike[str], X: Any = None, y: Any = None, **options: Any) -> FilePath:
+        """Write an HTML page on the path that opens at this point; the parameters are those of `secateur.report`."""
+        from secateur.reporting import report
+
+        return report(self._on_path, file, X, y, point=self.point, **options)
+
+    @property
+    def _on_path(self) -> "Path":
+        if self.path is None:
+            raise InvalidInputError("This pruning belongs to no path, so it has no curve. Take it from a path.")
+        return self.path
 
     @cached_property
     def forest(self) -> Forest:
@@ -97,8 +117,13 @@ class Pruned:
         suffix, model = self.info.saved_as, self.original.model
         return self.original.n_bytes(model) if suffix is None else _file_size(model, suffix)
 
+    @cached_property
+    def model(self) -> Any:
+        """The pruned model, of the same type as the given one; every access returns the same object."""
+        return self.to_model()
+
     def to_model(self) -> Any:
-        """Return a pruned copy of the model, of the same type."""
+        """Return a new pruned copy of the model, of the same type."""
         return self.source.write(self.decision)
 
     def raw(self, X: Any) -> NDArray[np.floating]:

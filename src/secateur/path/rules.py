@@ -20,7 +20,7 @@ from secateur.errors import InvalidInputError, NoPruningWithinLimitsError
 from secateur.losses import loss_named
 from secateur.path.info import PathInfo
 
-RULES = ("one_se", "one_percent", "srm", "fullest")
+RULES = ("lowest", "one_se", "one_percent", "srm", "fullest")
 
 Table = Mapping[str, NDArray[Any]]
 
@@ -75,6 +75,19 @@ def check_limits(given: Mapping[str, Any], function: str) -> None:
         raise InvalidInputError(f"max_score_drop={drop!r} is not a difference of scores. Pass a number from 0 on.")
 
 
+def guard_for(clones: int | None) -> float:
+    """Return the default number of standard errors that are added to a measured increase or drop."""
+    # The loss of a clone only approximates the loss of the model.
+    return 1.0 if clones else 0.5
+
+
+def _default_rule(table: Table, info: PathInfo, limits: Mapping[str, Any]) -> str:
+    """Return the rule by which a point is chosen if no rule is given and no limit is one on quality."""
+    if info.fills_budget:
+        return "fullest"
+    return "lowest" if "loss" not in table or size_limits(limits) else "one_percent"
+
+
 def size_limits(limits: Mapping[str, Any]) -> dict[str, float]:
     """Return the limits on size and cost that are set."""
     return _set_limits(limits, LIMITS)
@@ -125,11 +138,13 @@ def evenly_spaced(size: NDArray[Any], n_points: int) -> NDArray[np.intp]:
     return np.unique(np.searchsorted(-size, -grid).clip(0, len(size) - 1))
 
 
-def choose(table: Table, info: PathInfo, limits: Mapping[str, Any], rule: str | None = None, guard: float = 0.0) -> int:
+def choose(
+    table: Table, info: PathInfo, limits: Mapping[str, Any], rule: str | None = None, guard: float | None = None
+) -> int:
     """Return the selected point.
 
     `guard` standard errors are added to a measured increase of the loss, and to a measured drop of the score, before it
-    is compared with its limit.
+    is compared with its limit; None is the default of `guard_for`.
 
     Raises
     ------
@@ -137,6 +152,8 @@ def choose(table: Table, info: PathInfo, limits: Mapping[str, Any], rule: str | 
         If no point qualifies, or if the criterion needs columns of an evaluated path and they are missing.
     """
     quality = quality_limits(limits)
+    guard = guard_for(info.clones) if guard is None else guard
+    rule = rule or (None if quality else _default_rule(table, info, limits))
     _check_criterion(table, rule, quality)
     sizes = size_limits(limits)
     points = within(table, {**sizes, "max_changed": quality.get("max_changed")})
@@ -154,7 +171,7 @@ def choose(table: Table, info: PathInfo, limits: Mapping[str, Any], rule: str | 
         points = _within_score(table, points, quality["max_score_drop"], guard)
     if quality:
         return _cheapest(table, points, loss)
-    if rule is not None:
+    if rule in ("one_se", "one_percent"):
         best = points[loss[points].argmin()]
         good = loss[points] <= loss[best] + _slack(table, points, best, rule)
         return _cheapest(table, points[good], loss)

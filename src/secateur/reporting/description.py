@@ -94,10 +94,7 @@ def _rows(path: Path, X: Any, y: Any, sample_weight: Any) -> LocalRows:
 
 def _chosen(path: Path, point: int | None, limits: Mapping[str, Any]) -> Pruned:
     """Return the point the page opens at."""
-    if point is None:
-        unlimited = all(limit is None for limit in limits.values())
-        return path.select(**limits, rule="one_percent" if unlimited and "loss" in path.table else None)
-    return path[point]
+    return path.select(**limits) if point is None else path[point]
 
 
 def _risk_is_loss(path: Path) -> bool:

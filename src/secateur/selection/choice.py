@@ -1,52 +1,32 @@
 """Select the point of an evaluated path that `prune` returns, and warn if the choice is unreliable."""
 
+import logging
 import warnings
-from dataclasses import replace
-from typing import Any, Unpack
+from typing import Unpack
 
-import numpy as np
-
-from secateur.errors import (
-    EverythingPrunedWarning,
-    NoisyChoiceWarning,
-    NoPruningWithinLimitsError,
-    NothingPrunedWarning,
-)
+from secateur.errors import EverythingPrunedWarning, NoisyChoiceWarning, NothingPrunedWarning
 from secateur.path import Limits, Path, Pruned
-from secateur.path.rules import quality_limits
+
+_LOG = logging.getLogger("secateur.prune")
 
 
 def choose_point(path: Path, *, confidence: float | None = None, **limits: Unpack[Limits]) -> Pruned:
-    """Return the point of an `evaluated_path` that `prune` returns, and warn if the choice is unreliable.
-
-    Without limits, the rule is "one_percent". If the path was computed for a node budget, and no limit is one on the
-    loss, the score or the changed predictions, the rule is "fullest". The guard is half a standard error, or one
-    standard error if clones of the model were evaluated. With `confidence`, the point is one that keeps the limits in
-    truth, and there is no guard.
-    """
-    if confidence is not None:
-        return path.select(confidence=confidence, **limits)
-    rule = "one_percent" if all(limit is None for limit in limits.values()) else None
-    if path.info.fills_budget and not quality_limits(limits):
-        rule = "fullest"
-    options: dict[str, Any] = {**limits, "guard": guard_for(path.info.clones), "rule": rule}
-    # Prunings on the way to the one that was searched for are the second choice.
-    points = np.flatnonzero(path.table.get("brief", np.zeros(len(path))) == 0)
-    try:
-        chosen = path.take(points).select(**options)
-        chosen = replace(chosen, point=int(points[chosen.point]))
-    except NoPruningWithinLimitsError:
-        chosen = path.select(**options)
-    _warn_of_extremes(chosen)
-    _warn_of_noise(chosen, limits.get("max_loss_increase"))
-    _warn_of_noisy_score(chosen, limits.get("max_score_drop"))
+    """Return the point that `path.select` does, log the choice, and warn if it is unreliable."""
+    chosen = path.select(confidence=confidence, **limits)
+    _LOG.info("%s", _choice(chosen, limits))
+    if confidence is None:
+        _warn_of_extremes(chosen)
+        _warn_of_noise(chosen, limits.get("max_loss_increase"))
+        _warn_of_noisy_score(chosen, limits.get("max_score_drop"))
     return chosen
 
 
-def guard_for(clones: int | None) -> float:
-    """Return the number of standard errors added to a measured increase of the loss."""
-    # The loss of a clone only approximates the loss of the model.
-    return 1.0 if clones else 0.5
+def _choice(chosen: Pruned, limits: Limits) -> str:
+    """Return in words what was chosen, from how many prunings, by which limits and on which rows."""
+    given = ", ".join(f"{name}={limit:g}" for name, limit in limits.items() if isinstance(limit, int | float))
+    where = chosen.info.evaluated_on or "the rows passed"
+    n_points = 0 if chosen.path is None else len(chosen.path)
+    return f"{chosen!r} of {n_points}: {given or 'no limit'}; chosen on {chosen.info.evaluated_rows} rows: {where}."
 
 
 def _warn_of_extremes(chosen: Pruned) -> None:

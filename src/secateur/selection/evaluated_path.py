@@ -19,10 +19,9 @@ from secateur.path import Limits, Path, Progress
 from secateur.path.confidence import check_confidence
 from secateur.path.evaluation import Fold, points_of_known_runs
 from secateur.path.local_evaluation import rows_to_score
-from secateur.path.rules import check_limits, size_limits
+from secateur.path.rules import check_limits, guard_for, size_limits
 from secateur.path.score_columns import try_scoring
 from secateur.path.scoring import check_measured, measures_of
-from secateur.selection.choice import guard_for
 from secateur.selection.cross_validation import cross_validate
 from secateur.selection.fitting import FitSettings, fit_path, search_paths, solver_for, unpruned_path
 from secateur.selection.regrow import regrow_path

@@ -131,6 +131,7 @@ def prune(
     driver_bytes: int = 2**30,
     random_state: int | np.random.Generator = 0,
     progress: Progress | None = None,
+    return_pruned: bool = False,
     **limits: Unpack[Limits],
 ) -> Any:
     """Return a smaller copy of a trained model, of the same type, selected on the rows of a Spark DataFrame.
@@ -146,7 +147,7 @@ def prune(
     scoring : str or callable, optional
         As in `secateur.prune`. A metric is no sum over rows, so the leaf ids of all rows must fit into `driver_bytes`.
         X is not collected: a function can only pass it to the estimator.
-    tolerance, confidence, random_state
+    tolerance, confidence, random_state, return_pruned
         As in `secateur.prune`.
     max_nodes, max_leaves, max_trees, max_depth, max_features, max_cost, max_bytes : optional
         As in `secateur.prune`.
@@ -158,7 +159,7 @@ def prune(
     ValueError
         If model and rows do not match, or no pruning satisfies the limits.
     """
-    return prune_point(
+    pruned = prune_point(
         model,
         df,
         features=features,
@@ -174,8 +175,10 @@ def prune(
         confidence=confidence,
         random_state=random_state,
         progress=progress,
+        curve=return_pruned,
         **limits,
-    ).to_model()
+    )
+    return pruned if return_pruned else pruned.to_model()
 
 
 def prune_point(
