@@ -41,15 +41,8 @@ SOLVERS = {
 }
 
 
-DIFFERENT = pytest.mark.xfail(strict=True, reason="to CostDescent with the absolute error, weight 2 is not two rows")
-PAIRS = [
-    pytest.param(name, solver, marks=[DIFFERENT] if (name, solver) == ("absolute error", "cost_descent") else [])
-    for name in MODELS
-    for solver in SOLVERS
-]
-
-
-@pytest.mark.parametrize(("name", "solver"), PAIRS)
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("name", MODELS)
 def test_integer_weights_are_repeated_rows(name, solver):
     model, y = MODELS[name]
     model.fit(X, y)

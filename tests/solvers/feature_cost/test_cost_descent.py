@@ -31,7 +31,7 @@ from secateur.kernels.feature_cost.cost_descent import price_tree
 from secateur.libraries import adapt
 from secateur.losses import default_loss
 from secateur.problem import Problem
-from secateur.solvers import CostDescent
+from secateur.solvers import BlockDescent, CostDescent
 from secateur.solvers.ensemble import mean_state
 from secateur.solvers.ensemble.additive_model import additive, decide, full_state, loss_of
 from secateur.solvers.feature_cost._backward_elimination import Elimination
@@ -402,3 +402,19 @@ def test_a_mean_of_trees_keeps_counts_and_predictions_and_lowers_its_objective(v
         assert decision.value[leaf].min() >= 0
         np.testing.assert_allclose(decision.value[leaf].sum(axis=1), problem.forest.unit)
     assert before > 0
+
+
+@pytest.mark.parametrize("solver", [CostDescent(ridge=2.0), BlockDescent()])
+@pytest.mark.parametrize("loss", ["squared_error", "absolute_error"])
+def test_the_unit_of_the_target_decides_nothing(solver, loss):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 4))
+    y = X[:, 0] * X[:, 1] + X[:, 2] + 0.3 * rng.normal(size=60)
+    cost, paths = FeatureCost() if isinstance(solver, CostDescent) else None, []
+    # Powers of two are exact in every step.
+    for unit in (2.0**-20, 1.0, 2.0**20):
+        model = GradientBoostingRegressor(n_estimators=6, max_depth=2, learning_rate=0.5, loss=loss, random_state=2)
+        paths.append(sc.prune_path(model.fit(X, unit * y), X, unit * y, solver=solver, cost=cost))
+    kept = [[point.decision.keep.tobytes() for point in path] for path in paths]
+    assert kept[0] == kept[1] == kept[2]
+    assert len(kept[0]) > 4

@@ -10,7 +10,15 @@ from numpy.typing import NDArray
 from secateur import kernels
 from secateur.kernels import BlockProblem, Prices, Pricing, PurchaseTable
 from secateur.problem import Problem
-from secateur.solvers.ensemble.additive_model import Additive, decide, full_state, loss_of, renew_parabolas, risk_of
+from secateur.solvers.ensemble.additive_model import (
+    Additive,
+    decide,
+    empty_state,
+    full_state,
+    loss_of,
+    renew_parabolas,
+    risk_of,
+)
 from secateur.solvers.ensemble.mean_state import MeanState
 
 Floats = NDArray[np.float64]
@@ -71,7 +79,7 @@ class PricedDescent:
     now : Purchases
         The state at the end of the last descent.
     scale : float
-        Approximately the loss of a constant prediction; gains are compared with it.
+        The loss of a constant prediction; gains are compared with it.
     on_progress : callable, optional
         Called as `on_progress(done, total)` before every penalty or elimination.
     """
@@ -97,8 +105,7 @@ class PricedDescent:
         self.prices = Prices(np.zeros(forest.n_nodes), np.zeros(forest.n_nodes))
         self.prices.as_leaf[forest.root] = np.inf
         self.ridge = 0.0 if settings.keep else settings.ridge * ensemble.ridge_unit
-        mean = ensemble.weight @ ensemble.target / ensemble.weight.sum()
-        self.scale = float(ensemble.weight @ ((ensemble.target - mean) ** 2).sum(axis=1))
+        self.scale = _constant_loss(ensemble)
         values = kernels.KEEP if settings.keep else kernels.REFIT
         self.block_problem = BlockProblem(1.0, self.ridge, settings.centre, values, False, 1e-12 * self.scale)
         state, counts = full_state(ensemble), np.zeros((len(ensemble.weight), n_resources), np.int16)
@@ -134,7 +141,7 @@ class PricedDescent:
                 renew_parabolas(self.ensemble, self.now.state, attempt)
             _, saved = self._sweep_once(penalty, price_fraction, budget)
             gain = before.state.loss[0] - renew_parabolas(self.ensemble, self.now.state) + saved
-            if gain > 0:
+            if gain > self.block_problem.tolerance:
                 return float(gain)
             # The parabolas were too flat: undo the sweep.
             self.now = before
@@ -249,3 +256,11 @@ class PricedDescent:
         at_leaf = state.status == 2
         deviation = state.contribution[at_leaf] - self.settings.centre * self.ensemble.original[at_leaf]
         return loss_of(self.ensemble, state) + self.ridge * float((deviation**2).sum())
+
+
+def _constant_loss(ensemble: Additive) -> float:
+    """Return the loss of the best constant prediction; for squared error without the offsets of the rows."""
+    if not ensemble.objective.quadratic:
+        return loss_of(ensemble, empty_state(ensemble))
+    mean = ensemble.weight @ ensemble.target / ensemble.weight.sum()
+    return float(ensemble.weight @ ((ensemble.target - mean) ** 2).sum(axis=1))
