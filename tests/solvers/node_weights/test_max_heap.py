@@ -200,8 +200,8 @@ def test_forests_are_learned_tree_by_tree_or_together():
         ("tree classifier, several targets", {}, "one target, but this model has several"),
         ("tree regressor, several targets", {}, "one target, but this model has several"),
         ("gradient boosting regressor", {}, "joint=True"),
-        ("gradient boosting classifier", {"joint": True}, "least squares"),
-        ("adaboost classifier", {}, "least squares"),
+        ("gradient boosting classifier", {"joint": True}, "targets or labels"),
+        ("adaboost classifier", {}, "targets or labels"),
     ],
 )
 def test_unsupported_models_are_refused_with_the_reason(name, settings, reason):

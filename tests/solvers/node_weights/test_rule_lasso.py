@@ -71,14 +71,22 @@ def ways_of(model, X):
     return np.hstack([tree.decision_path(X.astype(np.float32)).toarray() for tree in trees])
 
 
-@given(rng=generators, n_trees=st.integers(1, 4), share=st.sampled_from([1.0, 0.7, 0.3, 0.1, 0.01]))
-def test_the_fit_is_that_of_scikit_learns_lasso(rng, n_trees, share):
+@given(
+    rng=generators,
+    n_trees=st.integers(1, 4),
+    share=st.sampled_from([1.0, 0.7, 0.3, 0.1, 0.01]),
+    informed=st.booleans(),
+)
+def test_the_fit_is_that_of_scikit_learns_lasso(rng, n_trees, share, informed):
     block = random_block(rng, n_trees)
-    passes, weight, y = columns_of(block.parent, block.leaves), block.weight, block.targets[0]
+    prior = 2.0 ** rng.integers(-1, 2, len(block.parent)) if informed else block.prior
+    # A lasso with one penalty for weights prior · w, over columns divided by the prior.
+    passes, weight, y = columns_of(block.parent, block.leaves) / prior, block.weight, block.targets[0]
     penalty = share * max(np.abs(passes.T @ (weight * (y - weight @ y))).max(), 1e-3)
     w, b, *_ = kernels.fit_rule_lasso(
-        block.parent, block.leaves, weight, y, penalty, np.zeros(len(block.parent)), 1e-12, 10_000
+        block.parent, block.leaves, weight, y, penalty, prior, np.zeros(len(block.parent)), 1e-12, 10_000
     )
+    w = w * prior
     oracle = Lasso(alpha=penalty, tol=1e-13, max_iter=1_000_000).fit(passes, y, sample_weight=weight)
 
     def objective(w, b):
@@ -98,7 +106,8 @@ def test_the_conditions_of_a_minimum_hold_for_rows_of_any_weight_and_for_ties(rn
     weight /= weight.sum()
     penalty = 10.0 ** -rng.uniform(0, power / 2 + 1)
     start = rng.normal(size=len(block.parent)) * (rng.random(len(block.parent)) < 0.5)
-    w, b, missed, sweeps = kernels.fit_rule_lasso(block.parent, block.leaves, weight, y, penalty, start, 1e-11, 3000)
+    rows = (block.parent, block.leaves, weight, y)
+    w, b, missed, sweeps = kernels.fit_rule_lasso(*rows, penalty, block.prior, start, 1e-11, 3000)
     real = violation(passes, weight, y - b - passes @ w, w, penalty)
     assert real == pytest.approx(missed, abs=1e-13)
     assert missed <= 1e-11 or sweeps == 3000
@@ -246,8 +255,8 @@ def test_one_tree_is_the_same_problem_alone_and_jointly():
         ("tree classifier, several targets", {}, "one target, but this model has several"),
         ("tree regressor, several targets", {}, "one target, but this model has several"),
         ("gradient boosting regressor", {"joint": False}, "joint=True"),
-        ("gradient boosting classifier", {}, "least squares"),
-        ("adaboost regressor", {}, "least squares"),
+        ("gradient boosting classifier", {}, "targets or labels"),
+        ("adaboost regressor", {}, "targets or labels"),
     ],
 )
 def test_unsupported_models_are_refused_with_the_reason(name, settings, reason):

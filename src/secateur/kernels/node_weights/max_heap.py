@@ -21,14 +21,15 @@ from secateur.kernels._jit import kernel
 
 
 @kernel
-def project_max_heap(u: np.ndarray, parent: np.ndarray) -> np.ndarray:
-    """Return the Euclidean projection of `u` on {w >= 0, w[parent[v]] >= w[v]}, (n_nodes,).
+def project_max_heap(u: np.ndarray, parent: np.ndarray, metric: np.ndarray) -> np.ndarray:
+    """Return the projection of `u` on {w >= 0, w[parent[v]] >= w[v]}, (n_nodes,).
 
-    `parent[v] < v`, or -1 at a root. There may be any number of children and of roots. O(n log n).
+    It minimises Σ_v metric[v] (w[v] − u[v])², metric > 0. `parent[v] < v`, or -1 at a root. There may be any number of
+    children and of roots. O(n log n).
     """
     n = u.shape[0]
     w = np.empty(n)
-    _project(parent, u.copy(), np.ones(n), w, np.empty((3, n), np.int32))
+    _project(parent, metric * u, metric.copy(), w, np.empty((3, n), np.int32))
     return w
 
 
@@ -100,6 +101,7 @@ def fit_max_heap(
     weight: np.ndarray,
     target: np.ndarray,
     penalty: float,
+    prior: np.ndarray,
     start: np.ndarray,
     tolerance: float,
     growth: float,
@@ -110,8 +112,9 @@ def fit_max_heap(
 
     It seeks a critical point of
 
-        ½ Σ_i weight[i] (b + Σ_{v above a leaf of i} w[v] − target[i])² + penalty Σ |w|,   |w[parent[v]]| ≥ |w[v]|.
+        ½ Σ_i weight[i] (b + Σ_{v above a leaf of i} w[v] − target[i])² + penalty Σ prior[v] |w[v]|
 
+    with |w[parent[v]]| ≥ |w[v]| and prior > 0.
     `leaves`, (n_trees, n_rows), are node indices; `weight` sums to 1. The intercept is always optimal for the weights.
     The criticality is the largest change of a weight in a proximal step (3.7) with t = 1, relative to the standard
     deviation of the target.
@@ -124,7 +127,7 @@ def fit_max_heap(
     mean = (weight * target).sum()
     scale = max(np.sqrt((weight * (target - mean) ** 2).sum()), 1e-300)
     history = np.empty(max_iterations + 1)
-    history[0], b = _objective(parent, leaves, weight, target, penalty, w, g, scratch[0], fit)
+    history[0], b = _objective(parent, leaves, weight, target, penalty, prior, w, g, scratch[0], fit)
     # Upper bound on the Lipschitz constant of the gradient in the metric of the node weights.
     lipschitz = _longest_path(parent, leaves)
     t, largest_t, n_accelerated, done, moved = 1.0, 1.0, 0.0, 0, 0.0
@@ -132,7 +135,7 @@ def fit_max_heap(
     # `before_g` are the previous iterate and gradient.
     while True:
         if moved <= tolerance * scale or done == max_iterations:
-            _step(w, g, 1.0, one, penalty, parent, new, scratch, links)
+            _step(w, g, 1.0, one, penalty, prior, parent, new, scratch, links)
             criticality = np.abs(new - w).max() / scale
             if criticality <= tolerance or done == max_iterations:
                 return w, b, criticality, history[: done + 1].copy()
@@ -143,16 +146,16 @@ def fit_max_heap(
             for v in range(n):
                 extrapolated[v] = w[v] + momentum * (w[v] - before[v])
                 extrapolated_g[v] = g[v] + momentum * (g[v] - before_g[v])
-            _step(extrapolated, extrapolated_g, largest_t, node_weight, penalty, parent, new, scratch, links)
-            objective, b = _objective(parent, leaves, weight, target, penalty, new, new_g, scratch[0], fit)
+            _step(extrapolated, extrapolated_g, largest_t, node_weight, penalty, prior, parent, new, scratch, links)
+            objective, b = _objective(parent, leaves, weight, target, penalty, prior, new, new_g, scratch[0], fit)
             moved, square, curvature = _change(w, g, new, new_g, node_weight)
             accepted = objective <= history[done] - 0.5e-5 * largest_t * square
         n_accelerated = n_accelerated + 1.0 if accepted else 1.0
         # Non-monotone line search: t grows until the objective is below the worst of the last `memory` ones.
         worst = history[max(0, done + 1 - memory) : done + 1].max()
         while not accepted:
-            _step(w, g, t, node_weight, penalty, parent, new, scratch, links)
-            objective, b = _objective(parent, leaves, weight, target, penalty, new, new_g, scratch[0], fit)
+            _step(w, g, t, node_weight, penalty, prior, parent, new, scratch, links)
+            objective, b = _objective(parent, leaves, weight, target, penalty, prior, new, new_g, scratch[0], fit)
             moved, square, curvature = _change(w, g, new, new_g, node_weight)
             accepted = objective <= worst - 0.5e-5 * t * square or t > lipschitz
             t *= growth
@@ -212,6 +215,7 @@ def _step(
     t: float,
     node_weight: np.ndarray,
     penalty: float,
+    prior: np.ndarray,
     parent: np.ndarray,
     new: np.ndarray,
     scratch: np.ndarray,
@@ -224,7 +228,7 @@ def _step(
     total, count, u = scratch[0], scratch[1], scratch[2]
     for v in range(w.shape[0]):
         u[v] = node_weight[v] * w[v] - g[v] / t
-        total[v] = abs(u[v]) - penalty / t
+        total[v] = abs(u[v]) - penalty * prior[v] / t
         count[v] = node_weight[v]
     _project(parent, total, count, new, links)
     for v in range(w.shape[0]):
@@ -239,6 +243,7 @@ def _objective(
     weight: np.ndarray,
     target: np.ndarray,
     penalty: float,
+    prior: np.ndarray,
     w: np.ndarray,
     g: np.ndarray,
     sums: np.ndarray,
@@ -249,7 +254,7 @@ def _objective(
     for v in range(w.shape[0]):
         g[v] = 0.0
         sums[v] = w[v] + (sums[parent[v]] if parent[v] != -1 else 0.0)
-        absolute += abs(w[v])
+        absolute += prior[v] * abs(w[v])
     b = 0.0
     for i in range(target.shape[0]):
         fit[i] = -target[i]
@@ -272,6 +277,6 @@ def _objective(
 def node_gradient(parent: np.ndarray, leaves: np.ndarray, weight: np.ndarray, target: np.ndarray) -> np.ndarray:
     """Return the gradient of ½ Σ_i weight[i] (fit − target[i])² with respect to node weights at 0, (n_nodes,)."""
     n = parent.shape[0]
-    g = np.empty(n)
-    _objective(parent, leaves, weight, target, 0.0, np.zeros(n), g, np.empty(n), np.empty(target.shape[0]))
+    w, g = np.zeros(n), np.empty(n)
+    _objective(parent, leaves, weight, target, 0.0, w, w, g, np.empty(n), np.empty(target.shape[0]))
     return g

@@ -19,8 +19,8 @@ from secateur.kernels.forest.preorder import sum_down
 from secateur.kernels.forest.routing import lift
 
 # A piece of a derivative is slope · m − offset + clips · penalty, with m the sum of the weights from the root to a
-# node. A knot has a position and the increments of the piece there. `LIVE` counts the nodes whose rows are in the
-# slope: where it is 0 the piece is exactly flat, which a sum of rounded slopes would not show.
+# node and clips a sum of ± priors. A knot has a position and the increments of the piece there. `LIVE` counts the nodes
+# whose rows are in the slope: where it is 0 the piece is exactly flat, which a sum of rounded slopes would not show.
 POSITION, SLOPE, OFFSET, CLIPS, LIVE = range(5)
 
 
@@ -31,6 +31,7 @@ def fit_rule_lasso(
     weight: np.ndarray,
     target: np.ndarray,
     penalty: float,
+    prior: np.ndarray,
     start: np.ndarray,
     tolerance: float,
     max_sweeps: int,
@@ -39,12 +40,12 @@ def fit_rule_lasso(
 
     It minimises
 
-        ½ Σ_i weight[i] (b + Σ_{v above a leaf of i} w[v] − target[i])² + penalty Σ |w|,   penalty > 0.
+        ½ Σ_i weight[i] (b + Σ_{v above a leaf of i} w[v] − target[i])² + penalty Σ prior[v] |w[v]|.
 
-    `leaves`, (n_trees, n_rows), are node indices; `weight` sums to 1; trees are binary and in preorder. The violation
-    is the largest violation of the optimality conditions over all nodes. It is at most `tolerance`, unless `max_sweeps`
-    was reached. Roots have weight 0, as the unpenalised intercept takes their place. A sweep takes
-    O(rows · trees + nodes · depth).
+    `leaves`, (n_trees, n_rows), are node indices; `weight` sums to 1; trees are binary and in preorder; `penalty` and
+    `prior` are positive. The violation is the largest violation of the optimality conditions over all nodes. It is at
+    most `tolerance`, unless `max_sweeps` was reached. Roots have weight 0, as the unpenalised intercept takes their
+    place. A sweep takes O(rows · trees + nodes · depth).
     """
     roots = np.append(np.flatnonzero(parent == -1), parent.shape[0])
     node_weight = _node_weights(parent.shape[0], leaves, weight)
@@ -53,13 +54,13 @@ def fit_rule_lasso(
     while True:
         # Recompute the residual, as rounding errors accumulate over sweeps.
         intercept[0] = _start(parent, leaves, weight, target, w, residual)
-        _sweep(parent, roots, leaves, weight, node_weight, penalty, w, intercept, residual)
+        _sweep(parent, roots, leaves, weight, node_weight, penalty, prior, w, intercept, residual)
         sweeps += 1
-        violation = _violation(parent, roots, leaves, weight, penalty, w, residual)
+        violation = _violation(parent, roots, leaves, weight, penalty, prior, w, residual)
         if violation <= tolerance or sweeps >= max_sweeps:
             return w, intercept[0], violation, sweeps
         goal, left = 0.1 * violation, max_sweeps - sweeps - 1
-        sweeps += _solve_active_set(parent, roots, leaves, weight, penalty, goal, left, w, intercept, residual)
+        sweeps += _solve_active_set(parent, roots, leaves, weight, penalty, prior, goal, left, w, intercept, residual)
 
 
 @kernel
@@ -94,6 +95,7 @@ def _solve_active_set(
     leaves: np.ndarray,
     weight: np.ndarray,
     penalty: float,
+    prior: np.ndarray,
     goal: float,
     max_sweeps: int,
     w: np.ndarray,
@@ -106,7 +108,7 @@ def _solve_active_set(
     objective increases. Updates `w`, `intercept` and `residual`.
     """
     nodes, parent, roots, leaves = _active(parent, roots, leaves, w)
-    n = nodes.shape[0]
+    n, prior = nodes.shape[0], prior[nodes]
     node_weight = _node_weights(n, leaves, weight)
     # The residual is linear in the weights, so extrapolation applies to weights, intercept and residual alike.
     state = np.concatenate((w[nodes], intercept, residual))
@@ -114,9 +116,9 @@ def _solve_active_set(
     # Loop invariant: `before` is the result of the last accepted sweep, `least` its objective.
     before, least, n_accelerated, sweeps = state.copy(), np.inf, 0.0, 0
     while sweeps < max_sweeps and n > 0:
-        worst = _sweep(parent, roots, leaves, weight, node_weight, penalty, small_w, small_intercept, small_rest)
+        worst = _sweep(parent, roots, leaves, weight, node_weight, penalty, prior, small_w, small_intercept, small_rest)
         sweeps += 1
-        objective = 0.5 * (weight * small_rest**2).sum() + penalty * np.abs(small_w).sum()
+        objective = 0.5 * (weight * small_rest**2).sum() + penalty * (prior * np.abs(small_w)).sum()
         if n_accelerated > 0.0 and objective > least:
             # The extrapolation increased the objective: restart without momentum.
             state[:] = before
@@ -166,6 +168,7 @@ def _sweep(
     weight: np.ndarray,
     node_weight: np.ndarray,
     penalty: float,
+    prior: np.ndarray,
     w: np.ndarray,
     intercept: np.ndarray,
     residual: np.ndarray,
@@ -182,8 +185,8 @@ def _sweep(
         for v in range(b - a):
             old[v] = w[a + v] + (intercept[0] if v == 0 else old[parent[a + v] - a])
             linear_term[v] = neg_gradient[v] + node_weight[a + v] * old[v]
-        worst = max(worst, _tree_violation(parent[a:b], a, penalty, w[a:b], neg_gradient))
-        new = _fit_tree(parent[a:b], a, node_weight[a:b], linear_term, penalty)
+        worst = max(worst, _tree_violation(parent[a:b], a, penalty, prior[a:b], w[a:b], neg_gradient))
+        new = _fit_tree(parent[a:b], a, node_weight[a:b], linear_term, penalty, prior[a:b])
         intercept[0] = new[0]
         w[a] = 0.0
         for v in range(1, b - a):
@@ -201,6 +204,7 @@ def _violation(
     leaves: np.ndarray,
     weight: np.ndarray,
     penalty: float,
+    prior: np.ndarray,
     w: np.ndarray,
     residual: np.ndarray,
 ) -> float:
@@ -208,10 +212,8 @@ def _violation(
     worst = 0.0
     for tree in range(leaves.shape[0]):
         a, b = roots[tree], roots[tree + 1]
-        worst = max(
-            worst,
-            _tree_violation(parent[a:b], a, penalty, w[a:b], _leaf_gradient(leaves[tree], a, b - a, weight, residual)),
-        )
+        neg_gradient = _leaf_gradient(leaves[tree], a, b - a, weight, residual)
+        worst = max(worst, _tree_violation(parent[a:b], a, penalty, prior[a:b], w[a:b], neg_gradient))
     return worst
 
 
@@ -225,11 +227,14 @@ def _leaf_gradient(ends: np.ndarray, first: int, n: int, weight: np.ndarray, res
 
 
 @kernel
-def _tree_violation(parent: np.ndarray, first: int, penalty: float, w: np.ndarray, neg_gradient: np.ndarray) -> float:
+def _tree_violation(
+    parent: np.ndarray, first: int, penalty: float, prior: np.ndarray, w: np.ndarray, neg_gradient: np.ndarray
+) -> float:
     """Return the largest violation in one tree; accumulates `neg_gradient` towards the root in place."""
     worst = 0.0
     for v in range(w.shape[0] - 1, 0, -1):
-        excess = abs(neg_gradient[v]) - penalty if w[v] == 0.0 else abs(neg_gradient[v] - np.sign(w[v]) * penalty)
+        limit = penalty * prior[v]
+        excess = abs(neg_gradient[v]) - limit if w[v] == 0.0 else abs(neg_gradient[v] - np.sign(w[v]) * limit)
         worst = max(worst, excess)
         neg_gradient[parent[v] - first] += neg_gradient[v]
     return max(worst, abs(neg_gradient[0]))
@@ -237,37 +242,38 @@ def _tree_violation(parent: np.ndarray, first: int, penalty: float, w: np.ndarra
 
 @kernel
 def _fit_tree(
-    parent: np.ndarray, first: int, node_weight: np.ndarray, linear_term: np.ndarray, penalty: float
+    parent: np.ndarray, first: int, node_weight: np.ndarray, linear_term: np.ndarray, penalty: float, prior: np.ndarray
 ) -> np.ndarray:
     """Return the optimal sums m of intercept and weights from the root to each node of one tree, (n_nodes,).
 
-    They minimise Σ_v (½ node_weight[v] m[v]² − linear_term[v] m[v]) + penalty Σ_v |m[v] − m[parent[v]]|, total
-    variation on a tree.
+    They minimise Σ_v (½ node_weight[v] m[v]² − linear_term[v] m[v]) + penalty Σ_v prior[v] |m[v] − m[parent[v]]|,
+    total variation on a tree.
     """
     n = parent.shape[0]
     knots, line = np.empty((2 * n, 5)), np.zeros(5)
     knots[0::2, POSITION], knots[1::2, POSITION] = -np.inf, np.inf
     stack, edge, top, order = np.empty(2 * n, np.int64), np.zeros(n + 1, np.int64), 0, np.empty(2 * n + 2, np.int64)
-    children, live = np.zeros(n, np.int64), np.zeros(n, np.int64)
+    children, clips = np.zeros(n, np.int64), np.zeros(n)
     # Loop invariant: the top of the stack holds one list of knots per child of v, sorted by position, the left child's
     # last. A list is the derivative, with respect to m[v], of the minimal cost of the child's subtree. The sum of the
-    # lists and of v's own rows is the derivative of the cost of v's subtree. Clipped at ±penalty, at the knots 2v and
-    # 2v + 1, it is v's own list: between these knots m[v] = m[parent[v]] is optimal, outside m[v] stays at the knot.
+    # lists and of v's own rows is the derivative of the cost of v's subtree. Clipped at ±penalty · prior[v], at the
+    # knots 2v and 2v + 1, it is v's own list: between these knots m[v] = m[parent[v]] is optimal, outside m[v] stays
+    # at the knot. clips[v] · penalty is the largest absolute value of the sum of the lists of v's children.
     for v in range(n - 1, -1, -1):
         begin, end = 1, 1 + _merge(knots, stack, edge, top, children[v], order)
         top -= children[v]
-        if node_weight[v] > 0.0 or live[v] > 0:
-            _set_line(line, node_weight[v], linear_term[v], -live[v])
-            begin = _cross(knots, order, 1, end, 1, -1.0 if v > 0 else 0.0, penalty, line)
+        if node_weight[v] > 0.0 or clips[v] > 0.0:
+            _set_line(line, node_weight[v], linear_term[v], -clips[v])
+            begin = _cross(knots, order, 1, end, 1, -prior[v] if v > 0 else 0.0, penalty, line)
             if v == 0:
                 break
             stop = begin - 1
-            begin = _add_knot(knots, 2 * v, order, begin, 1, -1.0, line)
-            _set_line(line, node_weight[v], linear_term[v], live[v])
-            end = _cross(knots, order, end - 1, stop, -1, 1.0, penalty, line)
+            begin = _add_knot(knots, 2 * v, order, begin, 1, -prior[v], line)
+            _set_line(line, node_weight[v], linear_term[v], clips[v])
+            end = _cross(knots, order, end - 1, stop, -1, prior[v], penalty, line)
             line[POSITION] = max(line[POSITION], knots[2 * v, POSITION])
-            end = 1 + _add_knot(knots, 2 * v + 1, order, end, -1, 1.0, line)
-            live[parent[v] - first] += 1
+            end = 1 + _add_knot(knots, 2 * v + 1, order, end, -1, prior[v], line)
+            clips[parent[v] - first] += prior[v] if node_weight[v] > 0.0 else min(prior[v], clips[v])
         edge[top + 1] = edge[top] + end - begin
         for i in range(begin, end):
             stack[edge[top] + i - begin] = order[i]
@@ -297,7 +303,7 @@ def _merge(knots: np.ndarray, stack: np.ndarray, edge: np.ndarray, top: int, lis
 
 
 @kernel
-def _set_line(line: np.ndarray, node_weight: float, linear_term: float, clips: int) -> None:
+def _set_line(line: np.ndarray, node_weight: float, linear_term: float, clips: float) -> None:
     """Write into `line` the outermost piece of the derivative at a node, with the slope of its own rows."""
     line[SLOPE], line[OFFSET], line[CLIPS] = node_weight, linear_term, clips
     line[LIVE] = 1.0 if node_weight > 0.0 else 0.0

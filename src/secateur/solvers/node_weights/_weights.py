@@ -1,17 +1,20 @@
-"""Pose trees as sparse least-squares problems over node weights, and convert fitted weights to prunings.
+"""Pose trees as sparse regressions on node weights, and convert fitted weights to prunings.
 
-Every node has a weight, and the value of a leaf is the sum of the weights on its path from the root. A `Block` is one
-least-squares problem; rows with the same path can be merged into one. The `Weights` fitted at a penalty become a point
-of a path. Classes are encoded as ±1, with one problem per class if there are more than two.
+Every node has a weight, and the score of a leaf is the sum of the weights on its path from the root. A `Block` is one
+regression, by squared error or by log loss; rows with the same path can be merged into one. The `Weights` fitted at a
+penalty become a point of a path. Classes are encoded as ±1, with one problem per class if there are more than two.
 """
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
 from secateur import kernels
+from secateur.errors import InvalidInputError
 from secateur.forest import Forest
 from secateur.path import Path
 from secateur.path.build import Point, trace_points
@@ -20,11 +23,15 @@ from secateur.solvers.ensemble.additive_model import not_quadratic
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
+FitLoss = Literal["squared_error", "log_loss"]
+"""The loss by which weights are fitted. With the log loss a score is the log odds of a class."""
+Prior = tuple[float, ...] | Callable[[Forest], Floats]
+"""Factors of the penalty, one per node; or a function that returns them for a forest."""
 
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """One least-squares problem: a single tree, or all trees jointly, with one target per class.
+    """One regression: a single tree, or all trees jointly, with one target per class.
 
     Attributes
     ----------
@@ -39,6 +46,9 @@ class Block:
     weight : (n_rows,)
         Row weights, which sum to 1.
     targets : (n_targets, n_rows)
+    prior : (n_nodes,)
+        Factor of the penalty of each node.
+    loss : "squared_error" or "log_loss"
     """
 
     trees: slice
@@ -47,6 +57,8 @@ class Block:
     leaves: NDArray[np.int32]
     weight: Floats
     targets: Floats
+    prior: Floats
+    loss: FitLoss
 
     def within(self, support: Bools) -> "Block":
         """Return the problem restricted to the roots and the nodes in `support`.
@@ -63,16 +75,27 @@ class Block:
         parent = self.parent[keep]
         leaf_nodes = number[last_kept[self.leaves]]
         parent = np.where(parent == -1, np.int32(-1), number[parent])
-        return Block(self.trees, self.nodes[keep], parent, *_merge_rows(leaf_nodes, self.weight, self.targets))
+        rows = _merge_rows(leaf_nodes, self.weight, self.targets)
+        return Block(self.trees, self.nodes[keep], parent, *rows, self.prior[keep], self.loss)
 
-    def loss(self, weights: "Weights") -> float:
-        """Return the mean squared error, summed over targets, up to a constant that does not depend on the weights."""
-        total = 0.0
-        for k, target in enumerate(self.targets):
-            sums = kernels.sum_down(self.parent, weights.node[k, self.nodes])
-            score = weights.intercept[k, self.trees][0] + sums[self.leaves].sum(axis=0)
-            total += float(self.weight @ (score - target) ** 2)
-        return total
+    def score(self, w: Floats) -> Floats:
+        """Return the sum of the weights on the paths of each row, without the intercept, (n_rows,)."""
+        return np.asarray(kernels.sum_down(self.parent, w)[self.leaves].sum(axis=0))
+
+    def mean_loss(self, k: int, score: Floats) -> float:
+        """Return the mean loss of one target, up to a constant that does not depend on the scores."""
+        target = self.targets[k]
+        if self.loss == "squared_error":
+            return float(self.weight @ (score - target) ** 2)
+        return float(self.weight @ (np.logaddexp(0.0, score) - (1 + target) / 2 * score))
+
+    def gradient(self, k: int) -> Floats:
+        """Return the gradient with respect to node weights where all are 0 and the intercept is optimal, (n_nodes,).
+
+        It is that of half the squared error, or of the log loss.
+        """
+        gradient = kernels.node_gradient(self.parent, self.leaves, self.weight, self.targets[k])
+        return gradient if self.loss == "squared_error" else gradient / 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,12 +122,12 @@ class Weights:
         return (self.node != 0).any(axis=0)
 
 
-def cannot_weigh(problem: Problem, joint: bool) -> str | None:
+def cannot_weigh(problem: Problem, joint: bool, loss: FitLoss) -> str | None:
     """Return why node weights cannot be fitted to this problem, or None if they can."""
     forest = problem.forest
     reason = not_quadratic(forest)
     if reason:
-        return f"it fits node weights by least squares; {reason}Use weakest_link."
+        return f"it fits node weights to targets or labels; {reason}Use weakest_link."
     if len(forest.n_classes) > 1 or (not forest.n_classes and forest.n_outputs > 1):
         return "it fits node weights for one target, but this model has several. Use weakest_link."
     if not joint and not forest.trees_predict_target:
@@ -112,17 +135,49 @@ def cannot_weigh(problem: Problem, joint: bool) -> str | None:
             "it fits each tree to the target, but a tree of this model predicts only a contribution to the target. Use "
             "joint=True, which fits all trees together."
         )
+    if loss == "log_loss" and not forest.n_classes:
+        return 'loss="log_loss" is defined for classes, but this model predicts numbers. Use loss="squared_error".'
+    if loss == "log_loss" and joint and forest.n_trees > 1:
+        return (
+            "jointly fitted trees would add up their log odds, but this model averages the probabilities of its trees. "
+            'Use joint=False, or loss="squared_error".'
+        )
     return None
 
 
-def blocks(problem: Problem, joint: bool) -> list[Block]:
-    """Return the least-squares problems: one per tree, or one for all trees jointly."""
+def freeze_prior(prior: Prior | Iterable[float] | None) -> Prior | None:
+    """Return a prior as a tuple, which a solver can keep, compare and show; functions and None as they are."""
+    return prior if prior is None or callable(prior) else tuple(float(factor) for factor in prior)
+
+
+def check_prior(prior: Prior | None, forest: Forest) -> Floats:
+    """Return the factor of the penalty of each node, (n_nodes,); raise InvalidInputError for an invalid `prior`."""
+    if prior is None:
+        return np.ones(forest.n_nodes)
+    factors = np.asarray(prior(forest) if callable(prior) else prior, np.float64)
+    if factors.shape != (forest.n_nodes,):
+        raise InvalidInputError(
+            f"prior has the shape {factors.shape}, but this model has {forest.n_nodes} nodes. Pass one number per "
+            "node, in the order of as_forest(model), or a function of a Forest that returns them; only a function fits "
+            "the clones of a cross-validation."
+        )
+    if not (np.isfinite(factors).all() and factors.min() > 0):
+        raise InvalidInputError(
+            f"prior has numbers from {factors.min()} to {factors.max()}, but they must be positive and finite. Use a "
+            "large number for nodes that should be pruned."
+        )
+    return factors
+
+
+def blocks(problem: Problem, joint: bool, loss: FitLoss = "squared_error", prior: Prior | None = None) -> list[Block]:
+    """Return the regressions: one per tree, or one for all trees jointly."""
+    factors = check_prior(prior, problem.forest)
     if joint:
-        return [_joint_block(problem)]
-    return [_tree_block(problem, tree) for tree in range(problem.forest.n_trees)]
+        return [_joint_block(problem, factors, loss)]
+    return [_tree_block(problem, tree, factors, loss) for tree in range(problem.forest.n_trees)]
 
 
-def _joint_block(problem: Problem) -> Block:
+def _joint_block(problem: Problem, prior: Floats, loss: FitLoss) -> Block:
     """Return the joint problem of all trees."""
     forest, sample = problem.forest, problem.sample
     rows = np.flatnonzero(sample.weight)
@@ -135,10 +190,10 @@ def _joint_block(problem: Problem) -> Block:
         rest = np.ascontiguousarray((y - start / forest.divisor).T)
     leaf_nodes = (sample.leaves[:, rows] + forest.root[:, None]).astype(np.int32)
     weight = sample.weight[rows] / sample.total_weight
-    return Block(slice(None), np.arange(forest.n_nodes), forest.parent, leaf_nodes, weight, rest)
+    return Block(slice(None), np.arange(forest.n_nodes), forest.parent, leaf_nodes, weight, rest, prior, loss)
 
 
-def _tree_block(problem: Problem, tree: int) -> Block:
+def _tree_block(problem: Problem, tree: int, prior: Floats, loss: FitLoss) -> Block:
     """Return the problem of one tree, with one row per leaf: the mean target and the weight of its rows."""
     forest, stats = problem.forest, problem.stats
     start, stop = forest.tree_start[tree], forest.tree_start[tree + 1]
@@ -149,11 +204,8 @@ def _tree_block(problem: Problem, tree: int) -> Block:
         mean = 2 * stats.counts[start + leaves][:, _learned_classes(forest)].T / weight - 1
     else:
         mean = stats.total[start + leaves].T / weight + stats.shift[:, None]
-    leaf_nodes = leaves[None].astype(np.int32)
-    row_weight = weight / weight.sum()
-    return Block(
-        slice(tree, tree + 1), np.arange(start, stop), parent, leaf_nodes, row_weight, np.ascontiguousarray(mean)
-    )
+    rows = leaves[None].astype(np.int32), weight / weight.sum(), np.ascontiguousarray(mean)
+    return Block(slice(tree, tree + 1), np.arange(start, stop), parent, *rows, prior[start:stop], loss)
 
 
 def _learned_classes(forest: Forest) -> list[int]:
@@ -208,16 +260,19 @@ def keep_of(forest: Forest, support: Bools) -> Bools:
     return keep
 
 
-def values_of(forest: Forest, weights: Weights, joint: bool) -> Floats:
+def values_of(forest: Forest, weights: Weights, joint: bool, loss: FitLoss = "squared_error") -> Floats:
     """Return node values with which the model predicts the fitted scores, (n_nodes, width).
 
-    A class score s is converted to the probability (1 + s) / 2. For trees fitted separately, probabilities are clipped
-    at 0 and normalised to sum to 1. For trees fitted jointly only the sum over trees is a probability, so the values
-    are not clipped.
+    A class score s is converted to the probability (1 + s) / 2, or 1 / (1 + exp(−s)) by the log loss. For trees fitted
+    separately, probabilities are clipped at 0 and normalised to sum to 1. For trees fitted jointly only the sum over
+    trees is a probability, so the values are not clipped.
     """
     tree = np.repeat(np.arange(forest.n_trees), np.diff(forest.tree_start))
     score = np.array([kernels.sum_down(forest.parent, w) for w in weights.node]).T
     intercept = weights.intercept.T[tree]
+    if loss == "log_loss":
+        # Continue as if this were the score of a squared error, twice the probability minus 1.
+        score, intercept, joint = 2 * expit(score + intercept) - 1, np.zeros_like(intercept), False
     if forest.n_classes:
         if forest.n_outputs == 2:
             score, intercept = np.hstack([-score, score]), np.hstack([-intercept, intercept])
@@ -232,14 +287,16 @@ def values_of(forest: Forest, weights: Weights, joint: bool) -> Floats:
     return value * forest.unit
 
 
-def path_of(problem: Problem, learned: Iterable[Weights], solver: str, *, joint: bool, keep_values: bool) -> Path:
+def path_of(
+    problem: Problem, learned: Iterable[Weights], solver: str, *, joint: bool, keep_values: bool, loss: FitLoss
+) -> Path:
     """Return a path of the unpruned forest and the fitted prunings, by decreasing size."""
     forest = problem.forest
 
     def points() -> Iterator[Point]:
         for weights in learned:
             keep = keep_of(forest, weights.support)
-            value = None if keep_values else values_of(forest, weights, joint)[keep]
+            value = None if keep_values else values_of(forest, weights, joint, loss)[keep]
             yield Point(weights.penalty, keep, value, {"criticality": weights.criticality})
 
     return trace_points(problem, points(), solver, ensemble=joint)

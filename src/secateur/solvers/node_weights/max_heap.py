@@ -22,7 +22,18 @@ from secateur.solvers.base import (
     check_valid,
     decreasing_penalties,
 )
-from secateur.solvers.node_weights._weights import Block, Weights, blocks, cannot_weigh, fit_path, path_of
+from secateur.solvers.node_weights._log_loss import by_log_loss
+from secateur.solvers.node_weights._weights import (
+    Block,
+    FitLoss,
+    Prior,
+    Weights,
+    blocks,
+    cannot_weigh,
+    fit_path,
+    freeze_prior,
+    path_of,
+)
 
 Floats = NDArray[np.float64]
 
@@ -37,7 +48,8 @@ class MaxHeap(Solver):
         1/2n Σ_rows (b + Σ_{v on path} w_v − y)² + penalty · Σ_v |w_v|   with |w_parent| ≥ |w_child|.
 
     The constraint implies that a node of weight 0 has only weights of 0 below it, so the non-zero weights form a pruned
-    tree. y is the target, or ±1 for a class. With more than two classes each class has its own weights, and the tree
+    tree. y is the target, or ±1 for a class. With `loss="log_loss"` a score is the log odds of a class, and the first
+    sum is the mean of log(1 + exp(−y · score)). With more than two classes each class has its own weights, and the tree
     structure is the union over classes.
 
     The problem is not convex. Each result is a critical point, warm-started from the result at the next larger penalty;
@@ -62,6 +74,13 @@ class MaxHeap(Solver):
     joint : bool
         Fit all trees jointly to the target of the ensemble instead of each tree separately. An iteration then takes
         O(rows · trees).
+    loss : "squared_error" or "log_loss"
+        Loss by which weights are fitted; the log loss serves classifiers whose trees are fitted separately. It is
+        minimised by least squares with weights and targets that are updated until the loss no longer decreases.
+    prior : sequence of float, or callable, optional
+        Prior knowledge of the nodes: factors of the penalty, one positive number per node, in the order of `as_forest`;
+        or a function that returns them for a `Forest`, as is needed to cross-validate. A node of factor 2 has to gain
+        twice as much to be kept.
     tolerance : float
         Stop when one more proximal step moves no weight by more than this times the standard deviation of y.
     growth, memory, max_iterations : float, int, int
@@ -100,6 +119,8 @@ class MaxHeap(Solver):
     smallest: float = 1e-3
     values: Literal["learned", "mean", "free"] = "learned"
     joint: bool = False
+    loss: FitLoss = "squared_error"
+    prior: Prior | None = None
     tolerance: float = 1e-6
     growth: float = 2.0
     memory: int = 5
@@ -113,6 +134,7 @@ class MaxHeap(Solver):
     name = "max_heap"
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "prior", freeze_prior(self.prior))
         _check(self)
 
     @property
@@ -135,19 +157,23 @@ class MaxHeap(Solver):
 
         Unsupported are several targets, boosted classifiers, and without `joint` all boosted models.
         """
-        return cannot_weigh(problem, self.joint)
+        return cannot_weigh(problem, self.joint, self.loss)
 
     def path(self, problem: Problem) -> Path:
         """Return the unpruned forest and the fitted pruning at each penalty, by decreasing size."""
-        tree_blocks = blocks(problem, self.joint)
+        tree_blocks = self._blocks(problem)
         penalties = self.decreasing_penalties(tree_blocks)
         support = None
         learned = self.learn(tree_blocks, penalties, problem)
         if self.subsamples:
             support = self._support(problem, penalties)
             learned = self._learn_again(tree_blocks, support, penalties, problem)
-        path = path_of(problem, learned, repr(self), joint=self.joint, keep_values=self.values == "mean")
+        keep_values = self.values == "mean"
+        path = path_of(problem, learned, repr(self), joint=self.joint, keep_values=keep_values, loss=self.loss)
         return replace(path, support=support)
+
+    def _blocks(self, problem: Problem) -> list[Block]:
+        return blocks(problem, self.joint, self.loss, self.prior)
 
     def decreasing_penalties(self, tree_blocks: list[Block]) -> Floats:
         """Return the penalties in decreasing order."""
@@ -160,12 +186,19 @@ class MaxHeap(Solver):
         """Return the weights at each penalty, with warm starts."""
 
         def fit(block: Block, k: int, penalty: float, start: Floats) -> tuple[Floats, float, float]:
-            control = (self.tolerance, self.growth, self.memory, self.max_iterations)
+            return descend(block, k, penalty, start, self.max_iterations)
+
+        def descend(block: Block, k: int, penalty: float, start: Floats, steps: int) -> tuple[Floats, float, float]:
+            control = (self.tolerance, self.growth, self.memory, steps)
             rows = (block.parent, block.leaves, block.weight, block.targets[k])
-            w, b, criticality, _ = kernels.fit_max_heap(*rows, penalty, start, *control)
+            w, b, criticality, _ = kernels.fit_max_heap(*rows, penalty, block.prior, start, *control)
             return w, b, criticality
 
-        return fit_path(tree_blocks, penalties, problem.forest, fit)
+        def residual_at(block: Block, penalty: float, w: Floats) -> float:
+            return descend(block, 0, penalty, w, 0)[2]
+
+        by_loss = by_log_loss(fit, residual_at, self.tolerance) if self.loss == "log_loss" else fit
+        return fit_path(tree_blocks, penalties, problem.forest, by_loss)
 
     def _support(self, problem: Problem, penalties: Floats) -> Floats:
         """Return each node's selection frequency, maximised over penalties (section 4.2), (n_nodes,)."""
@@ -193,11 +226,11 @@ class MaxHeap(Solver):
         for _ in range(self.subsamples):
             in_subsample = np.zeros(len(row_weight))
             in_subsample[rng.permutation(len(row_weight))[:n_chosen]] = 1.0
-            inside = blocks(problem.weighted(row_weight * in_subsample), self.joint)
-            outside = blocks(problem.weighted(row_weight * (1 - in_subsample)), self.joint)
+            inside = self._blocks(problem.weighted(row_weight * in_subsample))
+            outside = self._blocks(problem.weighted(row_weight * (1 - in_subsample)))
             for i, weights in enumerate(self.learn(inside, penalties, problem)):
                 counts[i] += weights.support
-                loss[i] += sum(block.loss(weights) for block in outside)
+                loss[i] += sum(_loss_of(block, weights) for block in outside)
         return counts, loss
 
     def _learn_again(
@@ -213,16 +246,25 @@ class MaxHeap(Solver):
 def _largest_penalty(block: Block, k: int) -> float:
     """Return the smallest penalty at which all weights are 0.
 
-    It is the largest entry of the max-heap projection of the absolute gradient at 0.
+    It is the largest entry of the max-heap projection of the absolute gradient at 0, divided by the prior, in the
+    metric of the prior.
     """
-    gradient = kernels.node_gradient(block.parent, block.leaves, block.weight, block.targets[k])
-    return float(kernels.project_max_heap(np.abs(gradient), block.parent).max(initial=0.0))
+    gradient = np.abs(block.gradient(k))
+    return float(kernels.project_max_heap(gradient / block.prior, block.parent, block.prior).max(initial=0.0))
+
+
+def _loss_of(block: Block, weights: Weights) -> float:
+    """Return the mean loss of weights, summed over targets."""
+    return sum(
+        block.mean_loss(k, weights.intercept[k, block.trees][0] + block.score(weights.node[k, block.nodes]))
+        for k in range(len(block.targets))
+    )
 
 
 def _check(settings: MaxHeap) -> None:
     """Raise InvalidInputError for invalid settings."""
     check_penalties(settings.penalties, settings.smallest)
-    check_choices(settings, values=("learned", "mean", "free"))
+    check_choices(settings, values=("learned", "mean", "free"), loss=("squared_error", "log_loss"))
     for name in ("sample_fraction", "stable_smallest"):
         value = getattr(settings, name)
         check_valid(settings, name, value is None or 0 < value <= 1, "greater than 0 and at most 1", "0.5")

@@ -21,7 +21,18 @@ from secateur.solvers.base import (
     check_valid,
     decreasing_penalties,
 )
-from secateur.solvers.node_weights._weights import Block, Weights, blocks, cannot_weigh, fit_path, path_of
+from secateur.solvers.node_weights._log_loss import by_log_loss
+from secateur.solvers.node_weights._weights import (
+    Block,
+    FitLoss,
+    Prior,
+    Weights,
+    blocks,
+    cannot_weigh,
+    fit_path,
+    freeze_prior,
+    path_of,
+)
 
 Floats = NDArray[np.float64]
 
@@ -36,7 +47,8 @@ class RuleLasso(Solver):
         1/2n Σ_rows (b + Σ_{v on the row's paths} w_v − y)² + penalty · Σ_v |w_v|
 
     with an unpenalised intercept b. Unlike in `MaxHeap`, weights of parents and children are not constrained. y is the
-    target, or ±1 for a class; with more than two classes each class has its own weights. A point of the path keeps the
+    target, or ±1 for a class; with more than two classes each class has its own weights. With `loss="log_loss"` a score
+    is the log odds of a class, and the first sum is the mean of log(1 + exp(−y · score)). A point of the path keeps the
     nodes of non-zero weight, their ancestors and all siblings, so it has more nodes than rules.
 
     The problem is convex, and each point is its minimum up to `tolerance`. The column `criticality` is the largest
@@ -54,6 +66,11 @@ class RuleLasso(Solver):
         Ratio of the smallest penalty to the largest.
     joint : bool
         Fit all trees jointly, as RuleFit does, instead of each tree separately.
+    loss : "squared_error" or "log_loss"
+        Loss by which weights are fitted; the log loss serves classifiers whose trees are fitted separately.
+    prior : sequence of float, or callable, optional
+        Factors of the penalty, one positive number per node, in the order of `as_forest`; or a function that returns
+        them for a `Forest`.
     tolerance : float
         Stop when the criticality is at most this.
     max_sweeps : int
@@ -85,6 +102,8 @@ class RuleLasso(Solver):
     penalties: int | tuple[float, ...] = 40
     smallest: float = 1e-3
     joint: bool = True
+    loss: FitLoss = "squared_error"
+    prior: Prior | None = None
     tolerance: float = 1e-6
     max_sweeps: int = 1000
     values: Literal["learned", "free"] = "learned"
@@ -93,10 +112,11 @@ class RuleLasso(Solver):
     changes = ("value",)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "prior", freeze_prior(self.prior))
         check_penalties(self.penalties, self.smallest)
         check_valid(self, "tolerance", self.tolerance > 0, "greater than 0", "1e-6")
         check_at_least(self, max_sweeps=1)
-        check_choices(self, values=("learned", "free"))
+        check_choices(self, values=("learned", "free"), loss=("squared_error", "log_loss"))
 
     @property
     def uses_ensemble_loss(self) -> bool:
@@ -108,12 +128,12 @@ class RuleLasso(Solver):
 
         Unsupported are several targets, boosted classifiers, and without `joint` all boosted models.
         """
-        return cannot_weigh(problem, self.joint)
+        return cannot_weigh(problem, self.joint, self.loss)
 
     def path(self, problem: Problem) -> Path:
         """Return the unpruned forest and the fitted pruning at each penalty, by decreasing size."""
-        tree_blocks = blocks(problem, self.joint)
-        return path_of(problem, self.learn(tree_blocks, problem), repr(self), joint=self.joint, keep_values=False)
+        learned = self.learn(blocks(problem, self.joint, self.loss, self.prior), problem)
+        return path_of(problem, learned, repr(self), joint=self.joint, keep_values=False, loss=self.loss)
 
     def learn(self, tree_blocks: list[Block], problem: Problem) -> Iterator[Weights]:
         """Return the weights at each penalty, with warm starts."""
@@ -125,14 +145,27 @@ class RuleLasso(Solver):
         def fit(block: Block, k: int, penalty: float, start: Floats) -> tuple[Floats, float, float]:
             control = (self.tolerance * largest, self.max_sweeps)
             rows = (block.parent, block.leaves, block.weight, block.targets[k])
-            w, b, violation, _ = kernels.fit_rule_lasso(*rows, penalty, start, *control)
+            w, b, violation, _ = kernels.fit_rule_lasso(*rows, penalty, block.prior, start, *control)
             return w, b, violation / largest
 
-        return fit_path(tree_blocks, decreasing_penalties(self.penalties, largest, self.smallest), problem.forest, fit)
+        def violation_at(block: Block, penalty: float, w: Floats) -> float:
+            return _violation(block, penalty, w) / (4 * largest)
+
+        penalties = decreasing_penalties(self.penalties, largest, self.smallest)
+        by_loss = by_log_loss(fit, violation_at, self.tolerance) if self.loss == "log_loss" else fit
+        return fit_path(tree_blocks, penalties, problem.forest, by_loss)
+
+
+def _violation(block: Block, penalty: float, w: Floats) -> float:
+    """Return the largest violation of the optimality conditions of a least-squares problem by node weights."""
+    rest = block.targets[0] - block.score(w)
+    gradient = kernels.node_gradient(block.parent, block.leaves, block.weight, rest)
+    limit = penalty * block.prior
+    excess = np.where(w == 0, np.abs(gradient) - limit, np.abs(gradient + np.sign(w) * limit))
+    return float(excess.max(initial=0.0))
 
 
 def _largest_penalty(block: Block, k: int) -> float:
     """Return the smallest penalty at which all weights are 0, with a margin for rounding errors."""
-    gradient = np.abs(kernels.node_gradient(block.parent, block.leaves, block.weight, block.targets[k]))
-    largest = (1 + 1e-9) * float(gradient.max(initial=0.0))
+    largest = (1 + 1e-9) * float((np.abs(block.gradient(k)) / block.prior).max(initial=0.0))
     return largest if largest > 1e-12 * np.abs(block.targets[k]).max(initial=0.0) else 0.0
