@@ -211,3 +211,11 @@ def test_the_curve_of_a_search_has_more_points_and_the_same_choice(name, limit):
     np.testing.assert_array_equal(chosen.predict(X), same.predict(X))
     assert chosen.row["loss"] == pytest.approx(same.row["loss"], rel=1e-12)
     assert curve[same.point].row["n_nodes"] == chosen.row["n_nodes"]
+
+
+@pytest.mark.parametrize(("noise", "seed", "uses_budget"), [(5.0, 0, True), (20.0, 1, False)])
+def test_a_budget_is_used_up_unless_a_smaller_pruning_is_clearly_better(noise, seed, uses_budget):
+    X, y = make_friedman1(900, noise=noise, random_state=seed)
+    model = GradientBoostingRegressor(n_estimators=100, random_state=0).fit(X[:300], y[:300])
+    chosen = prune_point(model, X[:300], y[:300], validation=(X[300:], y[300:]), max_nodes=600)
+    assert (chosen.row["n_nodes"] >= 0.95 * 600) == uses_budget

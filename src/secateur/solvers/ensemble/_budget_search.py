@@ -5,7 +5,7 @@ from typing import final
 import numpy as np
 
 from secateur.solvers.ensemble._fold_search import KEPT, FoldSearch, RunSettings
-from secateur.solvers.ensemble._goal_search import BISECTIONS, MANY_KEPT, GoalSearch, Visit
+from secateur.solvers.ensemble._goal_search import BISECTIONS, MANY_KEPT, SWEEPS_AT_GOAL, GoalSearch, Visit
 from secateur.solvers.ensemble._ridge_averaging import average_ridges
 from secateur.solvers.ensemble.mean_of_trees import OVERSHOOT
 
@@ -66,7 +66,7 @@ class BudgetSearch(GoalSearch):
                 self.best = self.evaluate(penalty, run)
         within = [visit for visit in visits if visit.n_nodes <= budget]
         if len(within) > 1 and min(visit.loss for visit in within) < self.best.loss:
-            self._settle_at_lowest(within)
+            self._try_lowest(within, self.best)
 
     def _candidates(self, first: RunSettings, budget: int) -> dict[RunSettings, Visit]:
         """Return the largest pruning within the budget for some ridges, and for original values if many nodes stay.
@@ -107,12 +107,20 @@ class BudgetSearch(GoalSearch):
 
         self.each_fold(walk)
 
-    def _settle_at_lowest(self, visits: list[Visit]) -> None:
-        """Descend thoroughly at the penalty with the lowest loss."""
+    def _try_lowest(self, visits: list[Visit], full: Visit) -> None:
+        """Descend thoroughly at the penalty with the lowest loss, and use the result if it is clearly better.
+
+        It is if its loss is lower than that of the full budget by more than the standard error of the difference.
+        """
+        before = self.losses(full)
         lowest = max(int(np.argmin([visit.loss for visit in visits])), 1)
         self.repeat(visits[:lowest])
         self.return_to(visits[lowest - 1])
-        self.best = self.visit(visits[lowest].penalty, visits[lowest].run, thorough=True)
+        penalty, run = visits[lowest].penalty, visits[lowest].run
+        self.each_fold(lambda fold: fold.advance(penalty, run, SWEEPS_AT_GOAL))
+        after = self.each_fold(lambda fold: fold.losses(run, promised=True))
+        if self.is_clearly_lower(after, before):
+            self.best = self.evaluate(penalty, run)
 
     def _at_budget(self, run: RunSettings, budget: int, first: RunSettings) -> Visit:
         """Evaluate the largest pruning within the budget that a few bisections of the penalty find."""

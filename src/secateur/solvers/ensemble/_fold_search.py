@@ -92,6 +92,11 @@ class FoldSearch:
     def _losses_of(self, raw: Floats) -> Floats:
         return np.nan_to_num(self.problem.loss.rows(self.problem.forest, raw, self.rows.y), nan=np.inf)
 
+    def mean(self, of_rows: Floats) -> tuple[float, float]:
+        """Return the mean over the validation rows and its standard error."""
+        mean = self.weight @ of_rows
+        return float(mean), float(np.sqrt(self.weight**2 @ (of_rows - mean) ** 2))
+
     def n_nodes(self) -> int:
         """Return the number of nodes of the current state."""
         return self.descent.size(self.descent.state)
@@ -106,9 +111,8 @@ class FoldSearch:
     def evaluate(self, penalty: float, run: RunSettings, *, brief: bool, promised: bool) -> tuple[float, float, Any]:
         """Put the current state on the path; return its loss, the standard error of the increase, and a copy."""
         losses = self.losses(run, promised=promised)
-        increase = losses - self.unpruned
-        error = float(np.sqrt(self.weight**2 @ (increase - self.weight @ increase) ** 2))
         self.record(penalty, run, brief=brief)
+        _, error = self.mean(losses - self.unpruned)
         return float(self.weight @ losses), error, self.descent.state.copy()
 
     def record(self, penalty: float, run: RunSettings, *, brief: bool) -> None:

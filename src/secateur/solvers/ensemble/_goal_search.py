@@ -15,12 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secateur._util.threads import in_threads
-from secateur.solvers.ensemble._fold_search import KEPT, AnyDescent, FoldSearch, MakeDescent, RunSettings
+from secateur.solvers.ensemble._fold_search import KEPT, AnyDescent, Floats, FoldSearch, MakeDescent, RunSettings
 from secateur.solvers.goal import FoldProblem, Goal
 
 T = TypeVar("T")
 
-_SWEEPS_AT_GOAL = 6
+SWEEPS_AT_GOAL = 6
 """Largest number of sweeps at a penalty near the goal."""
 NEAR = 0.02
 """The walk ends when the loss exceeds its bound by at most this fraction of the unpruned loss."""
@@ -174,9 +174,24 @@ class GoalSearch(ABC):
     def _mean(self, of_folds: list[float]) -> float:
         return float(np.dot(self.fold_weight, of_folds))
 
+    def _pooled(self, errors: Sequence[float]) -> float:
+        return float(np.sqrt(np.dot(np.square(self.fold_weight), np.square(errors))))
+
+    def losses(self, visit: Visit) -> list[Floats]:
+        """Return the loss of a visit on each validation row of each fold, and return to it."""
+        self.return_to(visit)
+        return self.each_fold(lambda fold: fold.losses(visit.run, promised=True))
+
+    def is_clearly_lower(self, losses: list[Floats], others: list[Floats]) -> bool:
+        """Return whether the mean loss is lower by more than the standard error of the difference."""
+        means, errors = zip(
+            *(fold.mean(a - b) for fold, a, b in zip(self.folds, losses, others, strict=True)), strict=True
+        )
+        return self._mean(list(means)) + self._pooled(errors) < 0
+
     def visit(self, penalty: float, run: RunSettings, *, thorough: bool = False) -> Visit:
         """Descend at one penalty on all folds, from their current states, and evaluate the result."""
-        self.each_fold(lambda fold: fold.advance(penalty, run, _SWEEPS_AT_GOAL if thorough else 0))
+        self.each_fold(lambda fold: fold.advance(penalty, run, SWEEPS_AT_GOAL if thorough else 0))
         visit = self.evaluate(penalty, run, brief=not thorough, promised=thorough)
         if thorough:
             self.thorough.append(visit)
@@ -188,7 +203,7 @@ class GoalSearch(ABC):
             *self.each_fold(lambda fold: fold.evaluate(penalty, run, brief=brief, promised=promised)), strict=True
         )
         self.report()
-        error = float(np.sqrt(np.dot(np.square(self.fold_weight), np.square(errors))))
+        error = self._pooled(errors)
         n_nodes = float(np.mean([fold.n_nodes() for fold in self.folds]))
         return Visit(penalty, run, n_nodes, self._mean(list(losses)), error, list(states))
 
