@@ -69,8 +69,9 @@ pictures: .venv/.dev
 	$(BIN)/python docs/site/pictures.py
 	$(BIN)/python docs/site/screens.py
 
+# All tables, or some: make bench TABLES="max_heap budgets". `python -m benchmarks --list` says how long each took.
 bench: .venv/.dev
-	$(BIN)/python -m benchmarks
+	$(BIN)/python -m benchmarks $(TABLES)
 
 harden: .venv/.dev
 	$(BIN)/python -m tests.hardening

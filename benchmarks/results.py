@@ -122,8 +122,9 @@ def _cell(value: Any) -> str:
 
 def _machine_line(machine: dict[str, Any]) -> str:
     versions = ", ".join(f"{name} {number}" for name, number in machine["versions"].items())
+    took = f"; took {machine['minutes']:g} min" if "minutes" in machine else ""
     return (
         f"Machine: {machine['cpu']}, {machine['cores']} cores, {machine['memory_gb']} GB, {machine['platform']}; "
         f"Python {machine['python']}, {versions}; code at {machine['commit']}; "
-        f"load average before the run {machine['load_average_before']}; {machine['date']}."
+        f"load average before the run {machine['load_average_before']}; {machine['date']}{took}."
     )
