@@ -161,13 +161,13 @@ def test_too_few_rows_return_the_model_and_say_how_many_would_do(boosted):
 
 def test_what_cannot_be_certified_is_refused(boosted):
     _, path, X, y = boosted
-    evaluated = path.evaluate(X, y, scoring="roc_auc")
+    evaluated = path.evaluate(X, y)
     with pytest.raises(InvalidInputError, match="without a limit"):
         evaluated.select(confidence=0.95)
     with pytest.raises(InvalidInputError, match="no rows, or read from a file"):
         path.select(max_loss_increase=0.1, confidence=0.95)
-    with pytest.raises(UnsupportedProblemError, match="roc_auc is not known"):
-        evaluated.select(max_score_drop=0.1, confidence=0.95)
+    with pytest.raises(UnsupportedProblemError, match="auc compares rows"):
+        path.evaluate(X, y, loss="roc_auc").select(max_loss_increase=0.1, confidence=0.95)
     with pytest.raises(InvalidInputError, match=r"0\.999"):
         evaluated.select(max_loss_increase=0.1, confidence=1.0)
     copy = pickle.loads(pickle.dumps(evaluated))

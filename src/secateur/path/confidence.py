@@ -18,7 +18,7 @@ P. R. Hansen (2005). A test for superior predictive ability. Journal of Business
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -36,7 +36,7 @@ _POWER = 0.8
 """Probability with which `rows_needed` rows would certify the best point, if its estimates were true."""
 _CONSTANT = 1e-12
 """Sum of squared deviations, relative to the sum of squares, below which all differences count as equal."""
-_UNSEEN = 3
+UNSEEN = 3
 """Added rows with the largest difference. Up to a critical value of c = 3.8, 3 + √3 c ≥ log(1 / P(N(0, 1) > c)), the
 expected number of errors of which none is seen with that probability (Poisson)."""
 
@@ -159,19 +159,38 @@ def weighted_sums(differences: Floats, weight: Floats) -> Floats:
         return np.hstack([weighted.sum(axis=1)[:, None], weighted @ weighted.T])
 
 
-def certify_sums(sums: Floats, confidence: float, rng: np.random.Generator, largest: float | None = None) -> MeanTest:
+def certify_blocks(
+    values: Floats, n_rows: int, degrees: float, confidence: float, rng: np.random.Generator
+) -> MeanTest:
+    """Certify the points from pseudo-values of blocks of rows instead of single rows, (n_points, n_blocks).
+
+    `degrees` are the degrees of freedom of Student's distribution, at most the number of blocks less one.
+    """
+    sums = weighted_sums(values, np.ones(values.shape[1]))
+    return replace(certify_sums(sums, confidence, rng, degrees=degrees), n_rows=float(n_rows))
+
+
+def certify_sums(
+    sums: Floats,
+    confidence: float,
+    rng: np.random.Generator,
+    largest: float | None = None,
+    degrees: float = math.inf,
+) -> MeanTest:
     """Return the result of `certify_mean` from the total of `weighted_sums` over all rows."""
     n_rows = float(sums[-1, 0] ** 2 / sums[-1, -1])
     if largest is not None:
         one_row = np.full((len(sums) - 1, 1), float(largest))
-        sums = sums + _UNSEEN * weighted_sums(one_row, sums[-1:, -1] / sums[-1, 0])
+        sums = sums + UNSEEN * weighted_sums(one_row, sums[-1:, -1] / sums[-1, 0])
     statistic, covariance, n_counted = _studentised(sums)
-    if n_rows < 1 + 1e-9:
+    degrees = max(min(n_counted - 1, degrees), 0.0)
+    if min(n_rows - 1, degrees) < 1e-9:
+        degrees = 1.0
         statistic = np.full_like(statistic, np.inf)
     # Points clearly above the limit are left out (Hansen 2005, there with √(2 log log n)). Any order is the same.
     points = np.flatnonzero(np.isfinite(statistic) & (statistic <= math.sqrt(math.log(n_counted))))
     points = points[np.argsort(statistic[points], kind="stable")]
-    deviations = _draws(covariance[np.ix_(points, points)], n_counted - 1, _draws_for(confidence), rng)
+    deviations = _draws(covariance[np.ix_(points, points)], degrees, _draws_for(confidence), rng)
     passed, critical = _step_down(statistic[points], deviations, confidence)
     certified = statistic == -np.inf
     certified[points[passed]] = True

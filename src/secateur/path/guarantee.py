@@ -1,7 +1,7 @@
 """Certify which points of a path keep its limits in truth, with a confidence over the draw of the validation rows.
 
-Means over rows are tested by `secateur.path.confidence`, numbers of changed predictions by
-`secateur.path.changed_rows`. Several limits share the probability of error.
+Means over rows are tested by `secateur.path.confidence`, other scores by `secateur.path.score_test`, and numbers of
+changed predictions by `secateur.path.changed_rows`. Several limits share the probability of error.
 """
 
 import warnings
@@ -26,7 +26,9 @@ from secateur.path.changed_rows import certify_changed
 from secateur.path.confidence import certify_sums, check_confidence, weighted_sums
 from secateur.path.evaluation import Decisions
 from secateur.path.info import PathInfo
+from secateur.path.local_evaluation import rows_to_score
 from secateur.path.rules import Limits
+from secateur.path.score_test import certify_drops
 from secateur.path.scoring import mean_loss_of, scale_of
 
 if TYPE_CHECKING:
@@ -142,7 +144,7 @@ def certify(path: "Path", limits: Mapping[str, Any], confidence: float) -> Guara
     InvalidInputError
         If there is no such limit, or if the path was not evaluated on rows of its own.
     UnsupportedProblemError
-        If the loss or the score is no mean over rows.
+        If the loss is no mean over rows, or the score cannot be certified.
     """
     check_confidence(confidence)
     given = {name: float(limit) for name, limit in limits.items() if name in _TESTS and limit is not None}
@@ -207,7 +209,7 @@ def _test_loss(path: "Path", rows: RowSource, increase: float, confidence: float
 
 
 def _test_score(path: "Path", rows: RowSource, drop: float, confidence: float) -> Guarantee:
-    """Test unpruned score − score ≤ drop, for a score that is a mean over rows."""
+    """Test unpruned score − score ≤ drop: from all rows if the score is their mean, otherwise from blocks of rows."""
     name, score = path.info.scoring, path.table.get("score")
     if name is None or score is None:
         raise InvalidInputError(
@@ -222,10 +224,12 @@ def _test_score(path: "Path", rows: RowSource, drop: float, confidence: float) -
         if np.allclose(drops[finite], score[0] - score[1:][finite], rtol=1e-6, atol=1e-6 * abs(score[0])):
             largest = factor - drop if loss.counts_errors else None
             return _result(sums, len(rows), {"max_score_drop": drop}, largest, confidence)
-    raise UnsupportedProblemError(
-        f"confidence needs a score that is a mean over rows, such as accuracy or neg_log_loss, but {name} is not known "
-        "to be one. Use such a score, limit the loss with max_loss_increase, or leave out confidence."
-    )
+    limits = {"max_score_drop": drop}
+    if len(path) == 1:
+        return Guarantee(np.ones(1, bool), confidence, len(rows), limits)
+    certified, shortfall = certify_drops(path, rows_to_score(rows), drop, confidence)
+    shortfalls = () if certified.any() else (shortfall,)
+    return Guarantee(np.append(True, certified), confidence, len(rows), limits, shortfalls)
 
 
 def _test_changed(path: "Path", rows: RowSource, share: float, confidence: float) -> Guarantee:

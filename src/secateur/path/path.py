@@ -24,7 +24,7 @@ from secateur.path.info import PathInfo
 from secateur.path.local_evaluation import SCORED, evaluate_locally, rows_to_score
 from secateur.path.pruned import Pruned
 from secateur.path.rules import Limits, certificate, check_limits, choose, evenly_spaced, within
-from secateur.path.scoring import LOSS_ONLY, Measures, measures_of
+from secateur.path.scoring import LOSS_ONLY, Measures, Scoring, measures_of
 from secateur.problem import Progress
 
 Floats = NDArray[np.float64]
@@ -57,6 +57,8 @@ class Path:
         The solver's confidence in each node, from 0 to 1.
     validation_rows : RowSource, or None
         The rows on which all points were evaluated, from which `select` certifies limits. They are not saved.
+    scorer : Scoring, or None
+        The scorer of the column score. It is not saved.
     """
 
     source: Adapter
@@ -69,9 +71,10 @@ class Path:
     base: Floats | None = None
     support: Floats | None = None
     validation_rows: RowSource | None = None
+    scorer: Scoring | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "validation_rows": None}
+        return {**self.__dict__, "validation_rows": None, "scorer": None}
 
     @property
     def forest(self) -> Forest:
@@ -224,7 +227,7 @@ class Path:
         if n_points < len(self):
             path = self.take(np.arange(n_points)).with_info(interrupted=True)
         path = path.with_columns(columns, measures, rows=rows, n_rows=len(row_source), loss=loss.text)
-        path = replace(path, validation_rows=row_source)
+        path = replace(path, validation_rows=row_source, scorer=measures.scoring)
         if not self.source.supervised and isinstance(row_source, LocalRows):
             path = path.with_info(loss_scale=loss.scale(row_source.y, row_source.weight))
         return path
@@ -252,7 +255,7 @@ class Path:
             unpruned_score=float(table["score"][0]) if "score" in table else None,
             tolerance=measures.tolerance or None,
         )
-        return replace(self, table=table, info=info, validation_rows=None)
+        return replace(self, table=table, info=info, validation_rows=None, scorer=None)
 
     def with_info(self, **changes: Any) -> "Path":
         """Return the path with changed fields of `info`."""

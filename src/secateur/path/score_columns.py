@@ -83,30 +83,41 @@ class PointScores:
             return self.unpruned_score, 0.0
         if np.isnan(at.raw).any():
             return -np.inf, 0.0
-        estimator = self._estimator(at)
+        estimator = self.estimator(at)
         with warnings.catch_warnings():
             # Warnings of the metric are shown for the unpruned model. A pruning may well predict a single class.
             warnings.simplefilter("ignore")
-            score = self.scoring(estimator, *self._rows, self._weight)
+            score = self.score(estimator)
             return score, self._error(at, estimator, score)
+
+    def score(self, estimator: PointEstimator) -> float:
+        """Return the score of all rows."""
+        return self.scoring(estimator, *self._rows, self._weight)
 
     @cached_property
     def unpruned_score(self) -> float:
         """The score of the unpruned model."""
-        return self.scoring(self._unpruned_estimator, *self._rows, self._weight)
+        return self.score(self.unpruned_estimator)
 
     def _error(self, at: PointOnRows, estimator: PointEstimator, score: float) -> float:
         """Return the standard error of the drop; a metric of equal predictions is not drawn again."""
         error = self._error_of_mean(at, self.unpruned_score - score)
         if error is not None:
             return error
-        # A function may ask for predictions of other rows as well, which are not compared.
-        if self.scoring.reads_rows:
-            return self._error_of_draws(estimator)
-        key = b"".join(_bytes_of(found) for _, found in sorted(estimator.predictions.items()))
-        if key not in self._errors:
-            self._errors[key] = self._error_of_draws(estimator)
+        key = self.key(estimator)
+        if key is None or key not in self._errors:
+            found = self._error_of_draws(estimator)
+            return found if key is None else self._errors.setdefault(key, found)
         return self._errors[key]
+
+    def key(self, estimator: PointEstimator) -> bytes | None:
+        """Return the predictions that the metric asked for, as bytes: points with equal ones need no second look.
+
+        It is None for a function, which may ask for predictions of other rows as well.
+        """
+        if self.scoring.reads_rows:
+            return None
+        return b"".join(_bytes_of(found) for _, found in sorted(estimator.predictions.items()))
 
     def _error_of_mean(self, at: PointOnRows, drop: float) -> float | None:
         """Return the standard error of the drop of a mean over rows or of an AUC, None for other scores."""
@@ -139,13 +150,14 @@ class PointScores:
 
     def draws(self, estimator: PointEstimator) -> Floats:
         """Return the score of a point on each draw of rows, (n_draws,); NaN where the metric is undefined."""
-        return np.array([self._score_of_draw(estimator, rows) for rows in self._drawn])
+        return np.array([self.score_rows(estimator, rows, rows) for rows in self._drawn])
 
-    def _score_of_draw(self, estimator: PointEstimator, rows: NDArray[np.intp]) -> float:
+    def score_rows(self, estimator: PointEstimator, rows: NDArray[np.intp], predicted: NDArray[np.intp]) -> float:
+        """Return the score of some rows with the predictions for the rows `predicted`; NaN if it is undefined."""
         X, y = rows_for_scorer(self.scoring, self.unpruned, rows)
         weight = None if self._weight is None else self._weight[rows]
         try:
-            return self.scoring(estimator.take(rows, X), X, y, weight)
+            return self.scoring(estimator.take(predicted, X), X, y, weight)
         except InvalidInputError:
             return np.nan
 
@@ -161,13 +173,28 @@ class PointScores:
 
     @cached_property
     def _unpruned_draws(self) -> Floats:
-        return self.draws(self._unpruned_estimator)
+        return self.draws(self.unpruned_estimator)
 
     @cached_property
-    def _unpruned_estimator(self) -> PointEstimator:
-        return self._estimator(self.unpruned)
+    def unpruned_estimator(self) -> PointEstimator:
+        """The unpruned model."""
+        return self.estimator(self.unpruned)
 
-    def _estimator(self, at: PointOnRows) -> PointEstimator:
+    @property
+    def counts_labels(self) -> bool:
+        """Whether the score may depend on few rows, because it counts labels, or is not known.
+
+        Known scorers of numbers and of probabilities change a little with the prediction of every row.
+        """
+        return not self.scoring.known or self.scoring.name == "top_k_accuracy" or self._only_labels
+
+    @property
+    def _only_labels(self) -> bool:
+        _ = self.unpruned_score
+        return bool(self.unpruned.source.forest.n_classes) and set(self.unpruned_estimator.predictions) == {"predict"}
+
+    def estimator(self, at: PointOnRows) -> PointEstimator:
+        """Return a point as an estimator that predicts the rows."""
         return PointEstimator(at.source, at.decision, at.output, self._rows[0])
 
     @cached_property

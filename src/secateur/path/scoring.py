@@ -6,7 +6,7 @@ A scorer takes (estimator, X, y) and returns a number of which larger is better.
 import inspect
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,8 @@ class Scoring:
         Whether it may look at X itself; scorers of scikit-learn only pass it to the estimator.
     mean_of : str, optional
         The loss whose mean over rows is the score, but for sign and scale.
+    known : bool
+        Whether it was given by name.
     """
 
     name: str
@@ -42,6 +44,7 @@ class Scoring:
     takes_weight: bool
     reads_rows: bool
     mean_of: str | None = None
+    known: bool = False
 
     def __call__(self, estimator: Any, X: Any, y: Any, weight: NDArray[np.float64] | None) -> float:
         """Return the score of an estimator.
@@ -135,19 +138,20 @@ def scoring_of(scoring: Any) -> Scoring | None:
                 f"of (estimator, X, y) is needed. {advice_on(scoring, get_scorer_names())}"
             )
         # R² is divided by the variance of the rows scored, so it is no mean over rows.
-        return _described(get_scorer(scoring), scoring, None if scoring == "r2" else ALIASES.get(scoring))
+        mean_of = None if scoring == "r2" else ALIASES.get(scoring)
+        return replace(_described(get_scorer(scoring), scoring), mean_of=mean_of, known=True)
     if not callable(scoring) or isinstance(scoring, type):
         raise InvalidInputError(
             f"scoring={scoring!r:.60} is not a scorer. A function of (estimator, X, y) that returns one number is "
             "needed. Pass one metric: the name of a scorer of scikit-learn, make_scorer(…), or a function."
         )
-    return _described(scoring, shortened(_name_of(scoring), _LONGEST_NAME), None)
+    return _described(scoring, shortened(_name_of(scoring), _LONGEST_NAME))
 
 
-def _described(scorer: Callable[..., Any], name: str, mean_of: str | None) -> Scoring:
+def _described(scorer: Callable[..., Any], name: str) -> Scoring:
     # Scorers made by make_scorer have their metric here.
     metric = getattr(scorer, "_score_func", None)
-    return Scoring(name, scorer, _takes_weight(metric or scorer), metric is None, mean_of)
+    return Scoring(name, scorer, _takes_weight(metric or scorer), metric is None)
 
 
 def _name_of(scorer: Callable[..., Any]) -> str:
