@@ -53,7 +53,7 @@ def without_trees(forest, gone):
 
 
 @pytest.mark.parametrize("name", ["xgboost_classifier_three", "xgboost_rounds_of_trees"])
-def test_all_outputs_of_a_round_keep_as_many_trees(name):
+def test_all_outputs_keep_as_many_trees_in_all_rounds(name):
     adapter, X = adapt(case(name).model), case(name).X_new
     per_round = adapter.trees.rounds[1]
     decision = without_trees(adapter.forest, [1, *range(per_round, 2 * per_round), 2 * per_round])
@@ -61,8 +61,8 @@ def test_all_outputs_of_a_round_keep_as_many_trees(name):
     model = trees_of(small)
     rounds = model["iteration_indptr"]
     assert len(rounds) == len(adapter.trees.rounds) - 1
-    for first, stop in pairwise(rounds):
-        assert len(set(np.bincount(model["tree_info"][first:stop], minlength=3))) == 1
+    per_output = {n for first, stop in pairwise(rounds) for n in np.bincount(model["tree_info"][first:stop])}
+    assert per_output == {int(model["gbtree_model_param"]["num_parallel_tree"])}
     assert model["gbtree_model_param"]["num_trees"] == str(len(model["trees"]))
     assert [tree["id"] for tree in model["trees"]] == list(range(len(model["trees"])))
     assert np.array_equal(small.predict(X, output_margin=True), raw_of(adapter, X, decision))
@@ -70,10 +70,19 @@ def test_all_outputs_of_a_round_keep_as_many_trees(name):
     assert np.array_equal(first, small.predict(X, output_margin=True, iteration_range=(0, 1)))
 
 
+def test_a_round_that_keeps_fewer_trees_than_another_is_filled_up_to_it():
+    adapter, X = adapt(case("xgboost_rounds_of_trees").model), case("xgboost_rounds_of_trees").X_new
+    decision = without_trees(adapter.forest, [0, 2, 4])  # one of the two trees of each output in the first round
+    small = adapter.write(decision)
+    assert trees_of(small)["iteration_indptr"] == trees_of(adapter.model)["iteration_indptr"]
+    assert np.array_equal(small.predict(X, output_margin=True), raw_of(adapter, X, decision))
+
+
 def test_dropped_trees_of_a_single_output_are_removed():
     adapter = adapt(case("xgboost_forest_regressor").model)
     small = adapter.write(without_trees(adapter.forest, [0, 2, 3]))
     assert trees_of(small)["iteration_indptr"] == [0, 3]
+    assert trees_of(small)["gbtree_model_param"]["num_parallel_tree"] == "3"
     assert len(trees_of(small)["trees"]) == 3
 
 

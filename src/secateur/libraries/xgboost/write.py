@@ -90,20 +90,24 @@ def _lists_at(trees: XGBoostTrees, nodes: Ints) -> tuple[Ints, Ints]:
 def prune_model(model: Saved, trees: XGBoostTrees, forest: Forest, decision: Decision) -> tuple[Saved, Ints]:
     """Return the table of trees after a pruning, and the original indices of its trees.
 
-    Rounds without a kept tree are removed. In the other rounds all outputs keep the same number of trees, that of the
-    output that keeps most, because other programs infer a tree's output from its position in the round. A dropped
-    tree that fills such a position becomes a leaf with value 0. If all trees are dropped, one such leaf stays for each
-    output, because XGBoost without trees takes the base score for a raw prediction.
+    Rounds without a kept tree are removed. In the other rounds all outputs keep the same number of trees, the largest
+    that an output keeps in any round, because other programs infer a tree's round and output from its position. A
+    dropped tree that fills such a position becomes a leaf with value 0. If all trees are dropped, one such leaf stays
+    for each output, because XGBoost without trees takes the base score for a raw prediction.
     """
     tree_kept = kept_trees(forest, decision.keep)
-    filler = _fillers(trees, tree_kept)
+    filler, parallel = _fillers(trees, tree_kept)
     stays = np.flatnonzero(tree_kept | filler)
     arrays = _pruned_nodes(trees, forest, decision, filler)
     n_stays = np.cumsum(np.concatenate([[0], tree_kept | filler]))
     rounds = np.unique(n_stays[trees.rounds[trees.rounds <= forest.n_trees]])
     pruned = {
         **model,
-        "gbtree_model_param": {**model["gbtree_model_param"], "num_trees": str(len(stays))},
+        "gbtree_model_param": {
+            **model["gbtree_model_param"],
+            "num_trees": str(len(stays)),
+            "num_parallel_tree": str(parallel),
+        },
         "tree_info": trees.output[stays].tolist(),
         "trees": [{**model["trees"][tree], **arrays[tree], "id": index} for index, tree in enumerate(stays.tolist())],
     }
@@ -115,26 +119,24 @@ def prune_model(model: Saved, trees: XGBoostTrees, forest: Forest, decision: Dec
     return pruned, stays
 
 
-def _fillers(trees: XGBoostTrees, tree_kept: Bools) -> Bools:
-    """Return which dropped trees become a leaf with value 0, so that all outputs of a round have equally many trees."""
+def _fillers(trees: XGBoostTrees, tree_kept: Bools) -> tuple[Bools, int]:
+    """Return which dropped trees become a leaf with value 0, and the number of trees of each output in a round."""
     n_trees = len(tree_kept)
     filler = np.zeros(n_trees, bool)
-    outputs = int(trees.output[:n_trees].max(initial=0)) + 1
     if not tree_kept.any():
         filler[np.unique(trees.output[:n_trees], return_index=True)[1]] = True
-        return filler
-    if outputs == 1 or tree_kept.all():
-        return filler
+        return filler, 1
+    outputs = int(trees.output[:n_trees].max()) + 1
     rounds = np.searchsorted(trees.rounds, np.arange(n_trees), side="right") - 1
     cell = rounds * outputs + trees.output[:n_trees]
     n_rounds = int(rounds[-1]) + 1
     kept = np.bincount(cell[tree_kept], minlength=n_rounds * outputs).reshape(n_rounds, outputs)
-    gaps = (kept.max(axis=1, keepdims=True) - kept).ravel()
+    gaps = np.where(kept.any(axis=1, keepdims=True), kept.max() - kept, 0).ravel()
     for tree in np.flatnonzero(~tree_kept):
         if gaps[cell[tree]]:
             gaps[cell[tree]] -= 1
             filler[tree] = True
-    return filler
+    return filler, int(kept.max())
 
 
 def _pruned_nodes(trees: XGBoostTrees, forest: Forest, decision: Decision, filler: Bools) -> dict[int, Saved]:
