@@ -100,7 +100,7 @@ _NOTES = {
 
 def run(kind: str, quick: bool) -> Result:
     """Return the result of one experiment, "boosting" or "bagging"."""
-    found, skipped = find_data(_QUICK if quick else _DATA)
+    found, skipped = find_data(_QUICK if quick else _DATA, _UNAVAILABLE)
     tasks = [(name, kind, fold) for name in found for fold in range(_n_folds(name, kind))]
     if quick:
         tasks = [task for task in tasks if task[2] == 0]
@@ -120,9 +120,9 @@ def _n_folds(name: str, kind: str) -> int:
     return _FOLDS * (_REPEATS if small else 1)
 
 
-def find_data(names: tuple[str, ...]) -> tuple[list[str], list[str]]:
-    """Return the data sets that can be loaded, and the reasons why others cannot."""
-    found, skipped = [], list(_UNAVAILABLE)
+def find_data(names: tuple[str, ...], unavailable: list[str]) -> tuple[list[str], list[str]]:
+    """Return the data sets that can be loaded; and `unavailable` with the reasons why others cannot."""
+    found, skipped = [], list(unavailable)
     for name in names:
         try:
             load(data_sets()[name])

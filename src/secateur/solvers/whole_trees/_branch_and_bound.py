@@ -126,7 +126,7 @@ def search(trees: TreeGram, budget: int, starts: Iterable[Indices], deadline: fl
     incumbent = Incumbent(trees, budget)
     for chosen in (*starts, forward(trees, budget, 0.0), forward(trees, budget, 1.0)):
         incumbent.offer(chosen)
-    _exchange(trees, incumbent, deadline)
+    exchange(trees, incumbent, deadline)
     fits = np.flatnonzero(trees.size <= budget)
     # No subset has a lower objective than all trees together.
     full_bound = solve(trees, fits)[0] - trees.slack
@@ -161,7 +161,7 @@ def forward(trees: TreeGram, budget: int, power: float) -> Indices:
     return np.array(chosen, np.intp)
 
 
-def _exchange(trees: TreeGram, incumbent: Incumbent, deadline: float) -> None:
+def exchange(trees: TreeGram, incumbent: Incumbent, deadline: float) -> None:
     """Improve the incumbent by exchanges: replace one tree by a greedy selection, until no replacement helps."""
     exchanged: set[int] = set()
     while len(exchanged) < len(incumbent.chosen) and time.monotonic() < deadline:

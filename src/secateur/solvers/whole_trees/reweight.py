@@ -12,12 +12,15 @@ from numpy.typing import NDArray
 
 from secateur.kernels import State
 from secateur.solvers.ensemble.additive_model import Additive
+from secateur.solvers.whole_trees._branch_and_bound import Incumbent, exchange, pose
 
 Floats = NDArray[np.float64]
 _ROUNDING = 1e-14
 """Relative tolerance: smaller deviations from a tree's mean contribution are rounding errors."""
 _CHUNK = 2**22
 """Maximum number of entries of a chunk of rows by trees."""
+_MOST_EXCHANGED = 50
+"""Largest subset whose trees are exchanged one by one."""
 
 
 def polished(ensemble: Additive, state: State, how: str, penalty: float) -> State:
@@ -30,9 +33,7 @@ def polished(ensemble: Additive, state: State, how: str, penalty: float) -> Stat
 
     with row weights. Squared error only.
 
-    The ridge problem is solved exactly. The subset problem is solved by backward elimination, a heuristic: each step
-    removes the tree whose removal increases the error least after refitting the others, and the best of these subsets
-    is returned.
+    The ridge problem is solved exactly, the subset problem by backward elimination and exchanges, a heuristic.
     """
     forest = ensemble.forest
     trees = np.flatnonzero(state.status[forest.root])
@@ -63,21 +64,48 @@ def ridge_weights(gram: Floats, match: Floats, penalty: float) -> Floats:
 
 
 def subset_weights(gram: Floats, match: Floats, penalty: float) -> Floats:
-    """Return a sparse β with a low β'Gβ − 2β'm + penalty · #{β ≠ 0}, by backward elimination."""
+    """Return a sparse β with a low β'Gβ − 2β'm + penalty · #{β ≠ 0}.
+
+    Backward elimination removes one tree after the other, the one whose removal increases the error least after
+    refitting the others, and the best of these subsets is kept. Then, if it has at most `_MOST_EXCHANGED` trees, each
+    is exchanged for another as long as that helps. O(trees³).
+    """
     n = len(match)
-    inside = np.ones(n, bool)
-    best, beta = 0.0, np.zeros(n)
-    while inside.any():
-        subset_beta = ridge_weights(gram[np.ix_(inside, inside)], match[inside], 0.0)
-        value = -subset_beta @ match[inside] + penalty * inside.sum()
-        if value < best:
-            best, beta = value, np.zeros(n)
-            beta[inside] = subset_beta
-        inverse = np.linalg.pinv(gram[np.ix_(inside, inside)], hermitian=True)
-        # Increase of the minimum from removing each tree, with all others refitted.
-        rise = subset_beta**2 / np.maximum(np.diag(inverse), 1e-300)
-        inside[np.flatnonzero(inside)[rise.argmin()]] = False
+    chosen = _eliminate(gram, match, penalty)
+    beta = np.zeros(n)
+    if 0 < len(chosen) <= _MOST_EXCHANGED:
+        one_each = pose(gram, match, 0.0, np.ones(n, np.int64))
+        incumbent = Incumbent(one_each, len(chosen))
+        incumbent.offer(chosen)
+        exchange(one_each, incumbent, np.inf)
+        chosen = incumbent.chosen
+    beta[chosen] = ridge_weights(gram[np.ix_(chosen, chosen)], match[chosen], 0.0)
     return beta
+
+
+def _eliminate(gram: Floats, match: Floats, penalty: float) -> NDArray[np.intp]:
+    """Return the best of the subsets that backward elimination visits."""
+    inside = np.arange(len(match))
+    best, lowest, n_inverted = inside[:0], 0.0, 2 * len(match) + 1
+    inverse, beta = np.empty((0, 0)), np.empty(0)
+    while len(inside):
+        if 2 * len(inside) < n_inverted:
+            # Invert again now and then, as rounding errors of the updates accumulate.
+            n_inverted = len(inside)
+            here = gram[np.ix_(inside, inside)]
+            inverse = np.linalg.inv(here + 1e-12 * max(np.trace(here), 1e-300) * np.eye(n_inverted))
+            beta = inverse @ match[inside]
+        value = float(penalty * len(inside) - beta @ match[inside])
+        if value < lowest:
+            best, lowest = inside, value
+        # The increase of the minimum from removing each tree is its β² over its diagonal entry of the inverse.
+        diagonal = np.maximum(np.diag(inverse), 1e-300)
+        tree = int((beta**2 / diagonal).argmin())
+        column = inverse[:, tree] / diagonal[tree]
+        beta = np.delete(beta - column * beta[tree], tree)
+        inverse = np.delete(np.delete(inverse - np.outer(column, inverse[tree]), tree, 0), tree, 1)
+        inside = np.delete(inside, tree)
+    return best
 
 
 def normal_equations(ensemble: Additive, state: State, trees: NDArray[np.intp]) -> tuple[Floats, Floats]:
