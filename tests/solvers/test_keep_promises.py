@@ -5,15 +5,24 @@ from dataclasses import replace
 import catboost
 import numpy as np
 import pytest
+from scipy.optimize import lsq_linear
 from sklearn.datasets import load_breast_cancer, load_diabetes
 from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier, RandomForestRegressor
 from sklearn.metrics import brier_score_loss, log_loss
 from tests.in_one_test import for_each
 
 import secateur as sc
+from secateur.costs import NodeCost
+from secateur.data.rows import read_sample
 from secateur.forest.promises import PredictionRange, keeps_range, range_of
+from secateur.forest.subforest import kept_decision, subforest
 from secateur.kernels import order_values
+from secateur.libraries import adapt
+from secateur.losses import default_loss
+from secateur.problem import Problem
 from secateur.solvers import BestSubset, BlockDescent, CostDescent, RuleLasso, TreeLasso, WeakestLink
+from secateur.solvers.ensemble.mean_values import MeanValues
+from secateur.solvers.ensemble.nearest_values import NearestValues
 
 CANCER, DIABETES = load_breast_cancer(return_X_y=True), load_diabetes(return_X_y=True)
 SOLVERS = [
@@ -124,3 +133,63 @@ def test_points_with_original_values_that_violate_a_constraint_are_left_out():
     holds = np.array([sc.check_monotonic(one).holds for one in pruned])
     assert 0 < holds.sum() < len(holds)
     np.testing.assert_array_equal(path.table["n_nodes"], every.table["n_nodes"][holds])
+
+
+@pytest.mark.parametrize("high", [np.inf, 1.0])
+def test_values_moved_into_the_range_predict_nearly_the_same(high):
+    X, y = DIABETES
+    y = np.maximum(y - 90, 0) / (300 if high == 1.0 else 1)
+    model = RandomForestRegressor(10, max_depth=6, random_state=0).fit(X[::2], y[::2])
+    free = sc.prune_path(model, X[1::2], y[1::2], solver=BlockDescent(penalties=12, values="free"))
+    forest, natural, adapter = free.forest, range_of(free.forest), adapt(model)
+    assert natural.high == high
+    problem = Problem(forest, read_sample(adapter, X[1::2], y[1::2]), default_loss(forest), NodeCost())
+    moved, refitted, n_moved = NearestValues(problem, natural), MeanValues(problem), 0
+    for point in range(1, len(free)):
+        keep, given = free.masks.keep(point), free.values[point]
+        before, after, other = (
+            kept_decision(forest, keep, value) for value in (given, moved.values(keep, given), refitted.refit(keep))
+        )
+        if keeps_range(natural, subforest(forest, before)):
+            continue
+        n_moved += 1
+        assert keeps_range(natural, subforest(forest, after))
+        scores = [problem.sample.scores(forest, decision) for decision in (before, after, other)]
+        assert ((scores[1] - scores[0]) ** 2).mean() < 0.5 * ((scores[2] - scores[0]) ** 2).mean()
+    assert n_moved > 3
+
+
+@for_each("seed", range(5))
+def test_values_moved_into_the_range_are_the_best_within_their_bounds(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(60, 3))
+    y = np.maximum(X[:, 0] + X[:, 1] * X[:, 2], 0)
+    model = RandomForestRegressor(3, max_depth=2, random_state=seed).fit(X, y)
+    forest, weight = sc.as_forest(model), rng.integers(1, 4, 60).astype(float)
+    problem = Problem(forest, read_sample(adapt(model), X, y, weight), default_loss(forest), NodeCost())
+    given = forest.value + forest.unit * rng.normal(-1.0, size=forest.value.shape)
+    natural = range_of(forest)
+    found = NearestValues(problem, natural).values(np.ones(forest.n_nodes, bool), given)
+    # The predictions of all leaves, as contributions above those of the lowest leaves, which are bounded by 0.
+    leaves = np.flatnonzero(~forest.is_split)
+    tree = np.searchsorted(forest.tree_start, leaves, side="right") - 1
+    design = np.zeros((60, len(leaves)))
+    for one in range(3):
+        leaf = forest.tree_start[one] + problem.sample.leaves[one].astype(int)
+        design[np.arange(60), np.searchsorted(leaves, leaf)] = 1
+    given, found = (value[leaves, 0] / forest.unit / 3 for value in (given, found))
+    lowest = np.array([given[tree == one].min() for one in range(3)])
+    width = np.array([np.ptp(given[tree == one]) for one in range(3)])
+    low = lowest - lowest.sum() * width / width.sum()
+    root = np.sqrt(weight)[:, None]
+    exact = lsq_linear(
+        np.vstack([root * design, np.sqrt(5) * np.eye(len(leaves))]),
+        np.concatenate([root[:, 0] * (design @ given), np.sqrt(5) * given]),
+        (low[tree], np.inf),
+    )
+
+    def objective(value):
+        return weight @ (design @ (value - given)) ** 2 + 5 * ((value - given) ** 2).sum()
+
+    assert objective(exact.x) <= objective(found + low[tree]) * (1 + 1e-9)
+    assert objective(found + low[tree]) <= 1.02 * objective(exact.x)

@@ -5,9 +5,8 @@ such values, so that every point of the path keeps what the unpruned model promi
 """
 
 import logging
-from collections.abc import Callable
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +22,7 @@ from secateur.path.evaluation import LossesAt
 from secateur.problem import Problem
 from secateur.solvers.base import Solver
 from secateur.solvers.ensemble.mean_values import MeanValues
+from secateur.solvers.ensemble.nearest_values import NearestValues
 
 Floats = NDArray[np.float64]
 logger = logging.getLogger("secateur")
@@ -32,7 +32,8 @@ def keep_promises(solver: Solver, problem: Problem, path: Path) -> Path:
     """Return the path with values that keep the model's range of predictions and its monotonic constraints.
 
     Values out of range are replaced: by the original ones if the solver keeps these up to tree weights and an
-    intercept, otherwise by values refitted on the kept nodes. Values out of order are moved. A point with original
+    intercept, otherwise by values fitted on the kept nodes: probabilities to the targets, numbers to the predictions of
+    the given values. Values out of order are moved. A point with original
     values that violates a constraint, although the unpruned model keeps it, is dropped.
     """
     promises = Promises(problem, free=solver.free_values)
@@ -63,6 +64,7 @@ class Promises:
         self._natural = None if free else range_of(problem.forest)
         self.constrained = len(constrained_splits(problem.forest)) > 0
         self._mean_values = cache(lambda: MeanValues(problem))
+        self._nearest_values = cache(partial(NearestValues, problem))
 
     def values(self, keep: NDArray[np.bool_], value: Floats, *, original: bool) -> Floats:
         """Return values of the kept nodes that keep the promises, (n_kept, width); `value` itself if it does.
@@ -71,28 +73,20 @@ class Promises:
         """
         forest = self._problem.forest
         if self._natural is not None:
-            value = _in_range(self._natural, forest, keep, value, None if original else self._mean_values)
+            value = self._in_range(self._natural, keep, value, original=original)
         return in_order(forest, keep, value, self._problem.weight) if self.constrained else value
 
-
-def _in_range(
-    natural: PredictionRange,
-    forest: Forest,
-    keep: NDArray[np.bool_],
-    value: Floats,
-    mean_values: Callable[[], MeanValues] | None,
-) -> Floats:
-    """Return the values of the kept nodes; others if predictions may leave the range.
-
-    These are refitted by `mean_values`, or the original ones without it.
-    """
-    nodes, split = split_kept(forest, keep)
-    leaf = ~split
-    scaled = value[leaf] / forest.unit
-    tree = np.searchsorted(forest.tree_start, nodes[leaf], side="right") - 1
-    if natural.contains_means(scaled, tree, forest.n_classes):
-        return _normalised(value, forest) if natural.simplex else value
-    return forest.value[keep] if mean_values is None else mean_values().refit(keep)
+    def _in_range(self, natural: PredictionRange, keep: NDArray[np.bool_], value: Floats, *, original: bool) -> Floats:
+        """Return the values of the kept nodes; others if predictions may leave the range."""
+        forest = self._problem.forest
+        nodes, split = split_kept(forest, keep)
+        leaf = ~split
+        tree = np.searchsorted(forest.tree_start, nodes[leaf], side="right") - 1
+        if natural.contains_means(value[leaf] / forest.unit, tree, forest.n_classes):
+            return _normalised(value, forest) if natural.simplex else value
+        if original:
+            return forest.value[keep]
+        return self._mean_values().refit(keep) if natural.simplex else self._nearest_values(natural).values(keep, value)
 
 
 def _normalised(value: Floats, forest: Forest) -> Floats:

@@ -404,13 +404,18 @@ def kept_contributions(ensemble: Additive, status: NDArray[np.int8], contributio
 
     The array has a row for each kept node, so that many outputs of a few kept nodes take little memory.
     """
-    forest, kept = ensemble.forest, np.flatnonzero(status)
-    is_split = status[kept] == 1
+    kept = np.flatnonzero(status)
+    return split_means(ensemble.forest, kept, status[kept] == 1, ensemble.node_weight[kept], contribution[kept])
+
+
+def split_means(
+    forest: Forest, kept: NDArray[np.intp], is_split: NDArray[np.bool_], weight: Floats, added: Floats
+) -> Floats:
+    """Return `added`, (n_kept, width), with the weighted mean of the kept leaves below at each kept split."""
     right = np.full(len(kept), -1, np.int32)
     right[is_split] = np.searchsorted(kept, forest.right[kept[is_split]])
-    added = contribution[kept]
-    weight = np.where(is_split, 0.0, ensemble.node_weight[kept])[:, None]
-    sums = np.hstack([weight * added, weight])
+    of_leaves = np.where(is_split, 0.0, weight)[:, None]
+    sums = np.hstack([of_leaves * added, of_leaves])
     kernels.roll_up(right, sums)
     mean = sums[:, :-1] / np.maximum(sums[:, -1:], 1e-300)
     return np.where(is_split[:, None], mean, added)
