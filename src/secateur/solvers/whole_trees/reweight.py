@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from secateur.kernels import State
 from secateur.solvers.ensemble.additive_model import Additive
-from secateur.solvers.whole_trees._branch_and_bound import Incumbent, exchange, pose
+from secateur.solvers.whole_trees._branch_and_bound import Incumbent, exchange, forward, pose
 
 Floats = NDArray[np.float64]
 _ROUNDING = 1e-14
@@ -67,18 +67,26 @@ def subset_weights(gram: Floats, match: Floats, penalty: float) -> Floats:
     """Return a sparse β with a low β'Gβ − 2β'm + penalty · #{β ≠ 0}.
 
     Backward elimination removes one tree after the other, the one whose removal increases the error least after
-    refitting the others, and the best of these subsets is kept. Then, if it has at most `_MOST_EXCHANGED` trees, each
-    is exchanged for another as long as that helps. O(trees³).
+    refitting the others; forward selection adds them one by one. The best of all these subsets is kept. If it has at
+    most `_MOST_EXCHANGED` trees, each is exchanged for another as long as that helps. O(trees³).
     """
     n = len(match)
-    chosen = _eliminate(gram, match, penalty)
-    beta = np.zeros(n)
+    one_each = pose(gram, match, 0.0, np.ones(n, np.int64))
+    added = forward(one_each, n, 0.0)
+    subsets = [_eliminate(gram, match, penalty), *(added[:size] for size in range(1, min(n, _MOST_EXCHANGED) + 1))]
+    weights = [_weights_of(gram, match, subset) for subset in subsets]
+    chosen = subsets[int(np.argmin([penalty * np.count_nonzero(beta) - beta @ match for beta in weights]))]
     if 0 < len(chosen) <= _MOST_EXCHANGED:
-        one_each = pose(gram, match, 0.0, np.ones(n, np.int64))
         incumbent = Incumbent(one_each, len(chosen))
         incumbent.offer(chosen)
         exchange(one_each, incumbent, np.inf)
         chosen = incumbent.chosen
+    return _weights_of(gram, match, chosen)
+
+
+def _weights_of(gram: Floats, match: Floats, chosen: NDArray[np.intp]) -> Floats:
+    """Return the best weights of a subset of the trees, 0 for the others, (n_trees,)."""
+    beta = np.zeros(len(match))
     beta[chosen] = ridge_weights(gram[np.ix_(chosen, chosen)], match[chosen], 0.0)
     return beta
 
