@@ -126,6 +126,7 @@ def prune(
     validation: Validation = "auto",
     saved_as: str | None = None,
     sample_weight: Any = None,
+    groups: Any = None,
     regrow: bool = False,
     random_state: int | np.random.Generator = 0,
     n_jobs: int | None = None,
@@ -155,7 +156,12 @@ def prune(
         this probability over the draw of the validation rows, instead of on the validation rows alone. It needs rows
         that neither the model nor the pruning was fitted on, and computes the whole path. If no pruning can be
         certified, a warning says how many rows would do, and the model is returned unpruned. See docs/confidence.md.
-    validation : float, (n_rows,) bools, (X, y), (X, y, sample_weight), "oob", "refit", "cv", "auto" or None
+    groups : (n_rows,), optional
+        The query, customer or other group of each row. Rows of a group are not independent: they stay together in held-
+        out shares, folds and draws of rows, standard errors and `confidence` count groups, and scores of rankings such
+        as `scoring="ndcg"` compare the rows of a query. Validation rows then need their own: `validation=(X_val, y_val,
+        None, groups_val)`.
+    validation : float, (n_rows,) bools, (X, y), (X, y, sample_weight[, groups]), "oob", "refit", "cv", "auto" or None
         The rows on which a point of the path is selected.
 
         * float: a random share of the given rows;
@@ -238,6 +244,7 @@ def prune(
         confidence=confidence,
         validation=validation,
         sample_weight=sample_weight,
+        groups=groups,
         saved_as=saved_as,
         regrow=regrow,
         random_state=random_state,

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, RegressorMixin, clone
 from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import GroupShuffleSplit
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sklearn.utils import check_random_state, get_tags, indexable
 from sklearn.utils.multiclass import check_classification_targets
@@ -87,7 +88,7 @@ class _PrunedEstimator(MetaEstimatorMixin, BaseEstimator):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
         """Train the estimator on a part of the rows, unless it is already fitted, and prune it.
 
         Parameters
@@ -95,10 +96,12 @@ class _PrunedEstimator(MetaEstimatorMixin, BaseEstimator):
         X, y : rows and targets, in any form the estimator accepts
         sample_weight : (n_rows,), optional
             Used for training, for the path and for selection. Rows of weight 0 are dropped.
+        groups : (n_rows,), optional
+            As in `prune`: rows of a group are held out together, without strata of classes.
         """
         X, y = validate_data(self, X, y, skip_check_array=True)
         model = self._check_estimator()
-        rows = _read_rows(X, y, sample_weight)
+        rows = _read_rows(X, y, sample_weight, groups)
         if self.prefit or isinstance(model, FrozenEstimator):
             model = model.estimator if isinstance(model, FrozenEstimator) else model
             self.path_ = self._path(model, rows, None)
@@ -143,7 +146,8 @@ class _PrunedEstimator(MetaEstimatorMixin, BaseEstimator):
             rows.X,
             rows.y,
             sample_weight=rows.weight,
-            validation=None if others is None else (others.X, others.y, others.weight),
+            groups=rows.groups,
+            validation=None if others is None else (others.X, others.y, others.weight, others.groups),
             **{name: getattr(self, name) for name in (*_PATH_OPTIONS, *LIMITS, "max_score_drop")},
         )
 
@@ -233,9 +237,9 @@ class PrunedRegressor(RegressorMixin, _PrunedEstimator):
     _default = DecisionTreeRegressor
 
 
-def _read_rows(X: Any, y: Any, sample_weight: Any) -> Rows:
+def _read_rows(X: Any, y: Any, sample_weight: Any, groups: Any) -> Rows:
     """Return the rows of nonzero weight, in a form that can be indexed."""
-    rows = Rows(*indexable(X, y, sample_weight))
+    rows = Rows(*indexable(X, y, sample_weight, groups))
     if sample_weight is None:
         return rows
     counts = column_or_1d(sample_weight) != 0
@@ -248,6 +252,8 @@ def _split(rows: Rows, share: float, stratify: bool, rng: np.random.RandomState)
     """Split the rows into disjoint training and validation rows."""
     if not isinstance(share, float) or not 0 < share < 1:
         raise InvalidInputError(f"validation={share!r} is not a fraction of the rows. Pass a float between 0 and 1.")
+    if rows.groups is not None:
+        return _split_groups(rows, share, rng)
     y = np.asarray(rows.y)
     codes = np.zeros(len(y), np.intp)
     if stratify:
@@ -257,6 +263,16 @@ def _split(rows: Rows, share: float, stratify: bool, rng: np.random.RandomState)
             codes = np.unique(y, return_inverse=True)[1].ravel()
     held_out = _hold_out(codes, share, rng)
     return rows.take(np.flatnonzero(~held_out)), rows.take(np.flatnonzero(held_out))
+
+
+def _split_groups(rows: Rows, share: float, rng: np.random.RandomState) -> tuple[Rows, Rows]:
+    """Split the groups of rows at random."""
+    groups = column_or_1d(rows.groups)
+    if len(np.unique(groups)) < 2:
+        raise InvalidInputError("All rows are of one group, so none can be held out. Pass rows of several groups.")
+    splitter = GroupShuffleSplit(1, test_size=share, random_state=rng)
+    training, held_out = next(splitter.split(groups, groups=groups))
+    return rows.take(training), rows.take(held_out)
 
 
 def _hold_out(codes: NDArray[np.intp], share: float, rng: np.random.RandomState) -> NDArray[np.bool_]:

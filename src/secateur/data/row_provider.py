@@ -32,7 +32,7 @@ class Rows(RowProvider):
 
     Attributes
     ----------
-    X, y, weight
+    X, y, weight, groups
         As the user passed them.
     index : (n_rows,), optional
         The positions of these rows among the user's rows; None if they are all of them in order.
@@ -41,6 +41,7 @@ class Rows(RowProvider):
     X: Any
     y: Any = None
     weight: Any = None
+    groups: Any = None
     index: NDArray[np.intp] | None = None
 
     @property
@@ -60,17 +61,26 @@ class Rows(RowProvider):
         def pick(values: Any) -> Any:
             return None if values is None else _safe_indexing(values, index)
 
-        return Rows(pick(self.X), pick(self.y), pick(self.weight), index)
+        return Rows(pick(self.X), pick(self.y), pick(self.weight), pick(self.groups), index)
 
     def sample(self, adapter: Adapter) -> LocalRows:
         """Return the rows routed through the model."""
-        return replace(read_sample(adapter, self.X, self.y, self.weight), row_index=self.index)
+        return replace(read_sample(adapter, self.X, self.y, self.weight, self.groups), row_index=self.index)
 
     def others(self, given: tuple[Any, ...]) -> "Rows":
-        """Return the rows of a tuple (X, y) or (X, y, sample_weight)."""
+        """Return the rows of a tuple (X, y), (X, y, sample_weight) or (X, y, sample_weight, groups)."""
+        if self.groups is not None and len(given) < 4:
+            raise InvalidInputError(
+                f"groups was given, but validation has {len(given)} entries and none for the groups of its rows. Pass "
+                "validation=(X_val, y_val, sample_weight, groups_val); sample_weight may be None."
+            )
         return Rows(*given)
 
 
-def row_provider(X: Any, y: Any = None, sample_weight: Any = None) -> RowProvider:
+def row_provider(X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> RowProvider:
     """Return X if it is a RowProvider, otherwise a provider of the given arrays or tables."""
-    return X if isinstance(X, RowProvider) else Rows(X, y, sample_weight)
+    if not isinstance(X, RowProvider):
+        return Rows(X, y, sample_weight, groups)
+    if groups is not None:
+        raise InvalidInputError("groups was given, but the rows are remote. Leave out groups, or pass rows in memory.")
+    return X

@@ -46,6 +46,8 @@ class LocalRows(RowSource):
         The number of rows these were drawn from, if not all of them fit into memory.
     given : GivenRows, or None
         The rows and targets as the user passed them; None for rows of a cluster.
+    groups : (n_rows,) of integers, or None
+        The group of each row: the rows of a group are not independent, and stay together. None if each row is its own.
     """
 
     leaves: Leaves
@@ -57,6 +59,7 @@ class LocalRows(RowSource):
     row_index: NDArray[np.intp] | None = None
     sampled_from: int | None = None
     given: GivenRows | None = None
+    groups: NDArray[np.intp] | None = None
 
     is_remote = False
 
@@ -80,7 +83,20 @@ class LocalRows(RowSource):
             index if self.row_index is None else self.row_index[index],
             self.sampled_from,
             None if self.given is None else self.given.take(index),
+            None if self.groups is None else self.groups[index],
         )
+
+    @cached_property
+    def units(self) -> NDArray[np.intp]:
+        """What is drawn independently: the group of each row, or the row, from 0 on, (n_rows,)."""
+        if self.groups is None:
+            return np.arange(len(self))
+        return np.unique(self.groups, return_inverse=True)[1]
+
+    @property
+    def n_units(self) -> int:
+        """The number of groups, or of rows."""
+        return int(self.units.max(initial=-1)) + 1
 
     def total(self, forest: Forest, query: Callable[[Forest, "LocalRows"], A]) -> A:
         """Return `query(forest, rows)` for all rows, which form one part."""
@@ -91,15 +107,18 @@ class LocalRows(RowSource):
         return [query(forest, self, 0)]
 
     def split(self, fraction: float, rng: np.random.Generator) -> tuple["LocalRows", "LocalRows"]:
-        """Split the rows at random: return the remaining rows, and a fraction `fraction` of all rows."""
-        n_drawn = round(len(self) * fraction)
-        if not 0 < n_drawn < len(self):
+        """Split the rows, or their groups, at random: return the remaining ones, and a fraction `fraction` of all."""
+        units, what = self.units, "row(s)" if self.groups is None else "group(s) of rows"
+        n_units = self.n_units
+        n_drawn = round(n_units * fraction)
+        if not 0 < n_drawn < n_units:
             raise InvalidInputError(
-                f"A validation fraction of {fraction:g} cannot be split off {len(self)} row(s), because pruning and "
-                "validation need at least one row each. Pass more rows, or validation=(X_val, y_val)."
+                f"A validation fraction of {fraction:g} cannot be split off {n_units} {what}, because pruning and "
+                "validation need at least one each. Pass more rows, or validation=(X_val, y_val)."
             )
-        order = rng.permutation(len(self))
-        return self.take(np.sort(order[n_drawn:])), self.take(np.sort(order[:n_drawn]))
+        drawn = np.zeros(n_units, bool)
+        drawn[rng.permutation(n_units)[:n_drawn]] = True
+        return self.take(np.flatnonzero(~drawn[units])), self.take(np.flatnonzero(drawn[units]))
 
     def collect(self) -> "LocalRows":
         """Return the rows themselves."""
@@ -205,7 +224,7 @@ def weight_at_nodes(forest: Forest, sample: LocalRows) -> Floats:
     return node_weight(forest, sample.leaves, sample.weight)
 
 
-def read_sample(adapter: Adapter, X: Any, y: Any, sample_weight: Any = None) -> LocalRows:
+def read_sample(adapter: Adapter, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> LocalRows:
     """Route the user's rows once, and check rows, targets and weights.
 
     For a model trained without a target, the unpruned model's predictions are the target, and `y` is ignored.
@@ -229,7 +248,7 @@ def read_sample(adapter: Adapter, X: Any, y: Any, sample_weight: Any = None) -> 
     if len(target) != n_rows:
         raise InvalidInputError(f"X has {n_rows} rows, but y has {len(target)}. Pass one target for each row of X.")
     weight = _check_weight(sample_weight, n_rows)
-    return LocalRows(leaves, target, weight, offset, rows, given=GivenRows(X, y))
+    return LocalRows(leaves, target, weight, offset, rows, given=GivenRows(X, y), groups=_group_codes(groups, n_rows))
 
 
 def _route(adapter: Adapter, X: Any) -> tuple[NDArray[np.floating] | None, Leaves, Floats | None]:
@@ -260,6 +279,21 @@ def _encoded(adapter: Adapter, X: Any) -> NDArray[np.floating]:
     if not adapter.routes_missing:
         check_missing(rows, adapter.forest.feature_names, type(adapter.model).__name__)
     return rows
+
+
+def _group_codes(groups: Any, n_rows: int) -> NDArray[np.intp] | None:
+    """Return the groups of the rows as integers; two rows have the same if their groups are equal."""
+    if groups is None:
+        return None
+    groups = np.asarray(groups)
+    if groups.shape != (n_rows,):
+        raise InvalidInputError(
+            f"groups has the shape {groups.shape}, but X has {n_rows} rows. Pass one group for each row: the number of "
+            "its query or customer, not the sizes of the groups."
+        )
+    if groups.dtype.kind == "f" and np.isnan(groups).any():
+        raise InvalidInputError("groups contains NaN. Pass a group for each row, or drop the rows without one.")
+    return np.unique(groups, return_inverse=True)[1]
 
 
 def _check_weight(sample_weight: Any, n_rows: int) -> Floats:

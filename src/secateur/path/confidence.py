@@ -74,20 +74,23 @@ class MeanTest:
             return None
         return math.ceil(self.n_rows * ((self.critical + norm.ppf(_POWER)) / best) ** 2)
 
-    def shortfall(self, limit: str) -> str:
-        """Return what was found, what is needed and what to do if nothing is certified; `limit` is its name."""
+    def shortfall(self, limit: str, unit: str = "validation rows") -> str:
+        """Return what was found, what is needed and what to do if nothing is certified.
+
+        `limit` is its name, `unit` what is counted.
+        """
         best, needed = self.statistic.min(initial=np.inf), self.rows_needed
         claim = (
-            f"{self.n_rows:,.0f} validation rows cannot show with a confidence of {self.confidence:.12g} that any "
+            f"{self.n_rows:,.0f} {unit} cannot show with a confidence of {self.confidence:.12g} that any "
             f"pruning is within {limit}"
         )
         if best == np.inf:
-            return f"{claim}: two rows with finite losses are needed. Pass more validation rows."
+            return f"{claim}: two rows with finite losses are needed. Pass more {unit}."
         if needed is None:
             return f"{claim}: none of them is below the limit on these rows. Allow a larger {limit}."
         return (
             f"{claim}: the best one is {-best:.1f} standard errors below the limit, and {self.critical:.1f} are "
-            f"needed. Pass about {needed:,} validation rows, or allow a larger {limit}."
+            f"needed. Pass about {needed:,} {unit}, or allow a larger {limit}."
         )
 
 

@@ -184,20 +184,29 @@ def compare(
     unpruned: tuple[Floats, NDArray[Any]],
     weight: Floats,
     tolerance: float = 0.0,
+    groups: NDArray[np.intp] | None = None,
 ) -> tuple[float, float, float, float]:
     """Return the columns loss, loss_se, changed and increase_se of one point, compared with the unpruned model.
 
     `pruned` and `unpruned` are pairs of losses, (n_rows,), and predictions, (n_rows, n_targets). `weight` is the
-    normalised weight of each row.
+    normalised weight of each row. With `groups`, errors are those of sums over groups.
     """
     (losses, predictions), (reference, before) = pruned, unpruned
     mean, mean_before = float(weight @ losses), float(weight @ reference)
     return (
         mean,
-        float(np.sqrt(weight**2 @ (losses - mean) ** 2)),
+        error_of_mean(weight, losses - mean, groups),
         float(weight @ changed_rows(predictions, before, tolerance)),
-        float(np.sqrt(weight**2 @ (losses - reference - mean + mean_before) ** 2)),
+        error_of_mean(weight, losses - reference - mean + mean_before, groups),
     )
+
+
+def error_of_mean(weight: Floats, deviations: Floats, groups: NDArray[np.intp] | None) -> float:
+    """Return the standard error of a mean, √(Σ (weight · deviation)²), with sums over groups of dependent rows."""
+    if groups is None:
+        return float(np.sqrt(weight**2 @ deviations**2))
+    sums = np.bincount(groups, weight * deviations)
+    return float(np.sqrt(sums @ sums))
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,7 +5,7 @@ changed predictions by `secateur.path.changed_rows`. Several limits share the pr
 """
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -55,6 +55,8 @@ class Guarantee:
         The probability with which all certified points keep all limits.
     n_rows : int
     limits : dict
+    n_groups : int, optional
+        The number of groups that the rows form.
     shortfalls : tuple of str
         For each limit that no pruning is certified for: what was found, what is needed and what to do.
     """
@@ -64,15 +66,18 @@ class Guarantee:
     n_rows: int
     limits: dict[str, float]
     shortfalls: tuple[str, ...] = ()
+    n_groups: int | None = None
 
     def summary(self, info: PathInfo) -> dict[str, Any]:
         """Return the guarantee as plain values, with a sentence."""
+        groups = "" if self.n_groups is None else f" in {self.n_groups:,} groups"
         claims = " and ".join(_claim(name, limit, info) for name, limit in self.limits.items())
         return {
             "confidence": self.confidence,
             "limits": self.limits,
             "rows": self.n_rows,
-            "text": f"With {100 * self.confidence:g} % confidence, {claims}, by {self.n_rows:,} rows.",
+            **({} if self.n_groups is None else {"groups": self.n_groups}),
+            "text": f"With {100 * self.confidence:g} % confidence, {claims}, by {self.n_rows:,} rows{groups}.",
         }
 
     def __and__(self, other: "Guarantee") -> "Guarantee":
@@ -100,11 +105,20 @@ class Differences:
 
     def __call__(self, forest: Forest, sample: LocalRows) -> Floats:
         """Return `weighted_sums` of the differences of the given rows at all points but the unpruned model."""
+        if sample.groups is not None:
+            return self._grouped(forest, sample)
         sums = np.zeros((self.n_points, self.n_points + 1))
-        for start in range(0, len(sample), _ROWS):
-            rows = sample.take(np.arange(start, min(start + _ROWS, len(sample))))
+        for rows in _in_blocks(sample):
             sums += weighted_sums(self.rows(forest, rows), rows.weight)
         return sums
+
+    def _grouped(self, forest: Forest, sample: LocalRows) -> Floats:
+        """Return `weighted_sums` over groups, each with the sum of its weighted differences."""
+        total, n_groups = np.zeros((sample.n_units, self.n_points - 1)), sample.n_units
+        for start, rows in zip(range(0, len(sample), _ROWS), _in_blocks(sample), strict=True):
+            np.add.at(total, sample.units[start : start + _ROWS], (self.rows(forest, rows) * rows.weight).T)
+        # In the unit of one row, so that limits and largest differences are as before.
+        return weighted_sums(total.T * (n_groups / sample.total_weight), np.ones(n_groups))
 
     def rows(self, forest: Forest, sample: LocalRows) -> Floats:
         """Return the difference of each row at each point but the unpruned model, (n_points − 1, n_rows)."""
@@ -160,7 +174,8 @@ def certify(path: "Path", limits: Mapping[str, Any], confidence: float) -> Guara
     together = found[0]
     for one in found[1:]:
         together = together & one
-    return replace(together, confidence=confidence)
+    n_groups = rows.n_units if isinstance(rows, LocalRows) and rows.groups is not None else None
+    return replace(together, confidence=confidence, n_groups=n_groups)
 
 
 def select_certified(path: "Path", guarantee: Guarantee, limits: Limits) -> "Pruned":
@@ -223,19 +238,19 @@ def _test_score(path: "Path", rows: RowSource, drop: float, confidence: float) -
         drops, finite = sums[:-1, 0] / sums[-1, 0] + drop, np.isfinite(score[1:])
         if np.allclose(drops[finite], score[0] - score[1:][finite], rtol=1e-6, atol=1e-6 * abs(score[0])):
             largest = factor - drop if loss.counts_errors else None
-            return _result(sums, len(rows), {"max_score_drop": drop}, largest, confidence)
+            return _result(sums, rows, {"max_score_drop": drop}, largest, confidence)
     limits = {"max_score_drop": drop}
     if len(path) == 1:
         return Guarantee(np.ones(1, bool), confidence, len(rows), limits)
-    certified, shortfall = certify_drops(path, rows_to_score(rows), drop, confidence)
+    certified, shortfall = certify_drops(path, rows_to_score(rows), drop, confidence, _unit(rows))
     shortfalls = () if certified.any() else (shortfall,)
     return Guarantee(np.append(True, certified), confidence, len(rows), limits, shortfalls)
 
 
 def _test_changed(path: "Path", rows: RowSource, share: float, confidence: float) -> Guarantee:
-    """Test that at most a share of the predictions changes: exactly, unless the rows have different weights."""
+    """Test that at most a share of the predictions changes: exactly, unless rows have different weights or groups."""
     limits = {"max_changed": share}
-    if not _equal_weights(rows):
+    if not _counts_each_row(rows):
         tolerance = path.info.tolerance or 0.0
         query = ChangedDifferences(
             path.decisions, len(path), loss_named(path.info.loss), allowed=share, tolerance=tolerance
@@ -261,17 +276,19 @@ def _tested(
     confidence: float,
 ) -> Guarantee:
     """Return the result of the test of means of differences."""
-    return _result(rows.total(path.forest, query), len(rows), limits, largest, confidence)
+    return _result(rows.total(path.forest, query), rows, limits, largest, confidence)
 
 
-def _result(sums: Floats, n_rows: int, limits: dict[str, float], largest: float | None, confidence: float) -> Guarantee:
+def _result(
+    sums: Floats, rows: RowSource, limits: dict[str, float], largest: float | None, confidence: float
+) -> Guarantee:
     """Return the result of the test from the sums over all rows."""
     if len(sums) == 1:
-        return Guarantee(np.ones(1, bool), confidence, n_rows, limits)
+        return Guarantee(np.ones(1, bool), confidence, len(rows), limits)
     test = certify_sums(sums, confidence, np.random.default_rng(_SEED), largest)
     ((name, limit),) = limits.items()
-    shortfalls = () if test.certified.any() else (test.shortfall(f"{name}={limit:g}"),)
-    return Guarantee(np.append(True, test.certified), confidence, n_rows, limits, shortfalls)
+    shortfalls = () if test.certified.any() else (test.shortfall(f"{name}={limit:g}", _unit(rows)),)
+    return Guarantee(np.append(True, test.certified), confidence, len(rows), limits, shortfalls)
 
 
 def _claim(name: str, limit: float, info: PathInfo) -> str:
@@ -283,9 +300,19 @@ def _claim(name: str, limit: float, info: PathInfo) -> str:
     return f"at most {100 * limit:g} % of the predictions change"
 
 
-def _equal_weights(rows: RowSource) -> bool:
-    """Return whether all rows in memory have the same weight; those of remote rows are not known."""
-    return isinstance(rows, LocalRows) and bool((rows.weight == rows.weight[0]).all())
+def _in_blocks(sample: LocalRows) -> Iterator[LocalRows]:
+    for start in range(0, len(sample), _ROWS):
+        yield sample.take(np.arange(start, min(start + _ROWS, len(sample))))
+
+
+def _counts_each_row(rows: RowSource) -> bool:
+    """Return whether all rows in memory are independent and have the same weight; of remote rows it is not known."""
+    return isinstance(rows, LocalRows) and rows.groups is None and bool((rows.weight == rows.weight[0]).all())
+
+
+def _unit(rows: RowSource) -> str:
+    """Return what a test counts, in words."""
+    return "groups of validation rows" if isinstance(rows, LocalRows) and rows.groups is not None else "validation rows"
 
 
 _TESTS = {"max_loss_increase": _test_loss, "max_score_drop": _test_score, "max_changed": _test_changed}

@@ -37,7 +37,7 @@ def evaluate_locally(
         for point in range(len(path)):
             at = path.on_rows(point, sample) if point else unpruned
             found = (at.losses(loss), at.labels()) if point else before
-            columns = compare(found, before, weight, measures.tolerance)
+            columns = compare(found, before, weight, measures.tolerance, sample.groups)
             rows.append(columns if scores is None else (*columns, *scores.of(at)))
             if progress:
                 progress(point + 1, len(path), "evaluating")

@@ -169,6 +169,7 @@ class Path:
         y: Any = None,
         *,
         sample_weight: Any = None,
+        groups: Any = None,
         loss: Loss | str | None = None,
         scoring: Any = None,
         tolerance: float = 0.0,
@@ -183,6 +184,9 @@ class Path:
         X, y : validation rows and targets
             They should not have been used to compute the path.
         sample_weight : (n_rows,), optional
+        groups : (n_rows,), optional
+            The query, customer or other group of each row; standard errors and `confidence` then count groups, and
+            scores of rankings compare the rows of a query.
         loss : Loss or a name, optional
             Default: the loss the path was computed with.
         scoring : str or callable, optional
@@ -195,7 +199,7 @@ class Path:
             Called as `progress(done, total, what)`.
         """
         measures = measures_of(scoring, tolerance, self.forest)
-        sample = read_sample(self.source, X, y, sample_weight)
+        sample = read_sample(self.source, X, y, sample_weight, groups)
         rows = "the rows passed to evaluate"
         return self.evaluate_sample(sample, loss=loss, measures=measures, rows=rows, progress=progress, partial=True)
 

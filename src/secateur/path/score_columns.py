@@ -2,9 +2,10 @@
 
 A metric that is a mean over rows has a standard error in closed form: that of the mean of the rows' differences. The
 area under the ROC curve has that of DeLong. For other metrics rows are drawn with replacement, the same draws for all
-points, and both models are scored on each draw; predictions are not computed again. The cost is bounded: a path of up
-to 80 points has 50 draws, a longer one about 4000 / points, but at least 16. A draw has at most 2000 rows, and the
-error for all rows follows from the rate 1 / √n. Points with equal predictions share their error.
+points, and both models are scored on each draw; predictions are not computed again. Groups of rows are drawn whole. The
+cost is bounded: a path of up to 80 points has 50 draws, a longer one about 4000 / points, but at least 16. A draw has
+at most 2000 rows, and the error for all rows follows from the rate 1 / √n. Points with equal predictions share their
+error.
 
 References
 ----------
@@ -27,11 +28,12 @@ from secateur.errors import InvalidInputError
 from secateur.forest.masks import NestedMasks
 from secateur.libraries.adapter import Adapter
 from secateur.losses import Loss, RankingError, loss_named
-from secateur.path.evaluation import Decisions, PointOnRows, point_on_rows
+from secateur.path.evaluation import Decisions, PointOnRows, error_of_mean, point_on_rows
 from secateur.path.point_estimator import PointEstimator, UnreadRows
 from secateur.path.scoring import Scoring, scale_of
 
 Floats = NDArray[np.float64]
+Index = NDArray[np.intp]
 
 MOST_DRAWS = 50
 _FEWEST_DRAWS = 16
@@ -73,6 +75,11 @@ class PointScores:
                 "metric that takes weights, leave them out, or pass a function (estimator, X, y, sample_weight) that "
                 "ignores them."
             )
+        if self.scoring.needs_groups and self.unpruned.sample.groups is None:
+            raise InvalidInputError(
+                f"scoring={self.scoring.name!r} compares the rows of a query, but the queries are not known. Pass "
+                "groups=, the query of each validation row."
+            )
 
     def of(self, at: PointOnRows) -> tuple[float, float]:
         """Return the score of a point and the standard error of its drop from the score of the unpruned model.
@@ -92,7 +99,7 @@ class PointScores:
 
     def score(self, estimator: PointEstimator) -> float:
         """Return the score of all rows."""
-        return self.scoring(estimator, *self._rows, self._weight)
+        return self.scoring(estimator, *self._rows, self._weight, self.unpruned.sample.groups)
 
     @cached_property
     def unpruned_score(self) -> float:
@@ -129,7 +136,7 @@ class PointScores:
         mean = float(weight @ increase)
         if not abs(mean - drop) <= _CLOSE * max(abs(mean), abs(drop), abs(self.unpruned_score)):
             return None
-        return float(np.sqrt(weight**2 @ self._influence(increase, mean) ** 2))
+        return error_of_mean(weight, self._influence(increase, mean), sample.groups)
 
     def _influence(self, increase: Floats, mean: float) -> Floats:
         """Return the contribution of each row to the error of the mean increase, (n_rows,)."""
@@ -146,30 +153,54 @@ class PointScores:
         drops = drops[np.isfinite(drops)]
         if len(drops) < len(self._drawn) / 2:
             return np.nan
-        return float(drops.std(ddof=1) * np.sqrt(len(self._drawn[0]) / len(self.unpruned.sample)))
+        return float(drops.std(ddof=1) * np.sqrt(self._share_drawn))
 
     def draws(self, estimator: PointEstimator) -> Floats:
         """Return the score of a point on each draw of rows, (n_draws,); NaN where the metric is undefined."""
-        return np.array([self.score_rows(estimator, rows, rows) for rows in self._drawn])
+        return np.array([self.score_rows(estimator, rows, rows, groups) for rows, groups in self._drawn])
 
-    def score_rows(self, estimator: PointEstimator, rows: NDArray[np.intp], predicted: NDArray[np.intp]) -> float:
-        """Return the score of some rows with the predictions for the rows `predicted`; NaN if it is undefined."""
+    def score_rows(
+        self, estimator: PointEstimator, rows: Index, predicted: Index, groups: Index | None = None
+    ) -> float:
+        """Return the score of some rows with the predictions for the rows `predicted`; NaN if it is undefined.
+
+        `groups` replace those of the rows.
+        """
         X, y = rows_for_scorer(self.scoring, self.unpruned, rows)
         weight = None if self._weight is None else self._weight[rows]
+        known = self.unpruned.sample.groups
+        groups = known[rows] if groups is None and known is not None else groups
         try:
-            return self.scoring(estimator.take(predicted, X), X, y, weight)
+            return self.scoring(estimator.take(predicted, X), X, y, weight, groups)
         except InvalidInputError:
             return np.nan
 
     @cached_property
-    def _drawn(self) -> list[NDArray[np.intp]]:
-        """Rows drawn with replacement, (n_drawn,) each.
+    def _drawn(self) -> list[tuple[Index, Index | None]]:
+        """Rows drawn with replacement, or the rows of drawn groups, each time a group of its own.
 
         They are fewer than all rows, so that a function of arrays that it does not get fails instead of mixing up rows.
         """
-        rng, n_rows = np.random.default_rng(_SEED), len(self.unpruned.sample)
+        rng, sample = np.random.default_rng(_SEED), self.unpruned.sample
         n_draws = min(MOST_DRAWS, max(_FEWEST_DRAWS, _CALLS // self.n_points))
-        return [rng.integers(n_rows, size=max(min(n_rows - 1, _MAX_DRAWN), 1)) for _ in range(n_draws)]
+        n_units = sample.n_units
+        drawn = [rng.integers(n_units, size=max(round(n_units * self._share_drawn), 1)) for _ in range(n_draws)]
+        if sample.groups is None:
+            return [(units, None) for units in drawn]
+        rows_of = np.split(np.argsort(sample.units, kind="stable"), np.cumsum(np.bincount(sample.units))[:-1])
+        return [
+            (
+                np.concatenate([rows_of[unit] for unit in units]),
+                np.repeat(np.arange(len(units)), [len(rows_of[unit]) for unit in units]),
+            )
+            for units in drawn
+        ]
+
+    @property
+    def _share_drawn(self) -> float:
+        """The number of rows, or groups, that are drawn, over that of all."""
+        n_rows, n_units = len(self.unpruned.sample), self.unpruned.sample.n_units
+        return max(min(n_units - 1, int(_MAX_DRAWN * n_units / n_rows)), 1) / n_units
 
     @cached_property
     def _unpruned_draws(self) -> Floats:

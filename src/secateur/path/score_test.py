@@ -50,10 +50,10 @@ _EXTREMES = ("max_error", "neg_max_error")
 """Scores that depend on a single row, for which resampling of rows fails."""
 
 
-def certify_drops(path: "Path", sample: LocalRows, allowed: float, confidence: float) -> tuple[Bools, str]:
+def certify_drops(path: "Path", sample: LocalRows, allowed: float, confidence: float, unit: str) -> tuple[Bools, str]:
     """Return which points have a score that is at most `allowed` below that of the unpruned model, (n_points − 1,).
 
-    The text says what was found, what is needed and what to do if there is none.
+    `unit` is what is counted, in words. The text says what was found, what is needed and what to do if there is none.
 
     Raises
     ------
@@ -75,9 +75,9 @@ def certify_drops(path: "Path", sample: LocalRows, allowed: float, confidence: f
         values[point] = parts.pseudo_values(path.on_rows(int(point) + 1, sample)) - allowed
     rarest, n_rarest = _rarest_class(parts.scores.unpruned)
     degrees = min(parts.n_blocks, n_rarest) - 1.0
-    test = certify_blocks(values, len(sample), degrees, confidence, np.random.default_rng(_SEED))
-    shortfall = test.shortfall(f"max_score_drop={allowed:g}")
-    few = f"The class {rarest!r} has only {n_rarest:.3g} of the {len(sample):,} validation rows."
+    test = certify_blocks(values, sample.n_units, degrees, confidence, np.random.default_rng(_SEED))
+    shortfall = test.shortfall(f"max_score_drop={allowed:g}", unit)
+    few = f"Of {sample.n_units:,} {unit}, only {n_rarest:.3g} have the class {rarest!r}."
     if degrees <= 0:
         return test.certified, f"max_score_drop={allowed:g} cannot be certified. {few} Pass more rows of this class."
     return test.certified, f"{shortfall} {few}" if n_rarest < _FEW else shortfall
@@ -93,7 +93,8 @@ class ScoredParts:
     @cached_property
     def n_blocks(self) -> int:
         """The number of blocks."""
-        return max(2, min(_BLOCKS, len(self.scores.unpruned.sample) // _FEWEST_IN_BLOCK))
+        sample = self.scores.unpruned.sample
+        return max(2, min(_BLOCKS, len(sample) // _FEWEST_IN_BLOCK, sample.n_units))
 
     def pseudo_values(self, at: PointOnRows) -> Floats:
         """Return the pseudo-values of the drop from the unpruned score, (n_blocks,); NaN if a score is undefined."""
@@ -129,13 +130,22 @@ class ScoredParts:
     @cached_property
     def _drawn(self) -> Index:
         """The places, among the rows and the added ones, from which the spread is computed."""
-        n_rows = len(self.scores.unpruned.sample)
-        drawn = np.random.default_rng(_SEED).permutation(n_rows)[:_MOST_ROWS]
+        places, n_rows = self._places, len(self.scores.unpruned.sample)
+        drawn = np.flatnonzero(places * n_rows < _MOST_ROWS * (places.max() + 1))
         return np.append(np.arange(n_rows, len(self._rows[0])), drawn)
 
     @cached_property
     def _block_of(self) -> Index:
-        return np.arange(len(self._drawn)) % self.n_blocks
+        """The block of each of the places drawn; groups of rows are whole."""
+        n_rows = len(self.scores.unpruned.sample)
+        n_added = len(self._rows[0]) - n_rows
+        return np.append(np.arange(n_added), self._places[self._drawn[n_added:]]) % self.n_blocks
+
+    @cached_property
+    def _places(self) -> Index:
+        """The place of each row, or of its group, in a random order, (n_rows,)."""
+        sample = self.scores.unpruned.sample
+        return np.random.default_rng(_SEED).permutation(sample.n_units)[sample.units]
 
     @cached_property
     def _unpruned(self) -> Floats:
@@ -196,15 +206,16 @@ def _median_of(rows: Index, probability: NDArray[np.floating]) -> int:
 
 
 def _rarest_class(unpruned: PointOnRows) -> tuple[Any, float]:
-    """Return the class of the model with the fewest rows, and their effective number, (Σw)² / Σw².
+    """Return the class of the model with the fewest rows, and their effective number, (Σw)² / Σw², of groups if given.
 
     For numbers it is None, with the number of all rows.
     """
-    source, y, weight = unpruned.source, unpruned.sample.y, unpruned.sample.weight
+    source, y, units = unpruned.source, unpruned.sample.y, unpruned.sample.units
+    weight = unpruned.sample.weight
     if not source.forest.n_classes:
-        return None, _effective(weight)
+        return None, _effective(weight, units)
     sizes = [
-        (_effective(weight[y[:, target] == code]), label)
+        (_effective(weight * (y[:, target] == code), units), label)
         for target in range(len(source.forest.n_classes))
         for code, label in enumerate(source.labels(target).tolist())
     ]
@@ -212,5 +223,6 @@ def _rarest_class(unpruned: PointOnRows) -> tuple[Any, float]:
     return label, size
 
 
-def _effective(weight: Floats) -> float:
+def _effective(weight: Floats, units: Index) -> float:
+    weight = np.asarray(np.bincount(units, weight), np.float64)
     return float(weight.sum() ** 2 / (weight @ weight)) if weight.any() else 0.0

@@ -17,6 +17,7 @@ from secateur._util.text import shortened
 from secateur.errors import InvalidInputError
 from secateur.forest import Forest
 from secateur.losses import ALIASES, Loss, loss_named
+from secateur.path.ranking_scores import ranking_scorer
 
 _LONGEST_NAME = 80
 
@@ -37,6 +38,8 @@ class Scoring:
         The loss whose mean over rows is the score, but for sign and scale.
     known : bool
         Whether it was given by name.
+    takes_groups, needs_groups : bool
+        Whether it accepts `groups`, the group of each row as an integer, and whether it cannot do without.
     """
 
     name: str
@@ -45,8 +48,17 @@ class Scoring:
     reads_rows: bool
     mean_of: str | None = None
     known: bool = False
+    takes_groups: bool = False
+    needs_groups: bool = False
 
-    def __call__(self, estimator: Any, X: Any, y: Any, weight: NDArray[np.float64] | None) -> float:
+    def __call__(
+        self,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        weight: NDArray[np.float64] | None,
+        groups: NDArray[np.intp] | None = None,
+    ) -> float:
         """Return the score of an estimator.
 
         Raises
@@ -54,9 +66,11 @@ class Scoring:
         InvalidInputError
             If the scorer raises an error, or does not return a finite number.
         """
-        weights = {} if weight is None else {"sample_weight": weight}
+        more: dict[str, Any] = {} if weight is None else {"sample_weight": weight}
+        if self.takes_groups:
+            more["groups"] = groups
         try:
-            score = self.scorer(estimator, X, y, **weights)
+            score = self.scorer(estimator, X, y, **more)
         except Exception as error:
             raise InvalidInputError(
                 f"scoring={self.name!r} raised {type(error).__name__} ({str(error).rstrip('.')}). It must score an "
@@ -132,10 +146,14 @@ def scoring_of(scoring: Any) -> Scoring | None:
     from sklearn.metrics import get_scorer, get_scorer_names
 
     if isinstance(scoring, str):
+        ranking = ranking_scorer(scoring)
+        if ranking is not None:
+            return Scoring(scoring, ranking, False, False, known=True, takes_groups=True, needs_groups=True)
         if scoring not in get_scorer_names():
             raise InvalidInputError(
-                f"scoring={scoring!r} is unknown. A name of sklearn.metrics.get_scorer_names(), a scorer or a function "
-                f"of (estimator, X, y) is needed. {advice_on(scoring, get_scorer_names())}"
+                f"scoring={scoring!r} is unknown. A name of sklearn.metrics.get_scorer_names(), 'ndcg' or 'ndcg@10', a "
+                "scorer or a function of (estimator, X, y) is needed. "
+                f"{advice_on(scoring, [*get_scorer_names(), 'ndcg'])}"
             )
         # R² is divided by the variance of the rows scored, so it is no mean over rows.
         mean_of = None if scoring == "r2" else ALIASES.get(scoring)
@@ -151,19 +169,21 @@ def scoring_of(scoring: Any) -> Scoring | None:
 def _described(scorer: Callable[..., Any], name: str) -> Scoring:
     # Scorers made by make_scorer have their metric here.
     metric = getattr(scorer, "_score_func", None)
-    return Scoring(name, scorer, _takes_weight(metric or scorer), metric is None)
+    takes_groups = metric is None and _takes("groups", scorer)
+    takes_weight = _takes("sample_weight", metric or scorer)
+    return Scoring(name, scorer, takes_weight, metric is None, takes_groups=takes_groups)
 
 
 def _name_of(scorer: Callable[..., Any]) -> str:
     return repr(scorer) if hasattr(scorer, "_score_func") else getattr(scorer, "__name__", type(scorer).__name__)
 
 
-def _takes_weight(function: Callable[..., Any]) -> bool:
+def _takes(name: str, function: Callable[..., Any]) -> bool:
     try:
         parameters = inspect.signature(function).parameters
     except ValueError:
         return False
-    return "sample_weight" in parameters
+    return name in parameters
 
 
 def _number(score: Any) -> float | None:

@@ -48,6 +48,7 @@ def evaluated_path(
     validation: Validation = "auto",
     saved_as: str | None = None,
     sample_weight: Any = None,
+    groups: Any = None,
     regrow: bool = False,
     random_state: int | np.random.Generator = 0,
     n_jobs: int | None = None,
@@ -63,7 +64,7 @@ def evaluated_path(
     `Path.select` can certify limits.
     """
     check_limits(limits, "prune")
-    adapter, rows = adapt(model), row_provider(X, y, sample_weight)
+    adapter, rows = adapt(model), row_provider(X, y, sample_weight, groups)
     measures = measures_of(scoring, tolerance, adapter.forest)
     check_measured(measures, limits)
     if isinstance(solver, str) and isinstance(validation, str) and (solver, validation) == ("auto", "oob"):

@@ -108,7 +108,9 @@ def split_rows(
                 "fraction of the rows, such as 0.25, or separate validation rows."
             )
         n_clones = _FOLDS_OF[kind][1]
-        clones = _refit_clones(adapter, rows, len(sample), kind, rng, n_jobs)
+        # Rows that can be trained on are in memory.
+        units = sample.units if isinstance(sample, LocalRows) else np.arange(len(sample))
+        clones = _refit_clones(adapter, rows, units, kind, rng, n_jobs)
         return Split(clones, n_clones, _EVALUATED_ON[kind], True, n_clones)
     if isinstance(kind, str) and kind == "oob" and trees_interact:
         raise UnsupportedProblemError(
@@ -184,7 +186,8 @@ def _automatic(adapter: Adapter, rows: RowProvider, sample: RowSource, trees_int
         if not (can_refit and adapter.grown_on(sample.leaves)):
             return _SHARE
         return "refit" if len(sample) >= _MANY_ROWS else "cv"
-    drawn = adapter.in_bag(len(sample)) if adapter.supervised else None
+    # Trees are trained on other rows of the groups of their out-of-bag rows.
+    drawn = adapter.in_bag(len(sample)) if adapter.supervised and sample.groups is None else None
     bagged = drawn is not None and (drawn == 0).any(axis=0).mean() > 0.5
     return "oob" if bagged and adapter.grown_on(sample.leaves) else _SHARE
 
@@ -208,11 +211,22 @@ def _split_by(sample: LocalRows, mask: NDArray[np.bool_]) -> tuple[LocalRows, Lo
             f"entries; a mask needs a bool for each of {len(sample)} rows, some true and some false. Mark the "
             "validation rows as true."
         )
+    parted = np.intersect1d(sample.units[mask], sample.units[~mask])
+    if len(parted):
+        raise InvalidInputError(
+            f"validation marks some but not all rows of {len(parted)} groups, but the rows of a group stay together. "
+            "Mark all rows of a group, or pass a fraction of the rows."
+        )
     return sample.take(np.flatnonzero(~mask)), sample.take(np.flatnonzero(mask))
 
 
 def _out_of_bag(adapter: Adapter, sample: LocalRows) -> LocalRows:
     """Return the rows that are out-of-bag for at least one tree, with the out-of-bag trees of each row."""
+    if sample.groups is not None:
+        raise InvalidInputError(
+            "validation='oob' was given with groups, but trees are trained on other rows of the same groups. Pass "
+            "validation='cv' or (X_val, y_val, None, groups_val), or leave out groups."
+        )
     drawn = adapter.in_bag(len(sample))
     if drawn is None or not adapter.grown_on(sample.leaves):
         raise InvalidInputError(
@@ -230,16 +244,19 @@ def _out_of_bag(adapter: Adapter, sample: LocalRows) -> LocalRows:
 
 
 def _refit_clones(
-    adapter: Adapter, rows: Rows, n_rows: int, kind: str, rng: np.random.Generator, n_jobs: int | None
+    adapter: Adapter, rows: Rows, units: NDArray[np.intp], kind: str, rng: np.random.Generator, n_jobs: int | None
 ) -> Iterator[FoldRows]:
     """Yield clones refitted without one fold, with their training rows and the rows of that fold.
 
-    "cv" uses each of five folds in turn, "refit" only the first of four.
+    "cv" uses each of five folds in turn, "refit" only the first of four. Rows of the same unit stay together.
     """
     n_folds, used = _FOLDS_OF[kind]
-    if n_rows < n_folds:
-        raise InvalidInputError(f"{n_rows} rows cannot be split into {n_folds} folds. Pass more rows.")
-    fold_of = rng.permutation(n_rows) % n_folds
+    n_units = int(units.max(initial=-1)) + 1
+    if n_units < n_folds:
+        raise InvalidInputError(
+            f"{n_units} rows, or groups of rows, cannot be split into {n_folds} folds. Pass more of them."
+        )
+    fold_of = (rng.permutation(n_units) % n_folds)[units]
 
     def refit(fold: int) -> FoldRows:
         inside, outside = (rows.take(np.flatnonzero(chosen)) for chosen in (fold_of != fold, fold_of == fold))
