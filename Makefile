@@ -6,11 +6,13 @@ BIN := .venv/bin
 INSTALL := pip install --quiet --disable-pip-version-check
 PIP := $(BIN)/$(INSTALL)
 PIP_MIN := .venv-min/bin/$(INSTALL) --constraint tests/oldest.txt
+# The newest Python that is installed, or else $(PYTHON).
+NEWEST ?= $(lastword $(PYTHON) $(sort $(wildcard /usr/bin/python3.1[2-9] $(HOME)/.pyenv/versions/3.1[2-9].*/bin/python)))
 PYTEST := -m pytest -n auto --dist loadgroup
 # Every process that tests reads all test modules; kept as bytecode, they are parsed once.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo quick test test-all test-bounds test-min suite warm check oldest mutants docs tables pictures bench harden clean
+.PHONY: demo quick test test-all test-bounds test-min test-newest test-fuzz suite warm check oldest mutants docs tables pictures bench harden clean
 
 demo: .venv/.core
 	$(BIN)/secateur demo --out demo --force
@@ -23,11 +25,12 @@ quick: .venv/.dev
 test: .venv/.dev
 	$(MAKE) --no-print-directory -j 3 check oldest suite
 
-# Everything, for a nightly run: all models in contracts, nightly tests, kernels that check every index, oldest versions.
-test-all: .venv/.dev
+# Everything, for a nightly run: all models in contracts, nightly tests, kernels that check every index, oldest and newest
+# versions, and more than an hour of fuzzing.
+test-all: .venv/.dev .venv/.fuzz
 	$(MAKE) --no-print-directory -j 2 check warm
 	$(BIN)/python $(PYTEST) --full
-	$(MAKE) --no-print-directory test-bounds test-min
+	$(MAKE) --no-print-directory test-bounds test-min test-newest test-fuzz
 
 suite: warm
 	$(BIN)/python $(PYTEST)
@@ -53,6 +56,15 @@ test-bounds: .venv/.dev
 test-min: .venv-min/.dev
 	.venv-min/bin/python -m tests.warm_up
 	.venv-min/bin/python $(PYTEST)
+
+# The suite with the newest Python that is installed, and the newest version of every dependency.
+test-newest: .venv-newest/.dev
+	.venv-newest/bin/python -m tests.warm_up
+	.venv-newest/bin/python $(PYTEST)
+
+# Fuzzes every reader of model files for ten minutes, guided by the branches it reaches.
+test-fuzz: .venv/.fuzz
+	$(BIN)/python -m tests.hardening fuzzed_readers
 
 # Applies small defects to a copy, one after the other, and says which the tests catch.
 mutants: .venv/.dev
@@ -85,6 +97,15 @@ harden: .venv/.dev
 	$(PIP) --editable ".[dev]"
 	touch $@
 
+.venv/.fuzz: .venv/.dev
+	$(PIP) "atheris>=3"
+	touch $@
+
+.venv-newest/.dev: pyproject.toml
+	$(NEWEST) -m venv --clear .venv-newest
+	.venv-newest/bin/$(INSTALL) --upgrade --editable ".[dev]"
+	touch $@
+
 .venv-min/.core: pyproject.toml tests/oldest.txt
 	$(PYTHON) -m venv --clear .venv-min
 	$(PIP_MIN) --editable .
@@ -97,4 +118,4 @@ harden: .venv/.dev
 	touch $@
 
 clean:
-	rm -rf .venv .venv-min .numba-bounds demo site .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-min .venv-newest .numba-bounds demo site .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,11 +1,14 @@
 """Each target accepts valid files and survives a few hundred seeded mutations, without atheris."""
 
+import io
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.fuzz.__main__ import damaged_zip
 from tests.fuzz.corpus import corpus
 from tests.fuzz.targets import TARGETS
 from tests.hardening.mutating.__main__ import mutate
@@ -59,6 +62,23 @@ def test_the_check_and_the_reader_agree_on_mutated_files(name, tmp_path):
             # XGBoost and CatBoost check more when they load a model.
             assert refused is None or "cannot " in str(refused).partition(LIBRARY[name])[2], (number, status, refused)
         target.unlink()
+
+
+def test_a_part_of_a_zip_is_damaged_and_its_checksum_is_right():
+    (source, *_), changed = corpus("secateur"), 0
+    whole = parts_of(source)
+    for seed in range(1, 40, 2):
+        parts = parts_of(damaged_zip(source, 2**20, seed))
+        assert parts.keys() == whole.keys()
+        changed += sum(parts[name] != whole[name] for name in parts)
+    assert 0 < changed <= 20
+    assert all(damaged_zip(b"PK no zip", 5, seed) is not None for seed in range(8))
+
+
+def parts_of(data):
+    """Return the parts of a zip; reading one with a wrong checksum fails."""
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
 
 
 def test_fuzzing_without_atheris_says_what_to_install():
