@@ -81,7 +81,8 @@ def test_without_limits_the_loss_rises_by_at_most_one_per_cent(cancer):
 )
 def test_limits_are_obeyed(cancer, limit, value, column):
     model, _, _, X, y = cancer
-    assert prune_point(model, X, y, **{limit: value}).row[column] <= value
+    cost = "nodes" if limit == "max_cost" else None
+    assert prune_point(model, X, y, cost=cost, **{limit: value}).row[column] <= value
 
 
 def test_a_path_has_a_point_that_uses_up_the_limit(cancer):
@@ -218,13 +219,13 @@ def test_weights_of_zero_are_rows_that_are_not_there(cancer):
         ({"loss": "regret"}, "brier"),
         ({"loss": "squared_error"}, "this is a classification model"),
         ({"validation": 1.5}, "a fraction between 0 and 1"),
-        ({"validation": "maybe"}, "a fraction between 0 and 1"),
+        ({"validation": "maybe"}, "a fraction such as 0.25"),
         ({"max_nodes": 3, "solver": "weakest_link"}, "nearest"),
     ],
 )
 def test_bad_input_gets_a_clear_error(cancer, change, message):
     model, _, _, X, y = cancer
-    arguments = {"X": X[:5], "y": y[:5], **change}
+    arguments = {"X": X[:5], "y": y[:5], "validation": (X[5:], y[5:]), **change}
     with pytest.raises(ValueError, match=message):
         sc.prune(model, arguments.pop("X"), arguments.pop("y"), **arguments)
 
@@ -233,7 +234,9 @@ def test_one_row_cannot_be_split(cancer):
     model, _, _, X, y = cancer
     with pytest.raises(ValueError, match="cannot be split"):
         sc.prune(model, X[:1], y[:1])
-    sc.prune(model, X[:1], y[:1], validation=None, max_nodes=100)
+    with pytest.raises(ValueError, match=r"chosen by 1 row\(s\): the rows passed"):
+        sc.prune(model, X[:1], y[:1], validation=None, max_nodes=100)
+    sc.prune(model, X[:1], y[:1], validation=(X, y), max_nodes=100)
 
 
 def test_a_target_with_missing_numbers_is_refused():

@@ -138,7 +138,8 @@ def test_without_limits_the_cheapest_point_within_one_per_cent_is_taken(diabetes
 )
 def test_limits_are_obeyed(cancer, limit, value, column):
     X, _, y, _ = cancer
-    model = PrunedClassifier(RandomForestClassifier(10), random_state=0, **{limit: value}).fit(X, y)
+    cost = "nodes" if limit == "max_cost" else None
+    model = PrunedClassifier(RandomForestClassifier(10), cost=cost, random_state=0, **{limit: value}).fit(X, y)
     chosen = model.path_.select(**{limit: value})
     assert chosen.row[column] <= value
     assert sc.as_forest(model.estimator_).n_nodes == chosen.row["n_nodes"]

@@ -5,13 +5,15 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from secateur.costs import Cost
+from secateur._util.user_functions import check_names, user_function
+from secateur.costs import Cost, as_cost
 from secateur.data.row_provider import row_provider
 from secateur.forest import Forest
 from secateur.forest.monotonicity import MonotonicityCheck, check_monotonicity
 from secateur.libraries import adapt
 from secateur.losses import Loss
 from secateur.path import Limits, Path, Progress, Pruned
+from secateur.selection.arguments import check_arguments
 from secateur.selection.choice import choose_point
 from secateur.selection.evaluated_path import evaluated_path, fit
 from secateur.selection.fitting import FitSettings, solver_for
@@ -57,6 +59,7 @@ def check_monotonic(model: Any, *, trust: bool = False) -> MonotonicityCheck:
     return check_monotonicity(as_forest(model, trust=trust))
 
 
+@user_function
 def prune_path(
     model: Any,
     X: Any,
@@ -79,7 +82,8 @@ def prune_path(
         X is a dense or sparse matrix, a memory map, a pandas, polars or Arrow table, or `Batches`; equal values give
         the same path. `y` is not needed for unsupervised models (IsolationForest).
     solver : Solver, a name, or "auto"
-    cost : Cost or a name, default the number of nodes
+    cost : Cost, a name or dict, default the number of nodes
+        A dict has the prices of the features, as in `FeatureCost`.
     loss : Loss or a name, default the loss of the solver or of the model
     sample_weight : (n_rows,), optional
     regrow : bool
@@ -107,11 +111,14 @@ def prune_path(
     >>> path.table["n_leaves"].tolist()
     [9, 7, 5, 4, 3, 2, 1]
     """
+    check_arguments(solver=solver, cost=cost, loss=loss, regrow=regrow, n_jobs=n_jobs, progress=progress)
     adapter, rows = adapt(model), row_provider(X, y, sample_weight)
+    cost = as_cost(cost)
     settings = FitSettings(solver_for(solver, adapter, cost), cost, loss, progress, n_jobs, rows if regrow else None)
     return fit(settings, adapter, rows.sample(adapter))
 
 
+@user_function
 def prune(
     model: Any,
     X: Any,
@@ -176,10 +183,11 @@ def prune(
         fit trees jointly, and "oob" for bagged trees otherwise. Solvers that fit trees jointly, such as the default for
         ensembles, use a share or a mask for selection only and then prune again on all rows.
     max_nodes, max_leaves, max_trees, max_depth, max_features, max_cost, max_bytes : optional
-        Limits the result must satisfy; `max_bytes` limits the size of the saved model. Among the points within the
-        limits, the one with the lowest loss is selected. If rows are held out, a solver with several ridges, such as
-        the default for ensembles, exhausts a budget of nodes or bytes, because the optimal size on few rows is often
-        too small for all rows. It averages the ridges, weighted by their held-out losses, and uses that mean.
+        Limits the result must satisfy; `max_bytes` limits the size of the saved model, a number or a text such as
+        "5MB". Among the points within the limits, the one with the lowest loss is selected. If rows are held out, a
+        solver with several ridges, such as the default for ensembles, exhausts a budget of nodes or bytes, because the
+        optimal size on few rows is often too small for all rows. It averages the ridges, weighted by their held-out
+        losses, and uses that mean.
     max_loss_increase : float, optional
         Select the cheapest point whose loss exceeds that of the unpruned model by at most this fraction of it. Half a
         standard error of the difference (a whole one if clones are evaluated) is added to the measured increase, to
@@ -232,6 +240,7 @@ def prune(
     >>> pruned.path.table["n_leaves"].tolist(), pruned.summary()["loss"]["name"]
     ([7, 3, 2, 1], 'brier')
     """
+    check_names(limits, prune, Limits.__annotations__)
     pruned = prune_point(
         model,
         X,

@@ -49,5 +49,13 @@ class NoisyChoiceWarning(UserWarning):
     """Warn that the standard error on the validation rows exceeds the allowed loss increase."""
 
 
+class UnusualArgumentWarning(UserWarning):
+    """Warn that an argument is allowed, but probably not what was meant."""
+
+
+class FewRowsWarning(UserWarning):
+    """Warn that a pruning is chosen by few rows."""
+
+
 class InterruptedWarning(UserWarning):
     """Warn that Ctrl-C was pressed and the result is incomplete."""

@@ -19,17 +19,20 @@ from sklearn.utils import check_random_state, get_tags, indexable
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
+from secateur._util.user_functions import user_function
 from secateur.costs import Cost
 from secateur.data.row_provider import Rows
 from secateur.errors import InvalidInputError
 from secateur.losses import Loss
 from secateur.path import Path, Pruned
-from secateur.path.rules import LIMITS, QUALITY_LIMITS
+from secateur.path.limits import LIMITS, QUALITY_LIMITS, checked_limits
+from secateur.selection.arguments import check_arguments
 from secateur.selection.evaluated_path import evaluated_path
 from secateur.solvers import Solver
 
 __all__ = ["PrunedClassifier", "PrunedRegressor"]
 
+_CHECKED = ("prefit", "solver", "cost", "loss", "scoring", "confidence", "n_jobs")
 _PATH_OPTIONS = ("solver", "cost", "loss", "scoring", "tolerance", "confidence", "n_jobs")
 
 
@@ -39,6 +42,7 @@ class _PrunedEstimator(MetaEstimatorMixin, BaseEstimator):
     _default: ClassVar[type]
     path_: Path
 
+    @user_function
     def __init__(
         self,
         estimator: Any = None,
@@ -57,7 +61,7 @@ class _PrunedEstimator(MetaEstimatorMixin, BaseEstimator):
         max_depth: int | None = None,
         max_features: int | None = None,
         max_cost: float | None = None,
-        max_bytes: int | None = None,
+        max_bytes: int | str | None = None,
         max_loss_increase: float | None = None,
         max_score_drop: float | None = None,
         max_changed: float | None = None,
@@ -88,6 +92,7 @@ class _PrunedEstimator(MetaEstimatorMixin, BaseEstimator):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
+    @user_function
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
         """Train the estimator on a part of the rows, unless it is already fitted, and prune it.
 
@@ -99,6 +104,8 @@ class _PrunedEstimator(MetaEstimatorMixin, BaseEstimator):
         groups : (n_rows,), optional
             As in `prune`: rows of a group are held out together, without strata of classes.
         """
+        checked_limits({name: getattr(self, name) for name in (*LIMITS, *QUALITY_LIMITS)}, PrunedClassifier)
+        check_arguments(**{name: getattr(self, name) for name in _CHECKED})
         X, y = validate_data(self, X, y, skip_check_array=True)
         model = self._check_estimator()
         rows = _read_rows(X, y, sample_weight, groups)
@@ -148,6 +155,8 @@ class _PrunedEstimator(MetaEstimatorMixin, BaseEstimator):
             sample_weight=rows.weight,
             groups=rows.groups,
             validation=None if others is None else (others.X, others.y, others.weight, others.groups),
+            # Estimators of scikit-learn accept few rows.
+            fewest_rows=1,
             **{name: getattr(self, name) for name in (*_PATH_OPTIONS, *LIMITS, "max_score_drop")},
         )
 
@@ -251,7 +260,9 @@ def _read_rows(X: Any, y: Any, sample_weight: Any, groups: Any) -> Rows:
 def _split(rows: Rows, share: float, stratify: bool, rng: np.random.RandomState) -> tuple[Rows, Rows]:
     """Split the rows into disjoint training and validation rows."""
     if not isinstance(share, float) or not 0 < share < 1:
-        raise InvalidInputError(f"validation={share!r} is not a fraction of the rows. Pass a float between 0 and 1.")
+        raise InvalidInputError(
+            f"validation={share!r:.60} is not a fraction of the rows. Pass a float between 0 and 1."
+        )
     if rows.groups is not None:
         return _split_groups(rows, share, rng)
     y = np.asarray(rows.y)

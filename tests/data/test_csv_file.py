@@ -100,3 +100,31 @@ def test_text_after_chunks_of_numbers_makes_the_whole_column_text(write, monkeyp
     columns = read_csv(write("a,b\n" + "".join(f"{i},{'x' if i == 7 else i}\n" for i in range(8))))
     assert columns["a"].tolist() == list(range(8))
     assert columns["b"].tolist() == ["0", "1", "2", "3", "4", "5", "6", "x"]
+
+
+@pytest.mark.parametrize("delimiter", [";", "\t"])
+def test_other_delimiters_are_noticed(reader, write, delimiter):
+    rows = [["a", "b c", 'd "e"'], ["1", "x", "0.5"], ["2", "y, z", "1.5"], ["3", f"u{delimiter}v", ""]]
+    text = io.StringIO()
+    csv.writer(text, delimiter=delimiter, lineterminator="\n").writerows(rows)
+    columns = reader(write(text.getvalue()))
+    assert list(columns) == rows[0]
+    assert columns["a"].tolist() == [1.0, 2.0, 3.0]
+    assert columns["b c"].tolist() == ["x", "y, z", f"u{delimiter}v"]
+    assert columns['d "e"'][:2].tolist() == [0.5, 1.5]
+
+
+def test_a_header_with_commas_is_split_at_commas(reader, write):
+    assert list(reader(write("a;b,c\n1,2\n"))) == ["a;b", "c"]
+    assert list(reader(write('"a;b"\n1\n'))) == ["a;b"]
+
+
+@pytest.mark.parametrize("delimiter", [";", "\t"])
+def test_malformed_quotes_between_other_delimiters_are_refused(write, delimiter):
+    with pytest.raises(DamagedFileError, match="cannot be read as"):
+        read_csv(write(f'a{delimiter}b\n"x"y{delimiter}1\n'))
+
+
+def test_a_ragged_row_names_the_delimiter(write):
+    with pytest.raises(DamagedFileError, match="the delimiter, here ';', need quotes"):
+        read_csv(write("a;b\n1;2;3\n"))

@@ -6,7 +6,9 @@ from typing import Annotated, Any
 
 import typer
 
+from secateur._util.numbers import bytes_of
 from secateur.cli import completion
+from secateur.errors import InvalidInputError
 
 _LIMITS = "Limits"
 
@@ -14,6 +16,14 @@ _LIMITS = "Limits"
 def limits(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments of a command that are limits, which start with `max_`."""
     return {name: value for name, value in arguments.items() if name.startswith("max_")}
+
+
+def _size(text: str | None) -> int | None:
+    """Return a size such as 5MB as a number of bytes."""
+    try:
+        return None if text is None else bytes_of("--max-bytes", text)
+    except InvalidInputError as error:
+        raise typer.BadParameter(str(error)) from error
 
 
 def _file(name: str, text: str) -> typer.models.ArgumentInfo:
@@ -123,7 +133,16 @@ MaxTrees = Annotated[int | None, _limit("Maximum number of trees.", 0)]
 MaxDepth = Annotated[int | None, _limit("Maximum number of splits between a root and a leaf.", 0)]
 MaxFeatures = Annotated[int | None, _limit("Maximum number of features used by splits.", 0)]
 MaxCost = Annotated[float | None, _limit("Maximum cost, in the unit of --cost or --costs.")]
-MaxBytes = Annotated[int | None, _limit("Maximum size of the saved model in bytes.", 1)]
+MaxBytes = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SIZE",
+        callback=_size,
+        help="Maximum size of the saved model: a number of bytes, or a size such as 500kB or 5MB.",
+        show_default=False,
+        rich_help_panel=_LIMITS,
+    ),
+]
 MaxLossIncrease = Annotated[
     float | None, _limit("Choose the cheapest pruning whose loss increases by at most this fraction, such as 0.01.")
 ]

@@ -30,16 +30,24 @@ MISSING = frozenset(
 # pandas does not treat "?" as missing, but among numbers it can mean nothing else.
 _MISSING_AMONG_NUMBERS = MISSING | {"?"}
 _BLANKS = " \t"
+_DELIMITERS = (",", ";", "\t")
 # The characters of numbers, infinity, NaN and surrounding blanks.
 _NUMBER_CHARACTERS = b"0123456789+-.eE \tinfatyINFATY"
 _CHUNK_ROWS = 20_000
 _GUESSED_ROWS = 100
 # A quoted field that is not closed, or continues after its closing quote: pyarrow reads it, the csv module refuses it.
-_MALFORMED_QUOTES = re.compile(rb'(?<![^,\r\n\xbf])"[^"]*+(?:""[^"]*+)*+(?!"(?:[,\r\n]|\Z))')
+_MALFORMED_QUOTES = {
+    delimiter: re.compile(
+        rb'(?<![^%b\r\n\xbf])"[^"]*+(?:""[^"]*+)*+(?!"(?:[%b\r\n]|\Z))' % (delimiter.encode(), delimiter.encode())
+    )
+    for delimiter in _DELIMITERS
+}
 
 
 def read_csv(file: Path, text: Sequence[str] = ()) -> dict[str, NDArray[Any]]:
     """Return all columns: float64 for numbers, else strings (dtype object); columns in `text` always as strings.
+
+    If the first line has no comma outside quotes, but semicolons or tabs, these are the delimiters.
 
     Raises
     ------
@@ -49,16 +57,34 @@ def read_csv(file: Path, text: Sequence[str] = ()) -> dict[str, NDArray[Any]]:
     try:
         if _is_gzip(file):
             check_gzip(file, "If you trust its origin, unpack it with gunzip and pass the .csv.")
-        with _opened(file) as stream:
-            names = next(csv.reader(stream, strict=True), [])
+        delimiter, names = read_header(file)
         check_names(names, file)
-        columns = _read_with_pyarrow(file, names, text)
-        return columns if columns is not None else _read_plain(file, names, text)
+        columns = _read_with_pyarrow(file, names, text, delimiter)
+        return columns if columns is not None else _read_plain(file, names, text, delimiter)
     except (csv.Error, UnicodeDecodeError, EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise DamagedFileError(
             f"{file} cannot be read as comma-separated text ({error}); it is damaged or has another format. "
-            "Save it again as UTF-8 text with commas."
+            "Save it again as UTF-8 text, with commas, semicolons or tabs as delimiters."
         ) from error
+
+
+def read_header(file: Path) -> tuple[str, list[str]]:
+    """Return the delimiter, and the names in the first line."""
+    found: dict[str, list[str]] = {}
+    errors: list[csv.Error] = []
+    for delimiter in _DELIMITERS:
+        with _opened(file) as stream:
+            try:
+                found[delimiter] = next(csv.reader(stream, strict=True, delimiter=delimiter), [])
+            except csv.Error as error:
+                errors.append(error)
+        # With a comma, other delimiters are characters of names.
+        if len(found.get(",", ())) > 1:
+            break
+    if not found:
+        raise errors[0]
+    delimiter = max(found, key=lambda one: len(found[one]))
+    return delimiter, found[delimiter]
 
 
 def is_number(text: str) -> bool:
@@ -76,7 +102,9 @@ def _opened(file: Path) -> TextIO:
     return stream
 
 
-def _read_with_pyarrow(file: Path, names: list[str], text: Sequence[str]) -> dict[str, NDArray[Any]] | None:
+def _read_with_pyarrow(
+    file: Path, names: list[str], text: Sequence[str], delimiter: str
+) -> dict[str, NDArray[Any]] | None:
     """Return the columns; None if pyarrow is not installed, or may not read this file as the csv module does."""
     try:
         import pyarrow.csv  # noqa: F401
@@ -84,9 +112,9 @@ def _read_with_pyarrow(file: Path, names: list[str], text: Sequence[str]) -> dic
         return None
     with gzip.open(file) if _is_gzip(file) else file.open("rb") as stream:
         content = stream.read()
-    if b'"' in content and _MALFORMED_QUOTES.search(content):
+    if b'"' in content and _MALFORMED_QUOTES[delimiter].search(content):
         return None
-    table = _arrow_table(content, dict(_guess(file, names, text)))
+    table = _arrow_table(content, dict(_guess(file, names, text, delimiter)), delimiter)
     if table is None or table.column_names != names:
         return None
     found = {name: table.column(name).to_numpy() for name in names}
@@ -95,15 +123,15 @@ def _read_with_pyarrow(file: Path, names: list[str], text: Sequence[str]) -> dic
     return {n: c if c.dtype != object or n in text else _numbers_or_text(c.tolist()) for n, c in found.items()}
 
 
-def _guess(file: Path, names: list[str], text: Sequence[str]) -> Iterator[tuple[str, bool]]:
+def _guess(file: Path, names: list[str], text: Sequence[str], delimiter: str) -> Iterator[tuple[str, bool]]:
     """Yield each name and whether the column has numbers in the first rows."""
     with _opened(file) as stream:
-        rows = list(islice(_rows(stream, file), _GUESSED_ROWS))
+        rows = list(islice(_rows(stream, file, delimiter), _GUESSED_ROWS))
     for name, cells in zip(names, zip(*rows, strict=True), strict=False):
         yield name, name not in text and _numbers_or_text(cells).dtype != object
 
 
-def _arrow_table(content: bytes, numeric: dict[str, bool]) -> Any:
+def _arrow_table(content: bytes, numeric: dict[str, bool], delimiter: str) -> Any:
     """Return the parsed table; None if pyarrow refuses it, or a column that should be numeric is not."""
     import pyarrow
     import pyarrow.csv as arrow_csv
@@ -113,7 +141,7 @@ def _arrow_table(content: bytes, numeric: dict[str, bool]) -> Any:
         return arrow_csv.read_csv(
             pyarrow.BufferReader(content),
             arrow_csv.ReadOptions(use_threads=False),
-            arrow_csv.ParseOptions(newlines_in_values=True),
+            arrow_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
             arrow_csv.ConvertOptions(column_types=kinds, null_values=sorted(_MISSING_AMONG_NUMBERS)),
         )
     except pyarrow.ArrowException:
@@ -125,29 +153,29 @@ def _has_other_nan(column: NDArray[Any], n_missing: int) -> bool:
     return column.dtype != object and bool(np.isnan(column).sum() != n_missing)
 
 
-def _read_plain(file: Path, names: list[str], text: Sequence[str]) -> dict[str, NDArray[Any]]:
+def _read_plain(file: Path, names: list[str], text: Sequence[str], delimiter: str) -> dict[str, NDArray[Any]]:
     """Return the columns; numbers are converted in chunks, which takes far less memory than their texts."""
     chunks: dict[str, list[NDArray[Any]]] = {name: [] for name in names}
     with _opened(file) as stream:
-        rows = _rows(stream, file)
+        rows = _rows(stream, file, delimiter)
         while chunk := list(islice(rows, _CHUNK_ROWS)):
             for name, cells in zip(names, zip(*chunk, strict=True), strict=True):
                 chunks[name].append(_as_objects(cells) if name in text else _numbers_or_text(cells))
     mixed = [name for name, parts in chunks.items() if len({part.dtype for part in parts}) > 1]
     if mixed:
-        return _read_plain(file, names, (*text, *mixed))
+        return _read_plain(file, names, (*text, *mixed), delimiter)
     return {name: np.concatenate(parts) if parts else np.empty(0) for name, parts in chunks.items()}
 
 
-def _rows(stream: TextIO, file: Path) -> Iterator[list[str]]:
+def _rows(stream: TextIO, file: Path, delimiter: str) -> Iterator[list[str]]:
     """Yield the rows without blank lines; raise DamagedFileError if one does not have as many fields as the first."""
-    reader = csv.reader(stream, strict=True)
+    reader = csv.reader(stream, strict=True, delimiter=delimiter)
     n_columns = len(next(reader))
     for row in reader:
         if row and len(row) != n_columns:
             raise DamagedFileError(
                 f"Line {reader.line_num} of {file} has {len(row)} fields, but the first line names {n_columns} "
-                "columns. Correct that line; fields that contain commas need quotes."
+                f"columns. Correct that line; fields that contain the delimiter, here {delimiter!r}, need quotes."
             )
         if row:
             yield row

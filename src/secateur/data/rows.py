@@ -235,6 +235,7 @@ def read_sample(adapter: Adapter, X: Any, y: Any, sample_weight: Any = None, gro
     InvalidInputError
         If rows, targets and weights are inconsistent with each other or with the model.
     """
+    _check_is_table(X)
     rows, leaves, offset = _route(adapter, X)
     n_rows = leaves.shape[1]
     if not adapter.supervised:
@@ -249,6 +250,17 @@ def read_sample(adapter: Adapter, X: Any, y: Any, sample_weight: Any = None, gro
         raise InvalidInputError(f"X has {n_rows} rows, but y has {len(target)}. Pass one target for each row of X.")
     weight = _check_weight(sample_weight, n_rows)
     return LocalRows(leaves, target, weight, offset, rows, given=GivenRows(X, y), groups=_group_codes(groups, n_rows))
+
+
+def _check_is_table(X: Any) -> None:
+    """Raise InvalidInputError if X has no columns, as a target has none."""
+    shape = getattr(X, "shape", None)
+    if X is None or isinstance(X, str) or (isinstance(shape, tuple) and len(shape) < 2):
+        found = "None" if X is None else f"{type(X).__name__} of shape {shape}" if shape is not None else repr(X)[:60]
+        raise InvalidInputError(
+            f"X is {found}, but a table or matrix with a row per sample and a column per feature is needed. Pass X "
+            "first, then y."
+        )
 
 
 def _route(adapter: Adapter, X: Any) -> tuple[NDArray[np.floating] | None, Leaves, Floats | None]:
@@ -299,7 +311,12 @@ def _group_codes(groups: Any, n_rows: int) -> NDArray[np.intp] | None:
 def _check_weight(sample_weight: Any, n_rows: int) -> Floats:
     if sample_weight is None:
         return np.ones(n_rows)
-    weight = np.asarray(sample_weight, np.float64)
+    try:
+        weight = np.asarray(sample_weight, np.float64)
+    except (TypeError, ValueError):
+        raise InvalidInputError(
+            f"sample_weight={sample_weight!r:.60} is not one number per row. Pass one weight per row."
+        ) from None
     if weight.shape != (n_rows,):
         raise InvalidInputError(
             f"sample_weight has shape {weight.shape}, but X has {n_rows} rows. Pass one weight per row."

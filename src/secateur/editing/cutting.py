@@ -1,12 +1,12 @@
 """Prune a model below given nodes, or below every split that satisfies a predicate."""
 
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from secateur._util.user_functions import warn
 from secateur.editing.views import NodeView, top_down
 from secateur.errors import InvalidInputError, NothingPrunedWarning
 from secateur.forest import Forest
@@ -56,11 +56,10 @@ def prune_nodes(model: Any, nodes: Nodes) -> Any:
     cut = _select(adapter, nodes) if callable(nodes) else _forest_nodes(adapter, _by_tree(adapter.forest, nodes))
     keep = _not_below(adapter.forest, cut)
     if keep.all():
-        warnings.warn(
+        warn(
             "Nothing was pruned, because none of the given nodes has descendants. Pass the ids of splits, not of "
             "leaves, or a callable that returns True for at least one split.",
             NothingPrunedWarning,
-            stacklevel=2,
         )
     return adapter.write(Decision(keep))
 

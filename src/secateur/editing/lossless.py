@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secateur import kernels
+from secateur._util.user_functions import user_function
 from secateur.errors import InvalidInputError
 from secateur.forest import Forest
 from secateur.forest.ranks import infinite_ranks, last_left, ranks
@@ -20,6 +21,7 @@ _ULP = 4
 """Tolerance for equal values, in units in the last place, where preserve="probabilities"."""
 
 
+@user_function
 def simplify(model: Any, preserve: Preserve = "exact") -> Any:
     """Return a smaller copy of a trained model, of the same type, with the same predictions.
 

@@ -7,6 +7,7 @@ from typing import Any, Literal, final, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from secateur._util.user_functions import user_function
 from secateur.errors import InvalidInputError, UnsupportedModelError
 from secateur.forest import Forest
 from secateur.forest.promises import constrained_splits
@@ -28,6 +29,7 @@ _WEIGHTS = (0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0)
 """Values of m to choose from."""
 
 
+@user_function
 def smooth(
     model: Any,
     X: Any = None,

@@ -64,9 +64,18 @@ def adapt(model: Any) -> Adapter:
     """
     if isinstance(model, Adapter):
         return model
+    if isinstance(model, type):
+        raise UnsupportedModelError(
+            f"{model.__name__} is a class, but a fitted model is needed. Create one, call its fit, and pass that."
+        )
     if isinstance(model, Forest):
         return ForestAdapter(model)
     package = library_of(model)
+    if package is None and hasattr(model, "shape"):
+        raise UnsupportedModelError(
+            f"Got a {type(model).__name__} of shape {model.shape} as the model. The model comes first: pass "
+            "(model, X, y)."
+        )
     if package is None:
         raise UnsupportedModelError(
             f"Got {type(model).__module__}.{type(model).__qualname__}, which is not a model of a supported library. "

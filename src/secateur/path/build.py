@@ -1,6 +1,5 @@
 """Build a Path from a solver's decisions: compute sizes, costs and risks of all points."""
 
-import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -8,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from secateur._util.user_functions import warn
 from secateur.errors import InterruptedWarning
 from secateur.forest.masks import Masks, PackedMasks
 from secateur.forest.subforest import Decision, apply_decision, check_keep, kept_splits, kept_trees, raises
@@ -66,7 +66,7 @@ def trace_points(
     except KeyboardInterrupt:
         interrupted = True
         message = f"Interrupted: the path has the {len(found) - 1} points found so far. Run again for the others."
-        warnings.warn(message, InterruptedWarning, stacklevel=2)
+        warn(message, InterruptedWarning)
     if problem.cost.shared:
         masks = PackedMasks(np.array([point.bits for point in found]), forest.n_nodes)
         price = dict(zip(map(id, found), problem.costs(masks).tolist(), strict=True))

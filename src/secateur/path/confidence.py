@@ -25,6 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import norm
 
 from secateur._util.blas import one_blas_thread
+from secateur._util.numbers import is_number
 from secateur.errors import InvalidInputError
 
 Floats = NDArray[np.float64]
@@ -257,8 +258,8 @@ def _step_down(statistic: Floats, deviations: Floats, confidence: float) -> tupl
 
 def check_confidence(confidence: float) -> None:
     """Raise InvalidInputError unless a confidence is above 0 and at most 0.999."""
-    if not 0 < confidence <= 0.999:
-        raise InvalidInputError(f"confidence={confidence}, but a number from 0 to 0.999 is needed. Pass 0.95, say.")
+    if not is_number(confidence) or not 0 < confidence <= 0.999:
+        raise InvalidInputError(f"confidence={confidence!r}, but a number from 0 to 0.999 is needed. Pass 0.95, say.")
 
 
 def _checked_weight(weight: ArrayLike | None, n_rows: int) -> Floats:

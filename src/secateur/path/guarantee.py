@@ -4,7 +4,6 @@ Means over rows are tested by `secateur.path.confidence`, other scores by `secat
 changed predictions by `secateur.path.changed_rows`. Several limits share the probability of error.
 """
 
-import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from secateur._util.user_functions import warn
 from secateur.data.row_source import RowSource
 from secateur.data.rows import LocalRows
 from secateur.errors import (
@@ -26,8 +26,8 @@ from secateur.path.changed_rows import certify_changed
 from secateur.path.confidence import certify_sums, check_confidence, weighted_sums
 from secateur.path.evaluation import Decisions
 from secateur.path.info import PathInfo
+from secateur.path.limits import Limits
 from secateur.path.local_evaluation import rows_to_score
-from secateur.path.rules import Limits
 from secateur.path.score_test import certify_drops
 from secateur.path.scoring import mean_loss_of, scale_of
 
@@ -188,11 +188,11 @@ def select_certified(path: "Path", guarantee: Guarantee, limits: Limits) -> "Pru
     """
     points = np.flatnonzero(guarantee.certified)
     try:
-        chosen = path.take(points).select(guard=0.0, **limits)
+        chosen = path.take(points).choose(limits, guard=0.0)
     except NoPruningWithinLimitsError as error:
         raise NoPruningWithinLimitsError(" ".join([str(error), *guarantee.shortfalls])) from None
     if chosen.point == 0 and guarantee.shortfalls:
-        warnings.warn(" ".join(guarantee.shortfalls), NothingPrunedWarning, stacklevel=4)
+        warn(" ".join(guarantee.shortfalls), NothingPrunedWarning)
         return replace(chosen, path=path)
     return replace(chosen, point=int(points[chosen.point]), guarantee=guarantee.summary(path.info), path=path)
 

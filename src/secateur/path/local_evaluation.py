@@ -1,11 +1,11 @@
 """Evaluate the points of a path on rows in memory: losses, changed predictions and scores."""
 
-import warnings
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from secateur._util.user_functions import warn
 from secateur.data.row_source import RowSource
 from secateur.data.rows import LocalRows
 from secateur.errors import InterruptedWarning, UnsupportedProblemError
@@ -45,7 +45,7 @@ def evaluate_locally(
         if not partial or len(rows) < 2:
             raise
         message = f"Interrupted: the path has the {len(rows)} of {len(path)} points evaluated so far."
-        warnings.warn(f"{message} Run again for the others.", InterruptedWarning, stacklevel=5)
+        warn(f"{message} Run again for the others.", InterruptedWarning)
     names = MEASURED if scores is None else (*MEASURED, *SCORED)
     return dict(zip(names, np.array(rows).T, strict=True))
 

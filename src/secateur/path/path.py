@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secateur._util.blas import one_blas_thread
+from secateur._util.user_functions import user_function
 from secateur.data.row_source import RowSource
 from secateur.data.rows import LocalRows, read_sample
 from secateur.errors import InvalidInputError, NoPruningWithinLimitsError
@@ -21,9 +22,10 @@ from secateur.losses import Loss, as_loss
 from secateur.path.evaluation import MEASURED, Compared, Decisions, PointOnRows, columns_of, point_on_rows
 from secateur.path.guarantee import certify, select_certified
 from secateur.path.info import PathInfo
+from secateur.path.limits import Limits, checked_limits, warn_of_limits
 from secateur.path.local_evaluation import SCORED, evaluate_locally, rows_to_score
 from secateur.path.pruned import Pruned
-from secateur.path.rules import Limits, certificate, check_limits, choose, evenly_spaced, within
+from secateur.path.rules import certificate, choose, evenly_spaced, within
 from secateur.path.scoring import LOSS_ONLY, Measures, Scoring, measures_of
 from secateur.problem import Progress
 
@@ -163,6 +165,7 @@ class Path:
             points = points[evenly_spaced(size, n_points - 1)]
         return self.take(points)
 
+    @user_function
     def evaluate(
         self,
         X: Any,
@@ -265,6 +268,7 @@ class Path:
         """Return the path with changed fields of `info`."""
         return replace(self, info=replace(self.info, **changes))
 
+    @user_function
     def select(
         self,
         *,
@@ -317,9 +321,20 @@ class Path:
         ValueError
             If no point qualifies; the message names the nearest.
         """
-        check_limits(limits, "select")
-        if scoring is not None:
-            return self._scored(scoring).select(guard=guard, rule=rule, confidence=confidence, **limits)
+        limits = checked_limits(limits, Path.select)
+        warn_of_limits(limits)
+        path = self if scoring is None else self._scored(scoring)
+        return path.choose(limits, rule, guard=guard, confidence=confidence)
+
+    def choose(
+        self,
+        limits: Limits,
+        rule: str | None = None,
+        *,
+        guard: float | None = None,
+        confidence: float | None = None,
+    ) -> Pruned:
+        """Select one point by limits that are checked already; see `select`."""
         if confidence is not None:
             return select_certified(self, certify(self, limits, confidence), limits)
         # Prunings on the way to the one that was searched for are the second choice.

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from secateur._util.user_functions import user_function
 from secateur.errors import InvalidInputError, UnsupportedModelError
 from secateur.forest import Forest
 from secateur.forest.monotonicity import check_monotonicity
@@ -122,24 +123,29 @@ class Pruned:
         """The pruned model, of the same type as the given one; every access returns the same object."""
         return self.to_model()
 
+    @user_function
     def to_model(self) -> Any:
         """Return a new pruned copy of the model, of the same type."""
         return self.source.write(self.decision)
 
+    @user_function
     def raw(self, X: Any) -> NDArray[np.floating]:
         """Return the raw scores of the pruned forest, before its link, (n_rows, n_outputs)."""
         return raw_of(self.source, self.forest, X)
 
+    @user_function
     def predict(self, X: Any) -> NDArray[np.generic]:
         """Return the predictions of the pruned model, equal to `to_model().predict(X)`."""
         return self.source.predict(self.raw(X))
 
+    @user_function
     def predict_proba(self, X: Any) -> Any:
         """Return class probabilities, equal to `to_model().predict_proba(X)`; a list of arrays for several targets."""
         if not self.forest.n_classes:
             raise UnsupportedModelError("This model predicts numbers and has no probabilities. Use predict.")
         return self.source.probabilities(self.raw(X))
 
+    @user_function
     def score_samples(self, X: Any) -> NDArray[np.floating]:
         """Return the anomaly scores of outlier detectors, equal to `to_model().score_samples(X)`."""
         if self.source.supervised:
@@ -188,6 +194,7 @@ class Pruned:
             "standard_error": self.row["score_se"],
         }
 
+    @user_function
     def summary(self) -> dict[str, Any]:
         """Return sizes before and after, losses, and how the point was selected, as plain values.
 

@@ -1,7 +1,5 @@
 """Select one point of a path: filter by the limits, then take the lowest loss or the cheapest point.
 
-A new limit is one line in `Limits` and one in `LIMITS`.
-
 The number of held-out rows that makes such a choice reliable is `secateur.selection.validation.holdout_size`.
 
 References
@@ -10,8 +8,7 @@ L. Wolf and Y. Mansour. Lecture 12: Decision tree pruning, section 12.1.4 (struc
 """
 
 from collections.abc import Mapping
-from difflib import get_close_matches
-from typing import Any, TypedDict
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,60 +16,11 @@ from numpy.typing import NDArray
 from secateur.errors import InvalidInputError, NoPruningWithinLimitsError
 from secateur.losses import loss_named
 from secateur.path.info import PathInfo
+from secateur.path.limits import LIMITS, QUALITY_LIMITS, quality_limits, size_limits
 
 RULES = ("lowest", "one_se", "one_percent", "srm", "fullest")
 
 Table = Mapping[str, NDArray[Any]]
-
-
-class Limits(TypedDict, total=False):
-    """Limits on the selected point; None stands for no limit.
-
-    `max_nodes`, `max_leaves`, `max_trees`, `max_depth` and `max_features` limit the size of the model, `max_cost` its
-    cost, and `max_bytes` the size of the saved model. The others compare with the unpruned model: `max_loss_increase`
-    limits the increase of the loss, as a fraction of it, `max_score_drop` the decrease of the score, and `max_changed`
-    the fraction of rows whose prediction changes.
-    """
-
-    max_nodes: int | None
-    max_leaves: int | None
-    max_trees: int | None
-    max_depth: int | None
-    max_features: int | None
-    max_cost: float | None
-    max_bytes: int | None
-    max_loss_increase: float | None
-    max_score_drop: float | None
-    max_changed: float | None
-
-
-LIMITS = {
-    "max_nodes": "n_nodes",
-    "max_leaves": "n_leaves",
-    "max_trees": "n_trees",
-    "max_depth": "depth",
-    "max_features": "n_features",
-    "max_cost": "cost",
-    "max_bytes": "bytes",
-}
-"""Column of the path's table that each limit on size or cost bounds."""
-QUALITY_LIMITS = {"max_loss_increase": "loss", "max_score_drop": "score", "max_changed": "changed"}
-"""Column of the evaluated path that each limit on the change bounds; with such a limit the cheapest point wins."""
-
-
-def check_limits(given: Mapping[str, Any], function: str) -> None:
-    """Raise an error if a name is not that of a limit, as Python does, or a limit has no meaning."""
-    for name in given:
-        if name not in Limits.__annotations__:
-            close = get_close_matches(name, Limits.__annotations__, 1)
-            advice = f" Did you mean {close[0]!r}?" if close else ""
-            advice = " Pass it to evaluate." if name == "tolerance" else advice
-            raise TypeError(f"{function}() got an unexpected keyword argument {name!r}.{advice}")
-    changed, drop = given.get("max_changed"), given.get("max_score_drop")
-    if changed is not None and not 0 <= changed <= 1:
-        raise InvalidInputError(f"max_changed={changed!r} is not a fraction of the rows. Pass a number from 0 to 1.")
-    if drop is not None and not drop >= 0:
-        raise InvalidInputError(f"max_score_drop={drop!r} is not a difference of scores. Pass a number from 0 on.")
 
 
 def guard_for(clones: int | None) -> float:
@@ -86,20 +34,6 @@ def _default_rule(table: Table, info: PathInfo, limits: Mapping[str, Any]) -> st
     if info.fills_budget:
         return "fullest"
     return "lowest" if "loss" not in table or size_limits(limits) else "one_percent"
-
-
-def size_limits(limits: Mapping[str, Any]) -> dict[str, float]:
-    """Return the limits on size and cost that are set."""
-    return _set_limits(limits, LIMITS)
-
-
-def quality_limits(limits: Mapping[str, Any]) -> dict[str, float]:
-    """Return the limits on loss, score and changed predictions that are set."""
-    return _set_limits(limits, QUALITY_LIMITS)
-
-
-def _set_limits(limits: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, float]:
-    return {name: limits[name] for name in names if limits.get(name) is not None}
 
 
 def within(table: Table, limits: Mapping[str, float | None]) -> NDArray[np.intp]:

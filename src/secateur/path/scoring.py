@@ -163,6 +163,11 @@ def scoring_of(scoring: Any) -> Scoring | None:
             f"scoring={scoring!r:.60} is not a scorer. A function of (estimator, X, y) that returns one number is "
             "needed. Pass one metric: the name of a scorer of scikit-learn, make_scorer(…), or a function."
         )
+    if getattr(scoring, "__module__", "").startswith("sklearn.metrics") and not hasattr(scoring, "_score_func"):
+        raise InvalidInputError(
+            f"scoring={_name_of(scoring)} is a metric of (y_true, y_pred), but a scorer takes (estimator, X, y). "
+            f"Pass scoring=make_scorer({_name_of(scoring)}), or the name of a scorer of scikit-learn."
+        )
     return _described(scoring, shortened(_name_of(scoring), _LONGEST_NAME))
 
 

@@ -5,6 +5,7 @@ from os import PathLike
 from pathlib import Path as FilePath
 from typing import Any
 
+from secateur._util.user_functions import user_function
 from secateur.costs import Cost
 from secateur.errors import InvalidInputError
 from secateur.files.atomic import check_free, replacing
@@ -15,6 +16,7 @@ from secateur.reporting.page import write_page
 __all__ = ["describe", "report", "write_facts"]
 
 
+@user_function
 def report(
     path: Path,
     file: str | PathLike[str],

@@ -1,18 +1,20 @@
 """Select the point of an evaluated path that `prune` returns, and warn if the choice is unreliable."""
 
 import logging
-import warnings
 from typing import Unpack
 
+from secateur._util.user_functions import warn
 from secateur.errors import EverythingPrunedWarning, NoisyChoiceWarning, NothingPrunedWarning
 from secateur.path import Limits, Path, Pruned
+from secateur.path.limits import checked_limits
 
 _LOG = logging.getLogger("secateur.prune")
 
 
-def choose_point(path: Path, *, confidence: float | None = None, **limits: Unpack[Limits]) -> Pruned:
+def choose_point(path: Path, *, confidence: float | None = None, **given: Unpack[Limits]) -> Pruned:
     """Return the point that `path.select` does, log the choice, and warn if it is unreliable."""
-    chosen = path.select(confidence=confidence, **limits)
+    limits = checked_limits(given, Path.select)
+    chosen = path.choose(limits, confidence=confidence)
     _LOG.info("%s", _choice(chosen, limits))
     if confidence is None:
         _warn_of_extremes(chosen)
@@ -33,20 +35,18 @@ def _warn_of_extremes(chosen: Pruned) -> None:
     """Warn if nothing was pruned, or if only roots are left."""
     where, n_rows = chosen.info.evaluated_on, chosen.info.evaluated_rows
     if chosen.given is None and chosen.row["n_nodes"] == chosen.source.forest.n_nodes:
-        warnings.warn(
+        warn(
             f"Nothing was pruned: no smaller model on the path has {_aim(chosen)} on {where} ({n_rows} rows). Few rows "
             f"make the choice noisy. Pass more validation rows, allow a larger {_allowance(chosen)}, or set max_nodes.",
             NothingPrunedWarning,
-            stacklevel=5,
         )
     elif chosen.row["n_leaves"] == chosen.row["n_trees"]:
         cheapest = chosen.info.cheapest
         least = "" if cheapest is None else f"The cheapest pruning on the path that has a split costs {cheapest:.6g}. "
-        warnings.warn(
+        warn(
             f"Every tree was pruned to its root, so the model predicts a constant: on {where}, no model with splits is "
             f"within the limits and better. {least}Pass more rows, or allow more loss or more cost.",
             EverythingPrunedWarning,
-            stacklevel=5,
         )
 
 
@@ -66,12 +66,11 @@ def _warn_of_noisy_score(chosen: Pruned, max_score_drop: float | None) -> None:
     if max_score_drop is None or before is None:
         return
     if row["score_se"] > max_score_drop > 0 and row["score"] != before:
-        warnings.warn(
+        warn(
             f"The score {chosen.info.scoring} may drop by {max_score_drop:.2g}, but on {chosen.info.evaluated_rows} "
             f"rows the drop has a standard error of {row['score_se']:.2g}, so the choice is mostly noise. Pass more "
             "validation rows, or allow a larger max_score_drop.",
             NoisyChoiceWarning,
-            stacklevel=5,
         )
 
 
@@ -82,10 +81,9 @@ def _warn_of_noise(chosen: Pruned, max_loss_increase: float | None) -> None:
         return
     allowed = max_loss_increase * abs(before)
     if row["increase_se"] > allowed > 0 and row["loss"] != before:
-        warnings.warn(
+        warn(
             f"The loss may increase by {allowed:.2g}, but on {chosen.info.evaluated_rows} rows the increase has a "
             f"standard error of {row['increase_se']:.2g}, so the choice is mostly noise. Pass more validation rows, or "
             "allow a larger max_loss_increase.",
             NoisyChoiceWarning,
-            stacklevel=5,
         )

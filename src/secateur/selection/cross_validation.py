@@ -1,6 +1,5 @@
 """Cross-validate a path: score each point by paths fitted without a fold on the rows of that fold."""
 
-import warnings
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import NamedTuple
@@ -8,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from secateur._util.user_functions import warn
 from secateur.errors import InterruptedWarning
 from secateur.path import NestedMasks, Path, Progress
 from secateur.path.evaluation import MEASURED, Fold
@@ -62,7 +62,7 @@ def cross_validate(
         if not results:
             raise
         message = f"Interrupted: the path is evaluated on {len(results)} of {n_folds} folds. Run again for all folds."
-        warnings.warn(message, InterruptedWarning, stacklevel=2)
+        warn(message, InterruptedWarning)
     if not results:
         raise KeyboardInterrupt
     weight, n_rows = sum(one.weight for one in results), sum(one.n_rows for one in results)

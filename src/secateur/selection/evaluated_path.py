@@ -9,19 +9,22 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from secateur.costs import Cost
+from secateur._util.user_functions import warn
+from secateur.costs import Cost, as_cost
 from secateur.data.row_provider import row_provider
 from secateur.data.row_source import RowSource
+from secateur.errors import FewRowsWarning, InvalidInputError
 from secateur.libraries import adapt
 from secateur.libraries.adapter import Adapter
 from secateur.losses import Loss
 from secateur.path import Limits, Path, Progress
-from secateur.path.confidence import check_confidence
 from secateur.path.evaluation import Fold, points_of_known_runs
+from secateur.path.limits import checked_limits, size_limits, warn_of_limits
 from secateur.path.local_evaluation import rows_to_score
-from secateur.path.rules import check_limits, guard_for, size_limits
+from secateur.path.rules import guard_for
 from secateur.path.score_columns import try_scoring
 from secateur.path.scoring import check_measured, measures_of
+from secateur.selection.arguments import check_arguments, checked_validation
 from secateur.selection.cross_validation import cross_validate
 from secateur.selection.fitting import FitSettings, fit_path, search_paths, solver_for, unpruned_path
 from secateur.selection.regrow import regrow_path
@@ -30,6 +33,8 @@ from secateur.solvers import Solver
 from secateur.solvers.goal import Goal
 
 _EVALUATED_POINTS = 256
+_FEW_ROWS = 50
+"""The standard error computed from n rows has a relative standard error of 1 / sqrt(2 (n - 1)): 10 % at 50 rows."""
 _BYTES_USED = 0.98
 """Fraction of `max_bytes` that the node budget is estimated for, so that the file of the largest pruning fits."""
 
@@ -55,25 +60,46 @@ def evaluated_path(
     progress: Progress | None = None,
     search: bool = False,
     curve: bool = False,
+    fewest_rows: int = 5,
     **limits: Unpack[Limits],
 ) -> Path:
     """Return a path to select from: at most 256 points within the limits, with their losses.
 
     With `search`, a solver that can ends as soon as the limits are met. The path then has the points near the goal,
     and with `curve` also those on the way. With `confidence`, the path is complete, and evaluated on rows from which
-    `Path.select` can certify limits.
+    `Path.select` can certify limits. Fewer than `fewest_rows` rows to choose by are refused: with four, not even a sign
+    test in which all rows agree is significant at 5 %, because 1 / 2⁴ is 6 %.
     """
-    check_limits(limits, "prune")
+    limits = checked_limits(limits, evaluated_path)
+    warn_of_limits(limits)
+    check_arguments(
+        solver=solver,
+        cost=cost,
+        loss=loss,
+        confidence=confidence,
+        saved_as=saved_as,
+        regrow=regrow,
+        random_state=random_state,
+        n_jobs=n_jobs,
+        progress=progress,
+    )
+    cost = as_cost(cost)
     adapter, rows = adapt(model), row_provider(X, y, sample_weight, groups)
+    validation = checked_validation(validation, rows, supervised=adapter.supervised)
     measures = measures_of(scoring, tolerance, adapter.forest)
     check_measured(measures, limits)
     if isinstance(solver, str) and isinstance(validation, str) and (solver, validation) == ("auto", "oob"):
         # Out-of-bag evaluation needs predictions of single trees, which jointly fitted trees do not have.
         solver = "weakest_link"
-    max_nodes = node_budget(adapter, limits, saved_as)
+    max_nodes, max_cost = node_budget(adapter, limits, saved_as), limits.get("max_cost")
     chosen = solver_for(solver, adapter, cost, limits.get("max_trees")).with_budget(
-        max_nodes=max_nodes, max_trees=limits.get("max_trees"), max_cost=limits.get("max_cost")
+        max_nodes=max_nodes, max_trees=limits.get("max_trees"), max_cost=max_cost
     )
+    if max_cost is not None and cost is None and chosen.default_cost() is None:
+        raise InvalidInputError(
+            f"max_cost={max_cost:g} limits a cost, but no cost was given. Pass cost= as well, such as "
+            "cost=FeatureCost(prices) or cost='depth', or limit the number of nodes with max_nodes."
+        )
     settings = FitSettings(chosen, cost, loss, progress, n_jobs, rows if regrow else None, measures=measures)
 
     sample = rows.sample(adapter)
@@ -82,8 +108,8 @@ def evaluated_path(
     threads = {"n_jobs": n_jobs if search else 1}
     trees_interact = chosen.uses_ensemble_loss
     split = split_rows(adapter, rows, sample, validation, trees_interact=trees_interact, rng=rng, **threads)
+    _check_number_of_rows(split, len(sample), fewest_rows)
     if confidence is not None:
-        check_confidence(confidence)
         # The limits are certified for the prunings that the validation rows evaluate, not for those of all rows.
         split = replace(independent(split, adapter, sample), refit=False)
     # Which prunings a search visits depends on the validation rows.
@@ -101,6 +127,26 @@ def evaluated_path(
         (fold,) = fit_folds(settings, split.folds)
         path = _scored(settings, fold, split, limits)
     return path if saved_as is None else path.saved_as(saved_as)
+
+
+def _check_number_of_rows(split: Split, n_rows: int, fewest: int) -> None:
+    """Raise InvalidInputError if too few rows for any choice choose the pruning; warn if they are few."""
+    if not split.clones:
+        n_rows = len(next(iter(split.folds)).validation_rows)
+    elif split.clones == 1:
+        n_rows //= 4
+    if n_rows < fewest:
+        raise InvalidInputError(
+            f"A pruning would be chosen by {n_rows} row(s): {split.description}. Even if all of them agree, that may "
+            f"be chance: with four rows in one of 16 cases. Pass at least {fewest} rows to choose by, better "
+            f"{_FEW_ROWS} or more."
+        )
+    if n_rows < _FEW_ROWS:
+        warn(
+            f"The pruning is chosen by {n_rows} rows: {split.description}. Below {_FEW_ROWS} rows, even the standard "
+            "error of a loss is uncertain by more than 10 %. Pass more rows, and compare the result on other rows.",
+            FewRowsWarning,
+        )
 
 
 def goal_of(
@@ -230,5 +276,5 @@ def node_budget(adapter: Adapter, limits: Limits, saved_as: str | None) -> int |
         from secateur.files.models import file_size
 
         n_bytes = adapter.n_bytes(adapter.model) if saved_as is None else file_size(adapter.model, saved_as)
-        budgets.append(_BYTES_USED * max_bytes * adapter.forest.n_nodes / n_bytes)
+        budgets.append(_BYTES_USED * int(max_bytes) * adapter.forest.n_nodes / n_bytes)
     return max(1, int(min(budgets))) if budgets else None

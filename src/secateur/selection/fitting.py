@@ -1,20 +1,20 @@
 """Fit a path: resolve the names of solver, loss and cost, check that they fit the model, and run the solver."""
 
 import logging
-import warnings
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from secateur._util.blas import one_blas_thread
-from secateur.costs import COSTS, Cost, NodeCost
+from secateur._util.registry import object_of
+from secateur._util.user_functions import warn
+from secateur.costs import Cost, NodeCost, as_cost
 from secateur.data.row_provider import RowProvider
 from secateur.data.row_source import RowSource
 from secateur.data.rows import LocalRows
-from secateur.errors import InvalidInputError, TrainingRowsWarning, UnknownObjectiveWarning, UnsupportedProblemError
+from secateur.errors import TrainingRowsWarning, UnknownObjectiveWarning, UnsupportedProblemError
 from secateur.libraries.adapter import Adapter
 from secateur.losses import Loss, as_loss, default_loss
 from secateur.path import Path, Progress
@@ -53,7 +53,7 @@ class FitSettings:
 
     def cost_for_solver(self) -> Cost:
         """Return the given cost, or the default of the solver, or the number of nodes."""
-        cost: Cost | None = from_table(self.cost, COSTS, "cost")
+        cost: Cost | None = as_cost(self.cost)
         return cost or self.solver.default_cost() or NodeCost()
 
     def loss_for(self, adapter: Adapter) -> Loss:
@@ -150,11 +150,10 @@ def _log_share(solver: Solver, rows: RowSource) -> None:
 
 def _warn_of_training_rows(solver: Solver, adapter: Adapter, rows: RowSource) -> None:
     if solver.needs_unseen_rows and isinstance(rows, LocalRows) and adapter.grown_on(rows.leaves):
-        warnings.warn(
+        warn(
             f"{type(solver).__name__} got the rows the model was trained on, on which trees make almost no errors, so "
             "almost nothing is pruned. Pass rows the model was not trained on.",
             TrainingRowsWarning,
-            stacklevel=4,
         )
 
 
@@ -181,7 +180,7 @@ def _warn_of_objective(adapter: Adapter, rows: RowSource) -> None:
                 "prune the scikit-learn wrapper with that objective, or use BlockDescent(values='keep')."
             )
     if message is not None:
-        warnings.warn(message, UnknownObjectiveWarning, stacklevel=4)
+        warn(message, UnknownObjectiveWarning)
 
 
 def _mean_residual(adapter: Adapter, rows: LocalRows) -> float:
@@ -201,16 +200,6 @@ def solver_for(
     """Return the solver given as an object or by name, or the default solver of the model within a limit of trees."""
     if isinstance(choice, str) and choice == "auto":
         new_values = adapter.why_immutable("value") is None
-        found_cost = from_table(cost, COSTS, "cost")
-        return automatic(adapter.forest, found_cost, new_values=new_values, max_trees=max_trees)
-    solver: Solver = from_table(choice, SOLVERS, "solver")
+        return automatic(adapter.forest, as_cost(cost), new_values=new_values, max_trees=max_trees)
+    solver: Solver = object_of(choice, SOLVERS, Solver, "solver")
     return solver
-
-
-def from_table(choice: Any, table: dict[str, Any], what: str) -> Any:
-    """Return the object registered under a name; anything but a string is returned unchanged."""
-    if not isinstance(choice, str):
-        return choice
-    if choice not in table:
-        raise InvalidInputError(f"{what}={choice!r} is unknown; known are {', '.join(table)}. Use one of these.")
-    return table[choice]()

@@ -5,7 +5,6 @@ the rows that trained the model from the rows that evaluate its prunings, as far
 """
 
 import math
-import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -14,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secateur._util.threads import has_threads, in_threads
+from secateur._util.user_functions import warn
 from secateur.data.row_provider import RowProvider, Rows
 from secateur.data.row_source import RowSource
 from secateur.data.rows import LocalRows
@@ -194,12 +194,11 @@ def _automatic(adapter: Adapter, rows: RowProvider, sample: RowSource, trees_int
 
 def _warn_of_training_rows(adapter: Adapter, sample: RowSource) -> None:
     if adapter.supervised and isinstance(sample, LocalRows) and adapter.grown_on(sample.leaves):
-        warnings.warn(
+        warn(
             "X looks like the rows the model was trained on. The loss on training rows is a poor estimate of the loss "
             "on new rows, so the selected model may be too large or too small. Pass rows the model was not trained on, "
             "or validation='cv' to refit clones.",
             TrainingRowsWarning,
-            stacklevel=6,
         )
 
 

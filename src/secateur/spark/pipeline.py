@@ -10,7 +10,6 @@ prunes the model fitted by the preceding stage, because this PruneEstimator has 
 """
 
 import os
-import warnings
 from typing import Any
 
 from pyspark import __version__ as spark_version
@@ -20,6 +19,7 @@ from pyspark.ml.param import Param, Params, TypeConverters
 from pyspark.ml.param.shared import HasFeaturesCol, HasLabelCol, HasSeed, HasWeightCol
 from pyspark.ml.util import DefaultParamsReader, DefaultParamsWriter, MLReadable, MLReader, MLWritable, MLWriter
 
+from secateur._util.user_functions import warn
 from secateur.costs import FeatureCost
 from secateur.errors import TrainingRowsWarning
 from secateur.libraries.spark.live_models import tree_model
@@ -113,12 +113,11 @@ class PruneEstimator(Estimator, PruneParams, MLReadable, MLWritable):
         judging: Any = validation
         if estimator is None:
             model, rows = fitted_before(dataset), dataset
-            warnings.warn(
+            warn(
                 "The model of the preceding stage was trained on the rows that prune it, and its loss on training rows "
                 "is a poor estimate of its loss on new rows. Use PruneEstimator(estimator=…), which holds out rows "
                 "before training.",
                 TrainingRowsWarning,
-                stacklevel=3,
             )
         else:
             rows, judging = by_content(dataset, dataset.columns, validation, int(self.getOrDefault("seed")))

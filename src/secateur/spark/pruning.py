@@ -8,6 +8,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from secateur import api
+from secateur._util.user_functions import check_names
 from secateur.costs import Cost
 from secateur.data.row_provider import RowProvider
 from secateur.errors import UnsupportedProblemError
@@ -159,6 +160,7 @@ def prune(
     ValueError
         If model and rows do not match, or no pruning satisfies the limits.
     """
+    check_names(limits, prune, Limits.__annotations__)
     pruned = prune_point(
         model,
         df,

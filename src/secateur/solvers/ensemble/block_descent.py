@@ -6,7 +6,6 @@ warm-started path, the local search and the budgets, `secateur.kernels.ensemble.
 `_gram_descent` works on inner products instead of rows.
 """
 
-import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -17,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secateur._util.threads import has_threads, in_threads
+from secateur._util.user_functions import warn
 from secateur.errors import InterruptedWarning, InvalidInputError
 from secateur.forest.promises import is_plain_mean, range_of
 from secateur.path import Path
@@ -218,7 +218,7 @@ class BlockDescent(Solver):
         except KeyboardInterrupt:
             interrupted = True
             message = "Interrupted: the search ends with the points found so far. Run again for the others."
-            warnings.warn(message, InterruptedWarning, stacklevel=2)
+            warn(message, InterruptedWarning)
         search.forget()
         paths = []
         # The path of all rows has a single run, and other points of the folds are not matched with it.
