@@ -189,8 +189,8 @@ def certificate(table: Table, point: int, max_cost: float | None) -> dict[str, f
     """Return a certificate for a point: no pruning within the same budget has a risk below `least_risk`.
 
     This is the Lagrangian bound. If risk + penalty · cost ≥ `bound` for every pruning, then every pruning within the
-    budget has a risk of at least bound − penalty · budget. The budget is `max_cost`, or the cost of the point. Return
-    None if the path has no bounds.
+    budget has a risk of at least bound − penalty · budget. The budget is `max_cost`, or the cost of the point. The
+    bound of a point with a `budget` holds for the prunings within this budget. Return None if the path has no bounds.
     """
     if "bound" not in table or np.isnan(table["bound"] * table["penalty"]).all():
         return None
@@ -199,7 +199,10 @@ def certificate(table: Table, point: int, max_cost: float | None) -> dict[str, f
     if np.isnan(risk):
         return None
     budget = float(table["cost"][point]) if max_cost is None else max_cost
-    least = float(np.nanmax(table["bound"] - table["penalty"] * budget))
+    least_risks = table["bound"] - table["penalty"] * budget
+    if "budget" in table:
+        least_risks = np.where(table["budget"] < budget * (1 - 1e-9), np.nan, least_risks)
+    least = float(np.nanmax(least_risks))
     return {"max_cost": budget, "risk": risk, "least_risk": min(least, risk), "gap": max(risk - least, 0.0)}
 
 

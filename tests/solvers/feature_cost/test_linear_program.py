@@ -7,6 +7,7 @@ import sys
 import numpy as np
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine, make_classification
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from tests.feature_problems import first_tree_of_figure_1, optimum
@@ -18,6 +19,7 @@ from secateur.data.rows import LocalRows, read_sample
 from secateur.forest.routing import route
 from secateur.libraries import adapt
 from secateur.losses import ZeroOne
+from secateur.path.rules import certificate
 from secateur.problem import Problem
 from secateur.solvers import MinCut
 from secateur.solvers.feature_cost import _decomposition as shared_prices
@@ -95,6 +97,71 @@ def test_every_point_is_the_best_of_all_prunings_and_bounded_from_below(method, 
         if point > 0:
             assert row["objective"] == pytest.approx(best, abs=1e-9 if method == "simplex" else 1e-6)
             assert row["gap"] <= 1e-6
+
+
+@examples(60)
+@given(rng=generators, share=st.sampled_from([0.0, 0.2, 0.5, 0.8, 1.0]))
+def test_a_budget_point_is_the_best_of_all_prunings_within_the_budget(rng, share):
+    problem, X = random_problem(rng)
+    labels = node_labels(problem, "holdout")
+    values = values_of_all(problem, X, labels)
+    budget = share * float(rng.choice(values[:, 1]))
+    path = LinearProgram(penalties=3, smallest=0.1, max_cost=budget).path(problem)
+    best = values[values[:, 1] <= budget * (1 + 1e-9), 0].min()
+    (point,) = np.flatnonzero(path.table["budget"] == budget)
+    kept = set(np.flatnonzero(path.masks.keep(point)).tolist())
+    assert value_of(problem, X, kept, labels) == pytest.approx((best, path.table["cost"][point]), abs=1e-12)
+    assert path.table["cost"][point] <= budget * (1 + 1e-9)
+    assert best - 1e-5 <= path.table["bound"][point] <= best + 1e-12
+    # The certificate of the whole path is never better than the truth, whatever the budget asked for.
+    for asked in (0.5 * budget, budget, 1.5 * budget):
+        proof = certificate(path.table, point, asked)
+        within = values[values[:, 1] <= asked * (1 + 1e-9), 0]
+        assert proof["least_risk"] <= within.min() + 1e-12
+
+
+def test_a_budget_inside_a_jump_is_met_better_than_by_any_penalty():
+    X, y = load_wine(return_X_y=True)
+    forest = RandomForestClassifier(10, random_state=0).fit(X[::2], y[::2])
+    rows = {"cost": FeatureCost(np.ones(13)), "loss": "zero_one"}
+    by_cut = sc.prune_path(forest, X[1::2], y[1::2], solver="min_cut", **rows)
+    budget = 0.5 * float(by_cut.table["cost"][0])
+    point = by_cut.select(max_cost=budget, rule="lowest")
+    path = sc.prune_path(forest, X[1::2], y[1::2], solver=LinearProgram(penalties=2, max_cost=budget), **rows)
+    (exact,) = np.flatnonzero(path.table["budget"] == budget)
+    least = certificate(by_cut.table, point.point, budget)["least_risk"]
+    assert least < path.table["risk"][exact] < point.row["risk"]
+    assert path.table["gap"][exact] <= 1e-5
+    assert path.select(max_cost=budget, rule="lowest").point == exact
+
+
+def test_without_time_the_bound_still_holds():
+    X, y = CANCER
+    forest = RandomForestClassifier(10, random_state=0).fit(X[::2], y[::2])
+    rows = {"cost": FeatureCost(np.ones(30)), "loss": "zero_one"}
+    tables = [
+        sc.prune_path(
+            forest, X[1::2], y[1::2], solver=LinearProgram(penalties=2, max_cost=5.0, time_limit=limit), **rows
+        ).table
+        for limit in (0.0, 60.0)
+    ]
+    short, long = ({name: table[name][table["budget"] == 5.0][0] for name in ("risk", "bound")} for table in tables)
+    assert short["bound"] <= long["bound"] + 1e-5
+    assert long["bound"] <= long["risk"] <= short["risk"]
+
+
+@pytest.mark.parametrize("settings", [{"max_cost": -1.0}, {"max_cost": (2.0, -1.0)}, {"time_limit": -1.0}])
+def test_invalid_budgets_are_refused(settings):
+    with pytest.raises(ValueError, match=next(iter(settings))):
+        LinearProgram(**settings)
+
+
+def test_a_budget_is_that_of_the_ensemble():
+    with pytest.raises(ValueError, match="formulation='ip2' is not supported"):
+        LinearProgram(formulation="ip2", max_cost=1.0)
+    assert LinearProgram().with_budget(max_cost=3.0).max_cost == 3.0
+    assert LinearProgram(max_cost=1.0).with_budget(max_cost=3.0).max_cost == 1.0
+    assert LinearProgram(formulation="ip2").with_budget(max_cost=3.0).max_cost is None
 
 
 @examples(40)

@@ -9,13 +9,16 @@ from dataclasses import dataclass, replace
 from typing import Literal, final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from secateur.errors import InvalidInputError, UnsupportedProblemError
 from secateur.path import Path
 from secateur.path.build import Point, trace_points
+from secateur.path.evaluation import match_by_cost
 from secateur.problem import Problem
 from secateur.solvers.base import check_at_least, check_choices, check_penalties, check_valid, decreasing_penalties
 from secateur.solvers.feature_cost._base import FeatureSolver
+from secateur.solvers.feature_cost._budget_program import best_within
 from secateur.solvers.feature_cost._column_generation import ColumnGeneration
 from secateur.solvers.feature_cost._decomposition import (
     DecomposedProblem,
@@ -58,6 +61,10 @@ class LinearProgram(FeatureSolver):
     without rounding, and `iterations` counts the iterations. The program has nodes + needs + items columns and leaves
     + 2 · needs rows; a need is a (resource, row, tree) triple.
 
+    With `max_cost`, the path also has the best pruning within each budget, which no penalty may reach. It is found by
+    integer programming, and is optimal unless `time_limit` is reached. Such a point has the penalty 0, the column
+    `budget`, and in `bound` a lower bound on the risk of every pruning within this budget.
+
     Requires highspy: pip install 'secateur[lp]'.
 
     Parameters
@@ -79,6 +86,10 @@ class LinearProgram(FeatureSolver):
         The label predicted at a node: the model's, or the most frequent label of the rows at the node, as in the paper.
     class_weight : "balanced" or tuple of float, optional
         The weight of an error for rows of each class, in the order of the model's classes.
+    max_cost : float or tuple of float, optional
+        Budgets for the average price of a row, in the unit of the cost.
+    time_limit : float
+        Seconds for each budget. If it is reached, the result depends on the speed of the computer.
     tolerance : float
         The gap at which column generation stops, as a fraction of the objective.
     max_iterations : int
@@ -107,6 +118,8 @@ class LinearProgram(FeatureSolver):
     smallest: float = 1e-3
     errors: Literal["holdout", "train"] = "holdout"
     class_weight: Literal["balanced"] | tuple[float, ...] | None = None
+    max_cost: float | tuple[float, ...] | None = None
+    time_limit: float = 60.0
     tolerance: float = 1e-7
     max_iterations: int = 500
 
@@ -121,7 +134,33 @@ class LinearProgram(FeatureSolver):
             )
         check_penalties(self.penalties, self.smallest)
         check_valid(self, "tolerance", 0 < self.tolerance < 1, "between 0 and 1", "1e-7")
-        check_at_least(self, max_iterations=1)
+        check_at_least(self, max_iterations=1, time_limit=0)
+        for budget in self._budgets:
+            check_valid(self, "max_cost", budget >= 0, "None, or budgets of at least 0", "5.0")
+        if self._budgets and self.formulation != "ip3":
+            raise InvalidInputError(
+                f"max_cost with formulation={self.formulation!r} is not supported: a budget is that of the ensemble. "
+                "Use formulation='ip3'."
+            )
+
+    @property
+    def _budgets(self) -> tuple[float, ...]:
+        if self.max_cost is None:
+            return ()
+        return self.max_cost if isinstance(self.max_cost, tuple) else (self.max_cost,)
+
+    def with_budget(
+        self, *, max_nodes: int | None = None, max_trees: int | None = None, max_cost: float | None = None
+    ) -> "LinearProgram":
+        """Return a copy with this cost budget, unless `max_cost` is set or the formulation has no budgets."""
+        return self if self.max_cost is not None or self.formulation != "ip3" else replace(self, max_cost=max_cost)
+
+    def match(self, path: Path, other: Path, *, same_size: bool = False) -> NDArray[np.intp]:
+        """Return for each point of `path` the corresponding point of another path of this solver, (n_points,).
+
+        Points for a budget have no penalty, so with budgets points are matched by cost.
+        """
+        return match_by_cost(path, other) if self._budgets else super().match(path, other, same_size=same_size)
 
     def unsupported(self, problem: Problem) -> str | None:
         """Return why the problem is unsupported.
@@ -165,11 +204,17 @@ class LinearProgram(FeatureSolver):
                 "bound": solution.bound * decomposed.unit if shared else np.nan,
                 "integral": float(solution.integral),
                 "iterations": float(solution.iterations),
+                **({"budget": np.nan} if self._budgets else {}),
             }
             risk = decomposed.value(solution.split)[0] * decomposed.unit
             yield Point(penalty, decomposed.keep(solution.split), more=more, risk=risk)
             if report_progress:
                 report_progress(k + 1, len(penalties))
+        for budget in self._budgets:
+            found = best_within(decomposed, budget / decomposed.unit, self.time_limit)
+            risk = decomposed.value(found.split)[0] * decomposed.unit
+            more = {"bound": found.bound * decomposed.unit, "integral": 1.0, "iterations": 0.0, "budget": budget}
+            yield Point(0.0, decomposed.keep(found.split), more=more, risk=risk)
 
 
 class Simplex:
@@ -212,6 +257,8 @@ def _completed(path: Path, decomposed: DecomposedProblem) -> Path:
         "integral": 1.0,
         "iterations": 0.0,
     }
+    if "budget" in table:
+        first["budget"] = np.nan
     for name, value in first.items():
         table[name] = np.append(value, table[name][1:] if name in table else [])
     table["objective"] = table["risk"] + table["penalty"] * table["cost"]
