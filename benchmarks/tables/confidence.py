@@ -29,7 +29,7 @@ _CONFIDENCE = 0.95
 _LIMITS = (0.02, 0.05)
 _CHANGES = (0.01, 0.05)
 _ROWS = (200, 1000, 5000)
-_DATA = {
+DATA_SETS = {
     "adult": "lightgbm",
     "covertype": "forest",
     "letter": "forest",
@@ -78,7 +78,7 @@ class Population:
 def run(quick: bool) -> Result:
     n_draws = 2 if quick else 200
     found, skipped = {}, []
-    for name, kind in list(_DATA.items())[3:4] if quick else _DATA.items():
+    for name, kind in list(DATA_SETS.items())[3:4] if quick else DATA_SETS.items():
         try:
             found[name, kind] = load(data_sets()[name]).sample(400 if quick else 15_500, 0)
         except DataNotFoundError as error:
@@ -114,11 +114,11 @@ def population(data: Data, kind: str, quick: bool) -> Population:
         warnings.simplefilter("ignore")
         path = sc.prune_path(model, data.X[train], data.y[train]).thin(20 if quick else 256)
     loss, sample = loss_named(path.info.loss), read_sample(path.source, data.X[pool], data.y[pool])
-    found = [path.row_losses(point, sample, loss) for point in range(len(path))]
-    losses = np.array([losses for losses, _ in found]).T
+    found = [path.on_rows(point, sample) for point in range(len(path))]
+    losses = np.array([at.losses(loss) for at in found]).T
     if data.task == "regression":
         return Population(path, losses)
-    labels = np.array([labels.ravel() for _, labels in found]).T
+    labels = np.array([at.labels().ravel() for at in found]).T
     errors = (labels != data.y[pool][:, None]).astype(float)
     return Population(path, losses, errors, labels != labels[:, :1])
 
@@ -189,7 +189,7 @@ def _present(path: Path, losses: Floats, limit: float, rng: np.random.Generator)
 
 def _certified(path: Path, losses: Floats, limit: float, rng: np.random.Generator, largest: float | None = None) -> int:
     differences = losses[:, 1:] - (1 + limit) * losses[:, :1]
-    return _cheapest(path, certify_mean(differences.T, _CONFIDENCE, rng, largest=largest).certified)
+    return cheapest(path, certify_mean(differences.T, _CONFIDENCE, rng, largest=largest).certified)
 
 
 def _certified_errors(path: Path, losses: Floats, limit: float, rng: np.random.Generator) -> int:
@@ -197,12 +197,12 @@ def _certified_errors(path: Path, losses: Floats, limit: float, rng: np.random.G
 
 
 def _few_changed(path: Path, changed: NDArray[np.bool_], limit: float, rng: np.random.Generator) -> int:
-    return _cheapest(path, changed[:, 1:].mean(axis=0) <= limit)
+    return cheapest(path, changed[:, 1:].mean(axis=0) <= limit)
 
 
 def _certified_changed(path: Path, changed: NDArray[np.bool_], limit: float, rng: np.random.Generator) -> int:
     runs, nodes = runs_of(path)[1:], path.table["n_nodes"][1:]
-    return _cheapest(
+    return cheapest(
         path, certify_changed(changed[:, 1:].sum(axis=0), len(changed), runs, nodes, limit, _CONFIDENCE).certified
     )
 
@@ -213,7 +213,7 @@ def runs_of(path: Path) -> NDArray[np.intp]:
     return np.unique(columns, axis=1, return_inverse=True)[1]
 
 
-def _cheapest(path: Path, allowed: NDArray[np.bool_]) -> int:
+def cheapest(path: Path, allowed: NDArray[np.bool_]) -> int:
     """Return the cheapest of the allowed points, which are numbered from 1; 0, the unpruned model, without any."""
     points = np.flatnonzero(allowed) + 1
     return int(points[path.table["cost"][points].argmin()]) if len(points) else 0
