@@ -26,11 +26,16 @@ def as_forest(model: Any, *, trust: bool = False) -> Forest:
 
     Files that can execute code when loaded (.pkl, .joblib) are opened only with `trust=True`.
     """
+    return adapt(_opened(model, trust)).forest
+
+
+def _opened(model: Any, trust: bool = False) -> Any:
+    """Return the model, read from its file if it is the name of one."""
     if isinstance(model, str | PathLike):
         from secateur.files.models import load_model
 
-        model = load_model(model, trust=trust)
-    return adapt(model).forest
+        return load_model(model, trust=trust)
+    return model
 
 
 def check_monotonic(model: Any, *, trust: bool = False) -> MonotonicityCheck:
@@ -72,12 +77,13 @@ def prune_path(
     regrow: bool = False,
     n_jobs: int | None = None,
     progress: Progress | None = None,
+    trust: bool = False,
 ) -> Path:
     """Compute the trade-off between loss and cost of a trained model, as a path of prunings.
 
     Parameters
     ----------
-    model : fitted model or Forest
+    model : fitted model, Forest or model file
     X, y : rows and targets on which the risk of the nodes is computed
         X is a dense or sparse matrix, a memory map, a pandas, polars or Arrow table, or `Batches`; equal values give
         the same path. `y` is not needed for unsupervised models (IsolationForest).
@@ -94,6 +100,8 @@ def prune_path(
         scikit-learn, None is 1 and −1 the number of cores. The result does not depend on it.
     progress : callable, optional
         Called as `progress(done, total, what)`.
+    trust : bool
+        As in `as_forest`.
 
     Returns
     -------
@@ -112,7 +120,7 @@ def prune_path(
     [9, 7, 5, 4, 3, 2, 1]
     """
     check_arguments(solver=solver, cost=cost, loss=loss, regrow=regrow, n_jobs=n_jobs, progress=progress)
-    adapter, rows = adapt(model), row_provider(X, y, sample_weight)
+    adapter, rows = adapt(_opened(model, trust)), row_provider(X, y, sample_weight)
     cost = as_cost(cost)
     settings = FitSettings(solver_for(solver, adapter, cost), cost, loss, progress, n_jobs, rows if regrow else None)
     return fit(settings, adapter, rows.sample(adapter))
@@ -139,6 +147,7 @@ def prune(
     n_jobs: int | None = None,
     progress: Progress | None = None,
     return_pruned: bool = False,
+    trust: bool = False,
     **limits: Unpack[Limits],
 ) -> Any:
     """Prune a trained model and return a smaller copy of the same type; the given model is not modified.
@@ -147,7 +156,7 @@ def prune(
 
     Parameters
     ----------
-    model : fitted model or Forest
+    model : fitted model, Forest or model file
     X, y : rows and targets, preferably not those the model was trained on
     solver, cost, loss, sample_weight, regrow
         As in `prune_path`; with `regrow` the result may be a pruned clone of the model, trained on the given rows.
@@ -212,6 +221,8 @@ def prune(
     return_pruned : bool
         Return a `Pruned` instead of the model. It has the same `model`, the `path` it was chosen from, and `summary()`,
         `report(file)` and `plot()`. `path.select` with the same limits returns the same point.
+    trust : bool
+        As in `as_forest`.
 
     Returns
     -------
@@ -242,7 +253,7 @@ def prune(
     """
     check_names(limits, prune, Limits.__annotations__)
     pruned = prune_point(
-        model,
+        _opened(model, trust),
         X,
         y,
         solver=solver,
@@ -268,5 +279,5 @@ def prune(
 def prune_point(model: Any, X: Any, y: Any = None, **options: Any) -> Pruned:
     """Prune like `prune`, but return the selected `Pruned`, whose `summary()` reports sizes and losses."""
     limits = {name: limit for name, limit in options.items() if name in Limits.__annotations__}
-    path = evaluated_path(model, X, y, search=True, **options)
+    path = evaluated_path(_opened(model), X, y, search=True, **options)
     return choose_point(path, confidence=options.get("confidence"), **limits)

@@ -38,6 +38,7 @@ from secateur.libraries.sklearn.gradient_boosting import GradientBoostingAdapter
 from secateur.libraries.sklearn.hist_gradient_boosting import HistGradientBoostingAdapter
 from secateur.libraries.sklearn.isolation_forest import IsolationForestAdapter
 from secateur.libraries.sklearn.pipeline_and_search import PipelineAdapter, SearchAdapter
+from secateur.libraries.sklearn.recipes import RECIPES
 
 MODELS: dict[type, type[SklearnAdapter]] = {
     BaseDecisionTree: SingleTreeAdapter,
@@ -81,6 +82,11 @@ def adapt(model: Any) -> Adapter:
             if adapter in (BaggingAdapter, AdaBoostAdapter):
                 check_base_trees(model)
             return adapter(model)
+    recipe = next((RECIPES[kind.__name__] for kind in type(model).__mro__ if kind.__name__ in RECIPES), None)
+    if recipe is not None:
+        raise UnsupportedModelError(
+            f"Got {type(model).__name__}, which is no tree model, but may contain some. Prune these instead: {recipe}."
+        )
     raise UnsupportedModelError(
         f"Got {type(model).__name__}, which is not a tree model that secateur supports. Supported scikit-learn models: "
         f"{', '.join(kind.__name__ for kind in MODELS)}, and a Pipeline or search that ends in one. Pass one of these."
