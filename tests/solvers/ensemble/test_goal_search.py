@@ -23,6 +23,9 @@ from secateur.problem import Problem
 from secateur.selection.choice import choose_point
 from secateur.selection.evaluated_path import evaluated_path
 from secateur.solvers import BlockDescent
+from secateur.solvers.ensemble._fold_search import RunSettings
+from secateur.solvers.ensemble._goal_search import Visit
+from secateur.solvers.ensemble._loss_search import LossSearch
 from secateur.solvers.ensemble._ridge_averaging import average_ridges
 from secateur.solvers.ensemble.additive_model import additive
 from secateur.solvers.ensemble.descent_path import distinct
@@ -219,3 +222,31 @@ def test_a_budget_is_used_up_unless_a_smaller_pruning_is_clearly_better(noise, s
     model = GradientBoostingRegressor(n_estimators=100, random_state=0).fit(X[:300], y[:300])
     chosen = prune_point(model, X[:300], y[:300], validation=(X[300:], y[300:]), max_nodes=600)
     assert (chosen.row["n_nodes"] >= 0.95 * 600) == uses_budget
+
+
+def walk_of(losses, visits=(), **attributes):
+    """Return what a walk along penalties with these losses returns, without any descent."""
+    search, found = object.__new__(LossSearch), iter(losses)
+    settings = {"folds": [], "ridges": [5.0], "runs": [RunSettings(5.0)], "n_outputs": 1, "unpruned": 100.0}
+    settings |= {"bound": 10.0, "guard": 0.0, "penalties": np.geomspace(1, 1e-3, len(losses)), "n_regular": 6}
+    settings |= {"visit": lambda penalty, run: Visit(penalty, run, 1000, next(found), 0.0, [object()])}
+    for name, value in (settings | attributes).items():
+        setattr(search, name, value)
+    return search.walk(list(visits), 0, 0)
+
+
+def test_a_walk_goes_on_beyond_the_last_penalty_only_if_the_loss_is_close_to_its_bound():
+    visits, k, _, near = walk_of(np.linspace(14, 9, 20))
+    assert near
+    assert k > 6
+    assert visits[-1].loss <= 10 + 0.02 * 100 < visits[-2].loss
+    visits, k, _, near = walk_of(np.linspace(30, 9, 20))
+    assert k < 6
+    assert not near
+    assert walk_of(np.linspace(14, 9, 20), bound=-np.inf)[1:] == (5, 0, False)
+
+
+def test_the_states_that_a_walk_stores_are_its_last():
+    before = [Visit(1.0, RunSettings(5.0), 1000, 50.0, 0.0, [object()]) for _ in range(12)]
+    visits, *_ = walk_of([49.0, 48.0], before, n_regular=2)
+    assert [bool(visit.states) for visit in visits] == [False] * (len(visits) - 8) + [True] * 8

@@ -24,6 +24,8 @@ SWEEPS_AT_GOAL = 6
 """Largest number of sweeps at a penalty near the goal."""
 NEAR = 0.02
 """The walk ends when the loss exceeds its bound by at most this fraction of the unpruned loss."""
+_CLOSE = 0.05
+"""Beyond the penalties of the path, the walk goes on while the loss exceeds its bound by at most this fraction."""
 _RIDGE_EVERY, _RIDGE_SELDOM = 3, 12
 """Number of penalties after which the next larger ridge is tried. It doubles with each failure, up to the second."""
 _LARGE = 40
@@ -85,6 +87,10 @@ class GoalSearch(ABC):
         The pruning found.
     fills_budget : bool
         Whether the goal is to use up a budget of nodes.
+    penalties : (n_penalties,)
+        Those of the path, and smaller ones in case that the goal is not met by then.
+    n_regular : int
+        Number of those of the path.
     way : list of Visit
         The walk to `best`.
     thorough : list of Visit
@@ -111,7 +117,9 @@ class GoalSearch(ABC):
         descent = self.folds[0].descent
         # Larger models need larger ridges: the walk begins with the second smallest and never returns to it.
         self.first_ridge = min(1, len(ridges) - 1)
-        self.penalties = _from_first_entry(descent, goal.max_nodes if self.fills_budget else None)
+        n_smaller = len(descent.penalties_below(goal.max_nodes or 0)) - len(descent.penalties())
+        self.penalties = _from_first_entry(descent, goal.max_nodes or 0)
+        self.n_regular = len(self.penalties) - n_smaller
         self.turns_back = descent.turns_back
         weight = np.array([fold.rows.total_weight for fold in self.folds])
         self.fold_weight = (weight / weight.sum()).tolist()
@@ -237,12 +245,12 @@ class GoalSearch(ABC):
         return visit.loss + self.guard * visit.error
 
     def walk(
-        self, visits: list[Visit], k: int, ridge: int, budget: float = np.inf
+        self, visits: list[Visit], k: int, ridge: int, budget: float = np.inf, n_ridges: int | None = None
     ) -> tuple[list[Visit], int, int, bool]:
         """Walk from penalty `k` on until the loss is near its bound or the budget exceeded, or neither will be.
 
         Every few penalties, the next larger ridge is tried at the last two. It replaces the current one if its loss is
-        lower than that of the walk at the same size; otherwise the next trial is later.
+        lower than that of the walk at the same size; otherwise the next trial is later. Only the first `n_ridges` are.
 
         Returns
         -------
@@ -259,13 +267,15 @@ class GoalSearch(ABC):
         for fold in self.folds:
             fold.descent.start_falling()
         wait, due = _RIDGE_EVERY, k
-        while k < len(self.penalties):
+        n_ridges = len(self.ridges) if n_ridges is None else n_ridges
+        n_penalties = self.n_regular if self.bound == -np.inf and budget == np.inf else len(self.penalties)
+        while k < n_penalties:
             visits.append(self.visit(self.penalties[k], self.runs[ridge]))
-            if len(visits) > _TRAIL:
-                visits[-_TRAIL - 1].states = []
+            for visit in visits[:-_TRAIL]:
+                visit.states = []
             near, lost = is_near(visits[-1]), budget == np.inf and self.hopeless(visits, k)
             large = len(visits) > 2 and self.is_large(visits[-1].n_nodes)
-            if ridge + 1 < len(self.ridges) and large and (near or lost or k >= due):
+            if ridge + 1 < n_ridges and large and (near or lost or k >= due):
                 tried = self.try_ridge(visits, self.runs[ridge + 1])
                 wait = _RIDGE_EVERY if tried else min(2 * wait, _RIDGE_SELDOM)
                 due = k + wait
@@ -301,12 +311,14 @@ class GoalSearch(ABC):
         if loss[-1] > 1.1 * self.unpruned:
             return False
         per_penalty = (loss[-4] - loss[-1]) / 3
-        return loss[-1] - self.bound > per_penalty * (len(self.penalties) - 1 - k)
+        is_close = loss[-1] <= self.bound + _CLOSE * abs(self.unpruned)
+        n_left = (len(self.penalties) if is_close else self.n_regular) - 1 - k
+        return loss[-1] - self.bound > per_penalty * n_left
 
 
-def _from_first_entry(descent: AnyDescent, budget: int | None) -> NDArray[np.float64]:
+def _from_first_entry(descent: AnyDescent, budget: int) -> NDArray[np.float64]:
     """Return the penalties from the last one at which no tree enters the empty ensemble, in decreasing order."""
-    penalties = descent.penalties() if budget is None else descent.penalties_below(budget)
+    penalties = descent.penalties_below(budget)
     state = descent.state.copy()
     descent.step(penalties[0])
     largest = descent.entry().max(initial=0.0)

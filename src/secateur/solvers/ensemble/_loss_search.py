@@ -32,32 +32,35 @@ class LossSearch(GoalSearch):
     def _meet_loss(self) -> None:
         """Find the smallest pruning whose validation loss is within the bound."""
         visits: list[Visit] = self._walk_to_bound([], 0, self.first_ridge) if self.ridges else []
-        if self.best is None and self.first_ridge > 0:
-            # If the walk does not get there, a smaller ridge may: it branches off at one of the stored states.
+        if self.best is None and self.first_ridge > 0 and visits[-1].run == self.runs[self.first_ridge]:
+            # If no larger ridge is better, a smaller one may be: it branches off at one of the stored states.
             stored = [index for index, visit in enumerate(visits) if visit.states]
             visits = visits[: stored[min(1, len(stored) - 1)] + 1]
             self.return_to(visits[-1])
             after = int(np.searchsorted(-self.penalties, -visits[-1].penalty, side="right"))
-            self._walk_to_bound(visits, after, 0)
+            self._walk_to_bound(visits, after, 0, self.first_ridge)
         self._try_original()
 
-    def _walk_to_bound(self, visits: list[Visit], k: int, ridge: int) -> list[Visit]:
+    def _walk_to_bound(self, visits: list[Visit], k: int, ridge: int, n_ridges: int | None = None) -> list[Visit]:
         """Walk until the loss is near the bound, then approach it; go on with larger ridges if that fails.
+
+        Only the first `n_ridges` are tried; by default all of them.
 
         Returns the walk, which begins with `visits`.
         """
-        visits, k, ridge, near = self.walk(visits, k, ridge)
+        n_ridges = len(self.ridges) if n_ridges is None else n_ridges
+        visits, k, ridge, near = self.walk(visits, k, ridge, n_ridges=n_ridges)
         while near:
             run, start = self.runs[ridge], len(self.thorough)
             before = visits[max(len(visits) - 2, 0)]
             self.best = self._shrink(k, run) if self.turns_back else self._approach(before, k, run)
             self.way = visits
-            if self.best is not None or ridge + 1 >= len(self.ridges):
+            if self.best is not None or ridge + 1 >= n_ridges:
                 break
             visits = self.thorough[start:] or visits
             self.return_to(visits[-1])
             k = min(k + len(self.thorough) - start, len(self.penalties) - 1)
-            visits, k, ridge, near = self.walk(visits, k, ridge + 1)
+            visits, k, ridge, near = self.walk(visits, k, ridge + 1, n_ridges=n_ridges)
         return visits
 
     def _find_lowest(self) -> None:
@@ -115,7 +118,7 @@ class LossSearch(GoalSearch):
         """
         visit = self.visit(self.penalties[k], run)
         steps = 2
-        while steps > 0 and k + 1 < len(self.penalties):
+        while steps > 0 and k + 1 < self.n_regular:
             k += 1
             visit = self.visit(self.penalties[k], run)
             steps -= self.upper(visit) <= self.bound
@@ -156,7 +159,7 @@ class LossSearch(GoalSearch):
         for fold in self.folds:
             fold.use(KEPT).start_full()
         found = None
-        for k in range(len(self.penalties) - 1, -1, -2):
+        for k in range(self.n_regular - 1, -1, -2):
             visit = self.visit(self.penalties[k], KEPT, thorough=True)
             if self.upper(visit) > self.bound:
                 if found is not None:
@@ -165,8 +168,8 @@ class LossSearch(GoalSearch):
                     found = between if self.upper(between) <= self.bound else found
                 break
             found = visit
-        penalty = float(self.penalties[-1])
-        while found is None and penalty > _SMALLEST * self.penalties[-1]:
+        penalty = smallest = float(self.penalties[self.n_regular - 1])
+        while found is None and penalty > _SMALLEST * smallest:
             penalty /= 4.0
             for fold in self.folds:
                 fold.use(KEPT).start_full()
