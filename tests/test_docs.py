@@ -26,7 +26,10 @@ SHOWN = [
 ]
 RUN = [
     page
-    for page in [DOCS / "index.md", DOCS / "promises.md", *sorted((DOCS / "cookbook").glob("*.md"))]
+    for page in [
+        *(DOCS / name for name in ("index.md", "promises.md", "deploy.md")),
+        *sorted((DOCS / "cookbook").glob("*.md")),
+    ]
     if "```python\n" in page.read_text()
 ]
 TABLES = {"solvers": sc.solvers.SOLVERS, "losses": sc.losses.LOSSES, "costs": sc.costs.COSTS}
