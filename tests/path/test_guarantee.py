@@ -2,6 +2,7 @@
 
 import pickle
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -184,6 +185,28 @@ def test_training_rows_certify_nothing(validation):
     options = {"max_loss_increase": 0.1, "confidence": 0.95, "validation": validation}
     with pytest.raises(InvalidInputError, match="confidence holds for rows"):
         sc.prune(model, X[:N], y[:N], **options)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_the_summary_says_what_is_not_guaranteed():
+    X, y = classes()
+    model = RandomForestClassifier(5, max_depth=3, random_state=0).fit(X[:N], y[:N])
+
+    def text(X, y, **options):
+        return prune_point(model, X, y, max_loss_increase=0.1, **options).summary()["no_guarantee"]
+
+    training, new = (X[:N], y[:N]), (X[N:], y[N:])
+    assert "5 clones of the model, trained without the rows" in text(*training, validation="cv")
+    assert "a clone of the model, trained without the rows" in text(*training, validation="refit")
+    assert f"that of the {N:,} rows the pruning was fitted on" in text(*training, validation=None)
+    assert f"the {N // 2:,} held-out rows" in text(*new)
+    assert f"kept on {2 * N:,} rows" in text(*training, validation=new)
+    sure = prune_point(model, *training, validation=new, max_loss_increase=0.1, confidence=0.9).summary()
+    assert "no_guarantee" not in sure
+    assert sure["guarantee"]["rows"] == 2 * N
+    path = sc.prune_path(model, *new).evaluate(*new).with_info(clones=5)
+    with pytest.raises(InvalidInputError, match="evaluated on no new rows"):
+        replace(path, validation_rows=None).select(max_loss_increase=0.1, confidence=0.9)
 
 
 def test_a_share_of_new_rows_is_held_out_from_the_pruning():

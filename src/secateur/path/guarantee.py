@@ -199,6 +199,12 @@ def select_certified(path: "Path", guarantee: Guarantee, limits: Limits) -> "Pru
 
 def _rows_of(path: "Path") -> RowSource:
     """Return the rows on which the path was evaluated."""
+    if path.validation_rows is None and path.info.clones:
+        raise InvalidInputError(
+            f"confidence cannot be computed for a path evaluated by {path.info.evaluated_on}. "
+            f"{path.info.why_not_guaranteed} Call path.evaluate(X_val, y_val) with rows that neither the model nor the "
+            "pruning was fitted on."
+        )
     if path.validation_rows is None:
         raise InvalidInputError(
             "confidence needs the validation rows of the path, but this path was evaluated on "

@@ -90,6 +90,32 @@ class PathInfo:
         """Whether the columns `risk` and `loss` measure the same loss."""
         return self.risk_loss is None or self.risk_loss == self.loss
 
+    @property
+    def why_not_guaranteed(self) -> str:
+        """Why limits that were compared with the measured columns are not guaranteed for a chosen model, in words."""
+        where, n_rows = self.evaluated_on, self.evaluated_rows or self.made_on_rows
+        if self.clones:
+            count = "a clone" if self.clones == 1 else f"{self.clones} clones"
+            return (
+                f"Nothing is guaranteed: {count} of the model, trained without the rows that evaluate them, were "
+                "pruned in the same way. Their losses estimate what this pruning does to a model trained on such rows; "
+                "the returned model itself was evaluated on no new rows."
+            )
+        if where is None or where == "the rows passed":
+            return (
+                f"Nothing is guaranteed: the loss is that of the {self.made_on_rows:,} rows the pruning was fitted on, "
+                "and lower than on new rows."
+            )
+        if where.endswith("held out from the pruning"):
+            return (
+                f"Nothing is guaranteed: the {n_rows:,} held-out rows evaluated prunings that were made without them; "
+                "the returned one was then made again with all rows."
+            )
+        return (
+            f"The limits are kept on {n_rows:,} rows, not guaranteed for new ones: the best of many points looks "
+            "better on these rows than it is. Pass confidence=0.95 for a guarantee."
+        )
+
     def to_json(self) -> dict[str, Any]:
         """Return the fields that are set as plain JSON values."""
         known = {field.name: getattr(self, field.name) for field in fields(self) if field.name not in _NOT_IN_JSON}

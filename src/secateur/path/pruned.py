@@ -221,6 +221,7 @@ class Pruned:
             "cost": {"name": self.info.cost, "before": self.info.unpruned_cost, "after": row["cost"]},
             "optimality": self.proof,
             "guarantee": self.guarantee,
+            **({} if self.guarantee else {"no_guarantee": self.info.why_not_guaranteed}),
             "promises": self._promises(),
             "changed": row.get("changed"),
             "penalty": row["penalty"],
