@@ -59,6 +59,13 @@ def test_links_between_pages_have_targets():
             assert (page.parent / target).exists(), (page, target)
 
 
+def test_modules_and_tests_named_on_the_page_about_papers_exist():
+    paths = re.findall(r"`([\w/]+\.py)`", (DOCS / "papers.md").read_text())
+    assert len(set(paths)) > 30
+    roots = (ROOT / "src" / "secateur", ROOT / "tests")
+    assert [path for path in paths if not any((root / path).is_file() for root in roots)] == []
+
+
 def test_the_layers_in_the_docs_are_the_ones_checked():
     import tomllib
 
