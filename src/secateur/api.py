@@ -5,6 +5,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
+from secateur._util.progress_line import progress_line
 from secateur._util.user_functions import check_names, user_function
 from secateur.costs import Cost, as_cost
 from secateur.data.row_provider import row_provider
@@ -76,7 +77,7 @@ def prune_path(
     sample_weight: Any = None,
     regrow: bool = False,
     n_jobs: int | None = None,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
     trust: bool = False,
 ) -> Path:
     """Compute the trade-off between loss and cost of a trained model, as a path of prunings.
@@ -98,8 +99,10 @@ def prune_path(
     n_jobs : int, optional
         Number of threads for runs that do not depend on each other, such as those of several ridges. As in
         scikit-learn, None is 1 and −1 the number of cores. The result does not depend on it.
-    progress : callable, optional
-        Called as `progress(done, total, what)`.
+    progress : bool or callable, optional
+        By default, a line on stderr says after two seconds what is being done and how much time is left, if stderr is a
+        terminal or that of a notebook. False shows nothing, True shows the line elsewhere, too. A function is called
+        as `progress(done, total, what)` instead.
     trust : bool
         As in `as_forest`.
 
@@ -122,8 +125,10 @@ def prune_path(
     check_arguments(solver=solver, cost=cost, loss=loss, regrow=regrow, n_jobs=n_jobs, progress=progress)
     adapter, rows = adapt(_opened(model, trust)), row_provider(X, y, sample_weight)
     cost = as_cost(cost)
-    settings = FitSettings(solver_for(solver, adapter, cost), cost, loss, progress, n_jobs, rows if regrow else None)
-    return fit(settings, adapter, rows.sample(adapter))
+    chosen = solver_for(solver, adapter, cost)
+    with progress_line(progress, "reading rows") as report:
+        settings = FitSettings(chosen, cost, loss, report, n_jobs, rows if regrow else None)
+        return fit(settings, adapter, rows.sample(adapter))
 
 
 @user_function
@@ -145,7 +150,7 @@ def prune(
     regrow: bool = False,
     random_state: int | np.random.Generator = 0,
     n_jobs: int | None = None,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
     return_pruned: bool = False,
     trust: bool = False,
     **limits: Unpack[Limits],
@@ -215,8 +220,8 @@ def prune(
         Seed of the random split into rows for the path and validation rows.
     n_jobs : int, optional
         Number of threads, as in `prune_path`; clones are trained and pruned side by side, too.
-    progress : callable, optional
-        Called as `progress(done, total, what)`.
+    progress : bool or callable, optional
+        As in `prune_path`.
 
     return_pruned : bool
         Return a `Pruned` instead of the model. It has the same `model`, the `path` it was chosen from, and `summary()`,
@@ -279,5 +284,7 @@ def prune(
 def prune_point(model: Any, X: Any, y: Any = None, **options: Any) -> Pruned:
     """Prune like `prune`, but return the selected `Pruned`, whose `summary()` reports sizes and losses."""
     limits = {name: limit for name, limit in options.items() if name in Limits.__annotations__}
-    path = evaluated_path(_opened(model), X, y, search=True, **options)
+    check_arguments(progress=options.get("progress"))
+    with progress_line(options.pop("progress", None), "reading rows") as report:
+        path = evaluated_path(_opened(model), X, y, search=True, progress=report, **options)
     return choose_point(path, confidence=options.get("confidence"), **limits)

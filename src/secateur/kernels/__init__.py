@@ -4,6 +4,7 @@ Only this package imports numba. Every kernel is serial and releases the GIL, so
 The tests contain a slow reference implementation of each kernel.
 """
 
+from secateur.kernels._cache import are_compiling
 from secateur.kernels.editing.simplify import merge_leaves, reachable
 from secateur.kernels.ensemble.active_nodes import mark_active_nodes
 from secateur.kernels.ensemble.arrays import BlockProblem, Prices, RoutedRows, State, Trees, leaves_then_splits
@@ -92,6 +93,7 @@ __all__ = [
     "add_trees",
     "add_trees_by_fours",
     "all_in_order",
+    "are_compiling",
     "best_closure",
     "best_of_every_size",
     "cheapest_cut",

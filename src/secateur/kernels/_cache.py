@@ -32,6 +32,8 @@ except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
 _LOG = logging.getLogger("secateur")
+_COMPILED_NOW: list[Any] = []
+"""The caches of the kernels that this process is compiling, because they were not on disk."""
 _LOCKED: set[str] = set()
 """Paths of the locks that this process holds: compiling a kernel may compile it for further types."""
 
@@ -82,6 +84,23 @@ def compile_lock(cache: Any) -> Iterator[None]:
             # Closing the file is not enough: a process forked in the meantime may have it open.
             with suppress(OSError):
                 fcntl.flock(stream, fcntl.LOCK_UN)
+
+
+def are_compiling() -> bool:
+    """Return whether this process is compiling a kernel."""
+    return bool(_COMPILED_NOW)
+
+
+@contextmanager
+def compiling(cache: Any) -> Iterator[None]:
+    """Note that a kernel is being compiled, unless its cache finds it on disk."""
+    before = len(_COMPILED_NOW)
+    if not isinstance(cache, _Cache):
+        _COMPILED_NOW.append(cache)
+    try:
+        yield
+    finally:
+        del _COMPILED_NOW[before:]
 
 
 @cache
@@ -162,7 +181,10 @@ class _Cache(FunctionCache):
             with suppress(Exception):
                 self.flush()
             return None
-        return found if found is not None and _fits(found, signature) else None
+        if found is not None and _fits(found, signature):
+            return found
+        _COMPILED_NOW.append(self)
+        return None
 
     def save_overload(self, signature: Any, compiled: Any) -> None:
         try:

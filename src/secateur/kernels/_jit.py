@@ -14,7 +14,7 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import CPUDispatcher
 from numba.extending import intrinsic
 
-from secateur.kernels._cache import compile_lock, enable_disk_cache
+from secateur.kernels._cache import compile_lock, compiling, enable_disk_cache
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -49,7 +49,7 @@ class _Kernel(CPUDispatcher):
     part: Any
 
     def compile(self, signature: Any) -> Any:
-        with global_compiler_lock, compile_lock(self._cache), _garbage_kept():
+        with global_compiler_lock, compile_lock(self._cache), _garbage_kept(), compiling(self._cache):
             return super().compile(signature)
 
     def add_overload(self, compiled: Any) -> None:

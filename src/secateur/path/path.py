@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secateur._util.blas import one_blas_thread
+from secateur._util.progress_line import progress_line
 from secateur._util.user_functions import user_function
 from secateur.data.row_source import RowSource
 from secateur.data.rows import LocalRows, read_sample
@@ -176,7 +177,7 @@ class Path:
         loss: Loss | str | None = None,
         scoring: Any = None,
         tolerance: float = 0.0,
-        progress: Progress | None = None,
+        progress: Progress | bool | None = None,
     ) -> "Path":
         """Return the path with columns loss, loss_se, changed and increase_se, computed on the given rows.
 
@@ -198,13 +199,14 @@ class Path:
             error of the drop from the unpruned model's score, and `select` chooses by them. See docs/scoring.md.
         tolerance : float
             By how much a predicted number must differ from the unpruned model's to count as changed.
-        progress : callable, optional
-            Called as `progress(done, total, what)`.
+        progress : bool or callable, optional
+            As in `prune_path`.
         """
         measures = measures_of(scoring, tolerance, self.forest)
-        sample = read_sample(self.source, X, y, sample_weight, groups)
-        rows = "the rows passed to evaluate"
-        return self.evaluate_sample(sample, loss=loss, measures=measures, rows=rows, progress=progress, partial=True)
+        with progress_line(progress, "reading rows") as report:
+            sample = read_sample(self.source, X, y, sample_weight, groups)
+            rows = "the rows passed to evaluate"
+            return self.evaluate_sample(sample, loss=loss, measures=measures, rows=rows, progress=report, partial=True)
 
     def evaluate_sample(
         self,

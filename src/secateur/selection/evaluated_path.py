@@ -109,6 +109,8 @@ def evaluated_path(
     trees_interact = chosen.uses_ensemble_loss
     split = split_rows(adapter, rows, sample, validation, trees_interact=trees_interact, rng=rng, **threads)
     _check_number_of_rows(split, len(sample), fewest_rows)
+    if split.clones and progress is not None:
+        split = replace(split, folds=_announced(split.folds, split.clones, progress))
     if confidence is not None:
         # The limits are certified for the prunings that the validation rows evaluate, not for those of all rows.
         split = replace(independent(split, adapter, sample), refit=False)
@@ -127,6 +129,14 @@ def evaluated_path(
         (fold,) = fit_folds(settings, split.folds)
         path = _scored(settings, fold, split, limits)
     return path if saved_as is None else path.saved_as(saved_as)
+
+
+def _announced(folds: Iterable[FoldRows], n_clones: int, progress: Progress) -> Iterator[FoldRows]:
+    """Yield the folds, whose clones are trained as they are iterated over, and report that they are."""
+    trained = iter(folds)
+    for clone in range(n_clones):
+        progress(clone, n_clones, "training clones")
+        yield next(trained)
 
 
 def _check_number_of_rows(split: Split, n_rows: int, fewest: int) -> None:

@@ -79,7 +79,7 @@ def prune_path(
     cost: Cost | str | None = None,
     loss: Loss | str | None = None,
     driver_bytes: int = 2**30,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
 ) -> Path:
     """Return the trade-off between loss and cost for a trained model, computed on the rows of a Spark DataFrame.
 
@@ -131,7 +131,7 @@ def prune(
     validation: Any = 0.25,
     driver_bytes: int = 2**30,
     random_state: int | np.random.Generator = 0,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
     return_pruned: bool = False,
     **limits: Unpack[Limits],
 ) -> Any:
