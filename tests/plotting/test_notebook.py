@@ -59,19 +59,43 @@ def path():
     return sc.prune_path(forest, X[::2], y[::2], solver="weakest_link").evaluate(X[1::2], y[1::2])
 
 
-def test_a_path_shows_ten_points_of_its_table(path):
+def test_a_path_shows_one_row_per_size_along_its_front(path):
     page = Page(path._repr_html_())
     head, *rows = page.rows
     assert head == ["point", "nodes", "trees", "leaves", "risk", "loss (brier)", "changed"]
-    assert len(rows) == 10
-    assert [int(rows[0][0]), int(rows[-1][0])] == [0, len(path) - 1]
+    assert 5 <= len(rows) <= 11
+    assert int(rows[0][0]) == 0
     for row in rows:
         facts = path[int(row[0])].row
         assert int(row[1]) == facts["n_nodes"]
         assert row[5] == f"{facts['loss']:.4g} ± {facts['loss_se']:.2g}"
         assert row[6] == f"{facts['changed']:.1%}"
+        if row is not rows[0]:  # no other point is as small and loses less
+            assert path.table["loss"][path.table["n_nodes"] <= facts["n_nodes"]].min() == facts["loss"]
+    sizes = [int(row[1]) for row in rows]
+    assert sizes == sorted(set(sizes), reverse=True)
+    assert sizes[-1] == path.table["n_nodes"].min()
     assert f"WeakestLink(), pruned with {len(X[::2])} rows" in page.text
     assert "the rows passed to evaluate" in page.text
+
+
+def test_the_rows_of_a_long_front_are_spread_over_all_sizes():
+    forest = RandomForestClassifier(30, random_state=0).fit(X[::2], y[::2])
+    path = sc.prune_path(forest, X[::2], y[::2])
+    _, *rows = Page(path._repr_html_()).rows
+    sizes = np.log([int(row[1].replace(",", "")) for row in rows])
+    # The unpruned model, above the front, is the first row.
+    assert 6 <= len(rows) <= 12
+    assert np.abs(np.diff(sizes[1:])).max() < 0.35 * (sizes[1] - sizes[-1])
+
+
+def test_a_forest_shows_its_sizes(path):
+    page = Page(path.forest._repr_html_())
+    table = dict(page.rows)
+    assert table["nodes"] == f"{path.forest.n_nodes:,}"
+    assert table["trees"] == "20"
+    assert table["features used"] == f"{len(path.forest.features_used)} of 30"
+    assert "classes: 2; link: probability" in page.text
 
 
 def test_a_path_that_was_not_evaluated_shows_its_risk():
@@ -79,6 +103,7 @@ def test_a_path_that_was_not_evaluated_shows_its_risk():
     path = sc.prune_path(tree, *load_diabetes(return_X_y=True))
     page = Page(path._repr_html_())
     assert len(page.rows) == 1 + len(path)
+    assert "front" not in page.text
     assert page.rows[0][-1] == "risk"
     assert "risk by nodes" in page.text
 

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secateur import kernels
+from secateur._util.html import page, table
 from secateur.forest.forest_checks import check_forest
 from secateur.forest.links import Link, link_named
 
@@ -144,6 +145,16 @@ class Forest:
             f"Forest({self.n_trees} trees, {self.n_nodes} nodes, {self.n_leaves} leaves, "
             f"depth {self.max_depth}, {self.n_features} features, link={self.link!r})"
         )
+
+    def _repr_html_(self) -> str:
+        target = f"classes: {', '.join(map(str, self.n_classes))}" if self.n_classes else f"outputs: {self.n_outputs}"
+        counts = {"trees": self.n_trees, "nodes": self.n_nodes, "leaves": self.n_leaves, "depth": self.max_depth}
+        rows = [[name, f"{count:,}"] for name, count in counts.items()]
+        rows.append(["features used", f"{len(self.features_used):,} of {self.n_features:,}"])
+        largest = np.argsort(-np.diff(self.tree_start), kind="stable")[:1].tolist()
+        rows += [["largest tree", f"{self.tree_start[k + 1] - self.tree_start[k]:,} nodes"] for k in largest]
+        loss = "" if self.objective is None else f"; trained for {self.objective}"
+        return page("Forest", table([], rows), f"{target}; link: {self.link}{loss}")
 
     @property
     def n_nodes(self) -> int:

@@ -1,11 +1,12 @@
 """Render a path or a chosen point as self-contained HTML for notebooks."""
 
-from collections.abc import Iterable, Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
+from secateur._util.html import page, table
 from secateur.plotting._palette import CHOSEN, GREY, LINES
 from secateur.plotting.tradeoff import points_of_line, size_column
 
@@ -16,33 +17,55 @@ if TYPE_CHECKING:
 _SHOWN_POINTS = 10
 _COLUMNS = {"n_nodes": "nodes", "n_trees": "trees", "n_leaves": "leaves", "cost": "cost", "risk": "risk"}
 _WIDTH, _HEIGHT, _MARGIN = 260.0, 120.0, 8.0
-_TABLE = "border-collapse:collapse;font-size:90%;color:inherit;background:none"
-_CELL = "text-align:right;padding:1px 8px;border:none"
 
 
 def path_html(path: "Path") -> str:
-    """Return HTML with a table of about ten points of a path, and a sketch of the trade-off curve."""
-    info, table = path.info, path.table
-    shown = np.unique(np.linspace(0, len(path) - 1, _SHOWN_POINTS).round().astype(int)).tolist()
+    """Return HTML with a table of about ten points on the front of a path, and a sketch of the trade-off curve."""
+    info, columns = path.info, path.table
+    front = _front(path)
+    shown = _spread(path, front)
     names = [name for name in _COLUMNS if not (name == "cost" and info.cost in ("nodes", "leaves"))]
     head = ["point", *(_COLUMNS[name] for name in names)]
     if not info.same_loss:
         head[-1] = f"risk ({info.risk_loss})"
-    rows = [[str(point), *(_number(table[name][point].item()) for name in names)] for point in shown]
-    if "loss" in table:
+    rows = [[str(point), *(_number(columns[name][point].item()) for name in names)] for point in shown]
+    if "loss" in columns:
         head += [f"loss ({info.loss})", "changed"]
         for row, point in zip(rows, shown, strict=True):
-            row += [f"{table['loss'][point]:.4g} ± {table['loss_se'][point]:.2g}", f"{table['changed'][point]:.1%}"]
+            row += [
+                f"{columns['loss'][point]:.4g} ± {columns['loss_se'][point]:.2g}",
+                f"{columns['changed'][point]:.1%}",
+            ]
     if info.scoring is not None:
         head.append(info.scoring)
         for row, point in zip(rows, shown, strict=True):
-            row.append(f"{table['score'][point]:.4g}")
+            row.append(f"{columns['score'][point]:.4g}")
     lines = [f"{path.solver}, pruned with {info.made_on_rows:,} rows"]
     if info.evaluated_on is not None:
         lines.append(f"loss measured on {info.evaluated_rows:,} rows: {info.evaluated_on}")
-    more = f", {len(shown)} of them shown" if len(shown) < len(path) else ""
+    lines.append("rows: prunings with a lower loss than all smaller ones, and the unpruned model")
+    more = f", {len(front)} on the front" if len(front) < len(path) else ""
+    more += f", {len(shown)} shown" if len(shown) < len(front) else ""
     title = f"{path.source.type_name}: {len(path)} prunings{more}"
-    return _page(title, _table(head, rows) + _sketch(path), "; ".join(lines))
+    return page(title, table(head, rows) + _sketch(path), "; ".join(lines))
+
+
+def _front(path: "Path") -> NDArray[np.intp]:
+    """Return the points that lose less than every smaller or cheaper one, largest first, after the unpruned model."""
+    size, loss = path.table[size_column(path)], path.table["loss" if "loss" in path.table else "risk"]
+    order = np.lexsort([loss, size])
+    lowest = np.append(np.inf, np.minimum.accumulate(loss[order])[:-1])
+    front = order[(loss[order] < lowest) & (np.diff(size[order], prepend=-1) > 0)][::-1]
+    return np.append(0, front[front != 0])
+
+
+def _spread(path: "Path", front: NDArray[np.intp]) -> list[int]:
+    """Return about ten points of the front, evenly spaced in the logarithm of the size, with both ends."""
+    size = np.log(np.maximum(path.table[size_column(path)][front].astype(np.float64), 1e-300))
+    size = np.minimum.accumulate(np.where(np.isfinite(size), size, size[0]))
+    places = np.linspace(size[0], size[-1], _SHOWN_POINTS)
+    chosen = {0, len(front) - 1, *(int(np.abs(size - place).argmin()) for place in places)}
+    return [int(front[k]) for k in sorted(chosen)]
 
 
 def pruned_html(pruned: "Pruned") -> str:
@@ -56,6 +79,7 @@ def pruned_html(pruned: "Pruned") -> str:
         ("features", len(unpruned.features_used), row["n_features"]),
     ]
     rows = [[name, f"{n:,}", f"{left:,}", f"{left / n:.1%}" if n else ""] for name, n, left in sizes]
+    measured: list[list[str]] = []
     if info.cost not in ("nodes", "leaves") and info.unpruned_cost is not None:
         before = info.unpruned_cost
         left = f"{row['cost'] / before:.1%}" if before else ""
@@ -63,33 +87,18 @@ def pruned_html(pruned: "Pruned") -> str:
     if info.unpruned_loss is not None:
         before = info.unpruned_loss
         change = f"{row['loss'] / before - 1:+.1%}" if before > 0 and np.isfinite(row["loss"]) else ""
-        rows.append([f"loss ({info.loss})", f"{before:.4g}", f"{row['loss']:.4g} ± {row['loss_se']:.2g}", change])
-        rows.append(["predictions changed", "", f"{row['changed']:.1%}", ""])
+        measured.append([f"loss ({info.loss})", f"{before:.4g}", f"{row['loss']:.4g} ± {row['loss_se']:.2g}", change])
+        measured.append(["predictions changed", "", f"{row['changed']:.1%}", ""])
     if info.unpruned_score is not None:
         name = str(info.scoring)
-        rows.append([name, f"{info.unpruned_score:.4g}", f"{row['score']:.4g} (drop ± {row['score_se']:.2g})", ""])
+        measured.append([name, f"{info.unpruned_score:.4g}", f"{row['score']:.4g} (drop ± {row['score_se']:.2g})", ""])
     evaluated_on = info.evaluated_on or "the pruning rows"
     n_rows = info.evaluated_rows or info.made_on_rows
     clone = " of a clone trained on fewer features" if pruned.given is not None else ""
     how = f"Point {pruned.point}{clone} by {pruned.solver}, chosen on {n_rows:,} rows: {evaluated_on}"
-    return _page(f"{pruned.original.type_name}, pruned", _table(["", "before", "after", "left"], rows), how)
-
-
-def _page(title: str, body: str, footer: str) -> str:
-    """Return HTML with a title, a body that is already HTML, and a footer line."""
-    return (
-        f'<div style="color:inherit"><div><b>{escape(title)}</b></div>'
-        f'<div style="display:flex;flex-wrap:wrap;gap:16px;align-items:flex-start">{body}</div>'
-        f'<div style="font-size:85%;opacity:.75">{escape(footer)}</div></div>'
-    )
-
-
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    names = "".join(f'<th style="{_CELL};font-weight:600">{escape(name)}</th>' for name in head)
-    cells = ["".join(f'<td style="{_CELL}">{escape(cell)}</td>' for cell in row) for row in rows]
-    body = "".join(f'<tr style="background:none">{row}</tr>' for row in cells)
-    line = f'style="border-bottom:1px solid {GREY};background:none"'
-    return f'<table style="{_TABLE}"><thead><tr {line}>{names}</tr></thead><tbody>{body}</tbody></table>'
+    tables = table(["", "before", "after", "left"], rows)
+    tables += table(["", "before", "after", "change"], measured) if measured else ""
+    return page(f"{pruned.original.type_name}, pruned", tables, how)
 
 
 def _sketch(path: "Path") -> str:
