@@ -1,5 +1,6 @@
 """PrunedClassifier and PrunedRegressor: scikit-learn's own checks, and the promises of the docstrings."""
 
+import copy
 import pickle
 import warnings
 
@@ -281,12 +282,43 @@ def test_a_parameter_of_the_inner_estimator_can_be_searched(cancer):
     assert search.best_estimator_.estimator_.criterion == search.best_params_["estimator__criterion"]
 
 
-def test_pickling_keeps_model_and_path(cancer):
+def test_pickling_keeps_the_pruned_model_alone_unless_the_path_is_to_be_kept(cancer):
     X, X_test, y, _ = cancer
-    model = PrunedClassifier(RandomForestClassifier(5), random_state=0).fit(X, y)
-    again = pickle.loads(pickle.dumps(model))
-    assert np.array_equal(again.predict_proba(X_test), model.predict_proba(X_test))
-    assert np.array_equal(again.path_.table["loss"], model.path_.table["loss"])
+    forest = RandomForestClassifier(20, random_state=0)
+    for estimator, prefit in ((forest, False), (FrozenEstimator(clone(forest).fit(X, y)), False), (forest, True)):
+        estimator = clone(forest).fit(X, y) if prefit else estimator
+        model = PrunedClassifier(estimator, prefit=prefit, max_nodes=40, random_state=0).fit(X_test, _)
+        stored = pickle.dumps(model)
+        assert len(stored) < len(pickle.dumps(model.estimator_)) + 4000 < len(pickle.dumps(model.path_.source.model))
+        again = pickle.loads(stored)
+        assert np.array_equal(again.predict_proba(X_test), model.predict_proba(X_test))
+        assert again.get_params().keys() == model.get_params().keys()
+        with pytest.raises(AttributeError, match="'path_'; it is pickled only with keep_path=True"):
+            again.path_.select()
+        kept = pickle.loads(pickle.dumps(model.set_params(keep_path=True)))
+        assert np.array_equal(kept.path_.table["loss"], model.path_.table["loss"])
+    with pytest.raises(AttributeError, match=r"has no attribute 'path_'$"):
+        PrunedClassifier().path_.select()
+
+
+def test_copies_keep_the_path_and_unfitted_estimators_are_pickled_as_they_are(cancer):
+    X, X_test, y, y_test = cancer
+    fitted = RandomForestClassifier(5, random_state=0).fit(X, y)
+    for again in (copy.copy, copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))):
+        unfitted = again(PrunedClassifier(FrozenEstimator(fitted), max_nodes=40))
+        copied = unfitted.fit(X_test, y_test)
+        assert np.array_equal(again(copied).predict(X_test), copied.predict(X_test))
+    for again in (copy.copy, copy.deepcopy):
+        assert np.array_equal(again(copied).path_.table["loss"], copied.path_.table["loss"])
+
+
+def test_shap_explains_the_pruned_model_inside(cancer):
+    shap = pytest.importorskip("shap")
+    X, X_test, y, _ = cancer
+    model = PrunedClassifier(RandomForestClassifier(5), max_nodes=60, random_state=0).fit(X, y)
+    explainer = shap.TreeExplainer(model.estimator_)
+    total = explainer.shap_values(X_test).sum(axis=1) + explainer.expected_value
+    np.testing.assert_allclose(total, model.predict_proba(X_test), atol=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ prunings fitted to themselves. For a prefit estimator, whose training rows are u
 purposes; splitting it was worse.
 """
 
+from copy import copy, deepcopy
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -32,7 +33,7 @@ from secateur.solvers import Solver
 
 __all__ = ["PrunedClassifier", "PrunedRegressor"]
 
-_CHECKED = ("prefit", "solver", "cost", "loss", "scoring", "confidence", "n_jobs")
+_CHECKED = ("prefit", "keep_path", "solver", "cost", "loss", "scoring", "confidence", "n_jobs")
 _PATH_OPTIONS = ("solver", "cost", "loss", "scoring", "tolerance", "confidence", "n_jobs")
 
 
@@ -68,6 +69,7 @@ class _PrunedEstimator(MetaEstimatorMixin, BaseEstimator):
         rule: str | None = None,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
+        keep_path: bool = False,
     ) -> None:
         self.estimator = estimator
         self.prefit = prefit
@@ -91,6 +93,7 @@ class _PrunedEstimator(MetaEstimatorMixin, BaseEstimator):
         self.rule = rule
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.keep_path = keep_path
 
     @user_function
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
@@ -124,6 +127,36 @@ class _PrunedEstimator(MetaEstimatorMixin, BaseEstimator):
         check_is_fitted(self)
         prediction: NDArray[Any] = self.estimator_.predict(X)
         return prediction
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the state to pickle: once fitted, without the path and the unpruned model, unless `keep_path`."""
+        state: dict[str, Any] = super().__getstate__()
+        if self.keep_path or "estimator_" not in state:
+            return state
+        estimator = self.estimator
+        if isinstance(estimator, FrozenEstimator):
+            estimator = FrozenEstimator(clone(estimator.estimator))
+        elif self.prefit:
+            estimator = clone(estimator)
+        return {name: value for name, value in state.items() if name != "path_"} | {"estimator": estimator}
+
+    def __copy__(self) -> Self:
+        """Return a copy with the path, which a pickle may not have."""
+        copied = type(self).__new__(type(self))
+        copied.__dict__.update(vars(self))
+        return copied
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """Return a deep copy with the path, which a pickle may not have."""
+        copied = copy(self)
+        copied.__dict__.update({name: deepcopy(value, memo) for name, value in vars(self).items()})
+        return copied
+
+    def __getattr__(self, name: str) -> Any:
+        advice = ""
+        if name == "path_" and "estimator_" in vars(self):
+            advice = "; it is pickled only with keep_path=True"
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{advice}")
 
     def __sklearn_tags__(self) -> Any:
         tags, inner_tags = super().__sklearn_tags__(), get_tags(self._estimator())
@@ -194,13 +227,17 @@ class PrunedClassifier(ClassifierMixin, _PrunedEstimator):
         Seed of the held-out split and of the estimator.
     n_jobs : int, optional
         Number of threads that prune; see `prune_path`.
+    keep_path : bool
+        Whether the fitted estimator is pickled with `path_` and the unpruned model. By default it is pickled with the
+        pruned model alone, and a prefit estimator as an unfitted clone.
 
     Attributes
     ----------
     estimator_ : the pruned model, of the estimator's type
-        Save this object to deploy the model; `path_` also holds the unpruned model.
+        Pass this object to libraries that look at trees, as in `shap.TreeExplainer(model.estimator_)`.
     path_ : Path
-        The points within the limits, evaluated on the held-out rows. Selecting another point needs no new `fit`.
+        The points within the limits, evaluated on the held-out rows. Selecting another point needs no new `fit`. It
+        holds the unpruned model, and is not pickled by default (see `keep_path`).
     classes_ : (n_classes,) array
     n_features_in_ : int
     feature_names_in_ : (n_features,) array, if X had column names
