@@ -51,8 +51,9 @@ class NodeStats:
 
 def node_weight(forest: Forest, leaves: Leaves, sample_weight: Floats) -> Floats:
     """Return the row weight that reaches each node, (n_nodes,)."""
-    sums = np.zeros((forest.n_nodes, 1))
-    kernels.add_rows(leaves, forest.tree_start, sample_weight[:, None], sums)
+    sums = np.empty((forest.n_nodes, 1))
+    for tree, (start, stop) in enumerate(zip(forest.root, forest.tree_start[1:], strict=True)):
+        sums[start:stop, 0] = np.bincount(leaves[tree], sample_weight, stop - start)
     kernels.roll_up(forest.right, sums)
     return sums[:, 0]
 
@@ -128,5 +129,15 @@ def cover_mean(right: NDArray[np.int32], value: Floats, weight: Floats) -> Float
     weight : (n_nodes,)
         Cover of each node: the training weight that reached it.
     """
-    mean: Floats = kernels.cover_mean(right, np.ascontiguousarray(value), np.ascontiguousarray(weight))
-    return mean
+    is_leaf, width = (right == -1)[:, None], value.shape[1]
+    cover = np.maximum(weight, 0.0)[:, None]
+    # Sums over leaves with cover, over those without, and their number. Rows of zero cover must not become NaN.
+    sums = np.hstack(
+        [np.where(cover > 0, cover * value, 0.0), np.where(cover > 0, 0.0, value), cover, np.ones_like(cover)]
+    )
+    sums[~is_leaf[:, 0]] = 0.0
+    kernels.roll_up(right, sums)
+    covered, uncovered, cover, n_leaves = np.split(sums, [width, 2 * width, 2 * width + 1], axis=1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean = np.where(cover > 0, covered / cover, uncovered / n_leaves)
+    return np.where(is_leaf, value, mean)

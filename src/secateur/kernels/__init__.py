@@ -8,9 +8,9 @@ from secateur.kernels._cache import are_compiling
 from secateur.kernels.editing.simplify import merge_leaves, reachable
 from secateur.kernels.ensemble.active_nodes import mark_active_nodes
 from secateur.kernels.ensemble.arrays import BlockProblem, Prices, RoutedRows, State, Trees, leaves_then_splits
-from secateur.kernels.ensemble.block_descent import move_intercept, sweep_blocks
+from secateur.kernels.ensemble.block_descent import sweep_blocks
 from secateur.kernels.ensemble.block_update import KEEP, REFIT, SCALE, SCALE_SPARSE
-from secateur.kernels.ensemble.collapse import collapse, drop_tree, weakest_collapses
+from secateur.kernels.ensemble.collapse import drop_tree
 from secateur.kernels.ensemble.gram_descent import layer_steps, move_cut, sweep_layers
 from secateur.kernels.ensemble.layer_descent import sweep_layered_blocks
 from secateur.kernels.ensemble.mean_arrays import MeanProblem
@@ -33,7 +33,7 @@ from secateur.kernels.feature_cost.maximum_closure import best_closure, cost_of_
 from secateur.kernels.feature_cost.row_items import cost_of_points, equal_items, list_needs, needed_until, price_needs
 from secateur.kernels.forest.links import exp_all, softmax_rows, softplus_all
 from secateur.kernels.forest.monotonicity import Region, SplitTests, order_violations
-from secateur.kernels.forest.node_sums import add_moments, add_rows, count_classes, count_rows, cover_mean, roll_up
+from secateur.kernels.forest.node_sums import add_moments, count_classes, count_rows, roll_up
 from secateur.kernels.forest.preorder import (
     complete_trees,
     keeps_levels,
@@ -89,7 +89,6 @@ __all__ = [
     "State",
     "Trees",
     "add_moments",
-    "add_rows",
     "add_trees",
     "add_trees_by_fours",
     "all_in_order",
@@ -98,7 +97,6 @@ __all__ = [
     "best_of_every_size",
     "cheapest_cut",
     "closure_path",
-    "collapse",
     "collapse_features",
     "complete_trees",
     "cost_of_levels",
@@ -106,7 +104,6 @@ __all__ = [
     "count_classes",
     "count_rows",
     "count_tree",
-    "cover_mean",
     "drop_tree",
     "equal_items",
     "exp_all",
@@ -128,7 +125,6 @@ __all__ = [
     "merge_leaves",
     "merge_rates",
     "move_cut",
-    "move_intercept",
     "needed_until",
     "no_more_than_parent",
     "node_gradient",
@@ -165,6 +161,5 @@ __all__ = [
     "target_spread",
     "tree_depth",
     "tree_parent",
-    "weakest_collapses",
     "weakest_link",
 ]

@@ -4,6 +4,7 @@ from hypothesis import strategies as st
 from tests.strategies import forests, generators
 
 from secateur import kernels
+from secateur.forest.node_sums import cover_mean
 
 
 def relabelled(forest, rng):
@@ -91,7 +92,7 @@ def test_levels_are_kept_if_no_two_nodes_of_one_differ(forest, rng):
 @given(forests(), generators)
 def test_means_weigh_leaves_by_their_cover_or_equally_where_there_is_none(forest, rng):
     value, weight = rng.normal(size=(forest.n_nodes, 2)), rng.integers(-1, 3, forest.n_nodes).astype(float)
-    mean = kernels.cover_mean(forest.right, value, weight)
+    mean = cover_mean(forest.right, value, weight)
     for v in range(forest.n_nodes):
         leaves = np.flatnonzero(~forest.is_split[v : forest.end[v]]) + v
         cover = np.maximum(weight[leaves], 0)

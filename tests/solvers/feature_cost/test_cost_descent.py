@@ -154,7 +154,9 @@ def _update(descent, tree, nodes, penalty, theta):
     count_needs(descent, nodes, -1)
     price_tree(*nodes, ensemble.forest.right, descent.purchases, now.counts, pricing, prices.as_split)
     scratch = empty_scratch(ensemble.trees, now.state)
-    update_tree(tree, ensemble.rows, ensemble.trees, prices, now.state, descent.block_problem, scratch)
+    update_tree(
+        tree, ensemble.rows, ensemble.trees, prices, now.state, descent.block_problem, scratch, np.empty((0, 0))
+    )
     count_needs(descent, nodes, 1)
 
 

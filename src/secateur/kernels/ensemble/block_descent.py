@@ -28,8 +28,11 @@ def sweep_blocks(
     problem: BlockProblem,
     may_change: np.ndarray,
     first: int,
+    leaf_sums: np.ndarray,
 ) -> tuple[bool, float, float]:
     """Update every tree with `may_change` once, then the intercept.
+
+    If `leaf_sums` has rows, nothing is updated, and `update_tree` writes the sums over the rows in each leaf.
 
     Updates the state in place. The trees are visited cyclically, beginning with `first`. Returns whether nothing
     changed, the decrease of the objective, and the part of it that is penalty and ridge.
@@ -41,12 +44,12 @@ def sweep_blocks(
     for position in range(n_trees):
         tree = (first + position) % n_trees
         if may_change[tree]:
-            gain, less = update_tree(tree, rows, trees, prices, state, problem, scratch)
+            gain, less = update_tree(tree, rows, trees, prices, state, problem, scratch, leaf_sums)
             if gain > 0.0:
                 total += gain
                 saved += less
                 changed += 1
-    moved = move_intercept(rows.weight, state)
+    moved = move_intercept(rows.weight, state) if leaf_sums.shape[0] == 0 else 0.0
     return changed == 0 and moved <= problem.tolerance, total + moved, saved
 
 
@@ -80,16 +83,25 @@ def update_tree(
     state: State,
     problem: BlockProblem,
     scratch: Scratch,
+    leaf_sums: np.ndarray,
 ) -> tuple[float, float]:
     """Replace one tree by its optimal subtree given all others.
 
     Returns the gain, 0 if the tree does not change, and the part of it that is penalty and ridge (0 for squared error,
-    where it is not needed).
+    where it is not needed). If `leaf_sums` has rows, (n_nodes, n), the tree stays. The sums of the negative gradient
+    are then written to the first columns, and those of the curvature to the last, except for squared error.
     """
     start = trees.tree_start[tree]
     if problem.frozen and state.status[start] == 0:
         return 0.0, 0.0
     sum_rows(tree, rows, trees, state, scratch)
+    if leaf_sums.shape[0] > 0:
+        for v in range(trees.tree_start[tree + 1] - start):
+            for k in range(scratch.gradient.shape[1]):
+                leaf_sums[start + v, k] = scratch.gradient[v, k]
+                if state.curvature.shape[0] > 0:
+                    leaf_sums[start + v, scratch.gradient.shape[1] + k] = scratch.hessian[v, k]
+        return 0.0, 0.0
     gain, entry = choose_subtree(tree, trees, prices, state, problem, scratch)
     if not gain > problem.tolerance:
         state.entry[tree] = entry if state.status[start] == 0 else np.inf

@@ -127,7 +127,7 @@ def sweep_priced_blocks(
     that price before the sweep. No more trees are updated when it is at most `budget`. The prices of the
     splits, the counts and the state are updated in place.
     """
-    scratch = empty_scratch(trees, state)
+    scratch, no_sums = empty_scratch(trees, state), np.empty((0, 0))
     gain, saved = 0.0, 0.0
     # Loop invariant: the counts are those of the current trees, and `spent` is the price of what they need.
     for tree in range(len(trees.tree_output)):
@@ -135,7 +135,7 @@ def sweep_priced_blocks(
         # While a tree is priced, the counts exclude its needs: it pays only for what no other tree needs.
         spent += count_tree(start, stop, -1, purchases, state.status, counts)
         price_tree(start, stop, trees.right, purchases, counts, pricing, prices.as_split)
-        more, less = update_tree(tree, rows, trees, prices, state, problem, scratch)
+        more, less = update_tree(tree, rows, trees, prices, state, problem, scratch, no_sums)
         gain += more
         saved += less
         spent += count_tree(start, stop, 1, purchases, state.status, counts)

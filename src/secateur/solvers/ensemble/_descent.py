@@ -11,6 +11,7 @@ from secateur.data.rows import LocalRows
 from secateur.kernels import BlockProblem, Prices, State
 from secateur.problem import Problem
 from secateur.solvers.ensemble._active_nodes import ActiveNodes, ActiveSet, active_set_of
+from secateur.solvers.ensemble._collapse import collapse, weakest_collapses
 from secateur.solvers.ensemble.additive_model import (
     Additive,
     add_used_trees,
@@ -32,6 +33,7 @@ _VALUES = {
     "scale": kernels.SCALE,
     "scale_sparse": kernels.SCALE_SPARSE,
 }
+_NO_SUMS = np.empty((0, 0))
 _RENEWAL = 3
 """Cost of renewing the parabolas of one output, as a number of block updates."""
 _LARGE = 500
@@ -91,23 +93,21 @@ class Descent(RowDescent[State]):
         afterwards. If it did not decrease, the sweep is repeated with a larger curvature, which the next sweeps of this
         descent keep, unless it is the last resort.
         """
-        tolerance = 1e-12 * self.scale
-        problem = BlockProblem(penalty, self.ridge, 0.0, self.values, frozen, tolerance, self.screening)
-        sweep_once = kernels.sweep_layered_blocks if self.settings.layered else kernels.sweep_blocks
+        problem = self._block_problem(penalty, frozen)
         if self.ensemble.objective.quadratic:
-            unchanged, gain, _ = sweep_once(*self.nodes, self.state, problem, trees, first)
+            unchanged, gain, _ = self._sweep_once(problem, trees, first)
             return unchanged, gain
         for attempt in range(self.attempt, self.ensemble.objective.n_curvatures):
             before = self.state.copy(parabolas=False)
             if attempt:
                 renew_parabolas(self.ensemble, self.state, attempt)
-            unchanged, _, saved = sweep_once(*self.nodes, self.state, problem, trees, first)
+            unchanged, _, saved = self._sweep_once(problem, trees, first)
             if unchanged:
                 if attempt or not np.allclose(self.state.intercept, before.intercept, rtol=1e-12, atol=1e-12):
                     renew_parabolas(self.ensemble, self.state)
                 return True, 0.0
             gain = before.loss[0] - renew_parabolas(self.ensemble, self.state) + saved
-            if gain > tolerance:
+            if gain > problem.tolerance:
                 self.attempt = max(0, min(attempt, self.ensemble.objective.n_curvatures - 2))
                 return False, float(gain)
             # The parabolas were too flat: undo the sweep, but not the estimates of entry penalties.
@@ -115,6 +115,14 @@ class Descent(RowDescent[State]):
             self.state = before
         renew_parabolas(self.ensemble, self.state)
         return True, 0.0
+
+    def _sweep_once(self, problem: BlockProblem, trees: NDArray[np.bool_], first: int) -> tuple[bool, float, float]:
+        if self.settings.layered:
+            return kernels.sweep_layered_blocks(*self.nodes, self.state, problem, trees, first)
+        return kernels.sweep_blocks(*self.nodes, self.state, problem, trees, first, _NO_SUMS)
+
+    def _block_problem(self, penalty: float, frozen: bool) -> BlockProblem:
+        return BlockProblem(penalty, self.ridge, 0.0, self.values, frozen, 1e-12 * self.scale, self.screening)
 
     def descend(
         self,
@@ -258,9 +266,8 @@ class Descent(RowDescent[State]):
         """
         forest, state = self.ensemble.forest, self.state
         while self.size(state) > budget:
-            node, rate, value = self.weakest()
-            found = np.flatnonzero(node >= 0)
-            if not len(found):
+            tree, node, rate, value = self.weakest()
+            if not len(tree):
                 left = np.flatnonzero(state.status[forest.root])
                 if not len(left):
                     return  # even the model without trees exceeds the budget
@@ -268,21 +275,22 @@ class Descent(RowDescent[State]):
                 continue
             # Collapse an eighth of the excess per round, then recompute the rates.
             n_collapses = max(1, (self.size(state) - budget) // 8)
-            for tree in found[np.argsort(rate[found], kind="stable")[:n_collapses]]:
+            for one in np.argsort(rate, kind="stable")[:n_collapses]:
                 if self.size(state) <= budget:
                     break
-                self.collapse(int(tree), int(node[tree]), value[tree])
+                collapse(self.ensemble, state, int(tree[one]), int(node[one]), value[one])
             self._renew()
 
-    def weakest(self) -> tuple[NDArray[np.int64], Floats, Floats]:
+    def weakest(self) -> tuple[NDArray[np.intp], NDArray[np.intp], Floats, Floats]:
         """Return for each tree the cheapest split to collapse, its increase in loss per price, and its new value."""
-        ridge = self.ridge if self.values == kernels.REFIT else 0.0
-        return kernels.weakest_collapses(*self.nodes, self.state, ridge, self.values)
-
-    def collapse(self, tree: int, node: int, value: Floats) -> None:
-        """Turn a split into a leaf with the given contribution; collapsing a root drops the tree."""
-        end = self.ensemble.forest.end[node]
-        kernels.collapse(tree, node, end, value, self.nodes.rows, self.nodes.trees, self.state)
+        width = self.state.contribution.shape[1]
+        n_columns = width + (width if len(self.state.curvature) else 1)
+        sums = np.zeros((self.ensemble.forest.n_nodes, n_columns))
+        kernels.sweep_blocks(*self.nodes, self.state, self._block_problem(0.0, False), self.used(), 0, sums)
+        refit = self.values == kernels.REFIT
+        return weakest_collapses(
+            self.ensemble, self.prices, self.state, sums, self.ridge if refit else 0.0, refit=refit
+        )
 
     def _renew(self) -> None:
         """Let the parabolas touch the loss at the current scores, after these have moved by more than a sweep."""

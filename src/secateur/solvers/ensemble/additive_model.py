@@ -223,11 +223,11 @@ def empty_state(ensemble: Additive) -> State:
         np.zeros(forest.n_trees),
     )
     if objective.quadratic:
-        kernels.move_intercept(ensemble.weight, state)
+        _move_intercept(ensemble.weight, state)
         return state
     for _ in range(20):
         before = state.copy()
-        kernels.move_intercept(ensemble.weight, state)
+        _move_intercept(ensemble.weight, state)
         gain = before.loss[0] - renew_parabolas(ensemble, state)
         if gain < 1e-15:
             return before if gain < 0 else state
@@ -252,6 +252,19 @@ def _state_of(
     if not quadratic:
         renew_parabolas(ensemble, state)
     return state
+
+
+def _move_intercept(weight: Floats, state: State) -> None:
+    """Move the intercept of every output to the minimum of the parabolas."""
+    for k, neg_gradient in enumerate(state.neg_gradient):
+        curvature = state.curvature[k] if len(state.curvature) else weight
+        # Added one after the other, as in the kernel of a sweep, `move_intercept`.
+        gradient, total = (float(np.cumsum(numbers)[-1]) for numbers in (neg_gradient, curvature))
+        step = gradient / total if total > 0.0 else 0.0
+        neg_gradient -= curvature * step
+        if len(state.score):
+            state.score[k] += step
+        state.intercept[k] += step
 
 
 def renew_parabolas(ensemble: Additive, state: State, attempt: int = 0) -> float:
