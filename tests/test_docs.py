@@ -27,7 +27,7 @@ SHOWN = [
 RUN = [
     page
     for page in [
-        *(DOCS / name for name in ("index.md", "promises.md", "deploy.md")),
+        *(DOCS / name for name in ("index.md", "promises.md", "deploy.md", "cost_sensitive.md")),
         *sorted((DOCS / "cookbook").glob("*.md")),
     ]
     if "```python\n" in page.read_text()

@@ -10,6 +10,7 @@ import logging
 import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from posixpath import relpath
 from typing import Any, NamedTuple
 
 from secateur.costs import COSTS
@@ -63,9 +64,26 @@ def on_config(config: Any) -> Any:
     return config
 
 
-def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Replace `<!-- all solvers -->` and the like on an API page by one entry per class."""
+def on_page_markdown(markdown: str, page: Any = None, **_: Any) -> str:
+    """Replace `<!-- all solvers -->` and the like on an API page by one entry per class, and link a solver's pages."""
+    folder, _, name = page.file.src_uri.removesuffix(".md").partition("/") if page else ("", "", "")
+    if folder == "methods" and name in SOLVERS:
+        markdown += f"\n{see_also(name, folder, 'method')}\n"
     return _API_ENTRIES.sub(lambda found: "\n".join(api_entries(found[1])), markdown)
+
+
+def see_also(solver: str, folder: str, leave_out: str) -> str:
+    """Return links to the reference, the method and the example of a solver, from a page in a folder of docs/."""
+    kind = SOLVERS[solver].__name__
+    pages = {
+        "reference": (f"[`{kind}` in the API]", f"api/solvers.md#secateur.solvers.{kind}"),
+        "method": (f"[the method {kind}]", f"methods/{solver}.md"),
+        "example": ("[its example]", f"gallery/index.md#plot_{solver}"),
+    }
+    if not (ROOT / "examples" / f"plot_{solver}.py").exists():
+        del pages["example"]
+    links = [f"{text}({relpath(target, folder)})" for name, (text, target) in pages.items() if name != leave_out]
+    return f"**See also:** {', '.join(links)}."
 
 
 def api_entries(module: str) -> Iterable[str]:
@@ -73,7 +91,8 @@ def api_entries(module: str) -> Iterable[str]:
     tables: Mapping[str, Mapping[str, type]] = {"solvers": SOLVERS, "losses": LOSSES, "costs": COSTS}
     for kind in tables[module].values():
         members = "false" if module == "solvers" else _own_methods(kind)
-        yield f"::: secateur.{module}.{kind.__name__}\n    options:\n      members: {members}\n"
+        after = f"\n{see_also(kind.name, 'api', 'reference')}\n" if module == "solvers" else ""
+        yield f"::: secateur.{module}.{kind.__name__}\n    options:\n      members: {members}\n{after}"
 
 
 def grouped() -> dict[str, list[type]]:
