@@ -14,6 +14,7 @@ from tests.hardening.hostile import NAMES
 
 import secateur as sc
 from secateur._util.text import printable
+from secateur.cli._output import write_report
 from secateur.reporting import describe
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is missing: pip install -e '.[dev]'")
@@ -272,3 +273,19 @@ def test_a_model_of_a_single_root_is_shown(open_page):
     page = open_page(path)
     assert page.messages == []
     assert cell(page, "nodes", "after") == "1"
+
+
+def test_the_copy_button_copies_code_that_runs(single, open_page, tmp_path):
+    code = {"python": "numbers = [\n    {point},\n    2,\n]\ntotal = sum(numbers)"}
+    file = tmp_path / "copied.html"
+    write_report(single.path, file, False, code)
+    page = open_page(single.path)
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.goto(file.as_uri())
+    move_to(page, 1)
+    page.locator("#code-list button").first.click()
+    page.wait_for_function("document.querySelector('#code-list button').textContent !== 'copy'")
+    assert page.locator("#code-list button").first.inner_text() == "copied"
+    names = {}
+    exec(page.evaluate("navigator.clipboard.readText()"), names)
+    assert names["total"] == 3

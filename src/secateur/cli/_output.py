@@ -130,7 +130,7 @@ def write_report(
 
         facts = describe(path, **options)
         # Users copy these lines, so they must not contain invisible characters.
-        facts["code"] |= {name: printable(line) for name, line in code.items()}
+        facts["code"] |= {name: printable(line, keep="\n") for name, line in code.items()}
         write_facts(facts, out, force=force)
     return facts
 

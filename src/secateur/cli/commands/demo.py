@@ -14,7 +14,7 @@ def demo(
     quiet: opt.Quiet = False,
     debug: opt.Debug = False,
 ) -> None:
-    """Train a random forest on a data set of scikit-learn, prune it, and compare both on test rows."""
+    """Train a random forest on a data set of scikit-learn, prune it by its loss, and compare both on test rows."""
     from secateur.cli._demo import print_demo, run_demo
     from secateur.cli._tables_and_json import print_json
 

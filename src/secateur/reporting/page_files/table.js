@@ -22,7 +22,7 @@ function tableRows(point) {
   }
   const riskLabel = riskIsLoss ? `loss on pruning rows (${report.facts.loss})` : "mean loss of single trees on pruning rows";
   rows.push({ label: riskLabel, before: number(table.risk[0]), after: number(table.risk[point]), left: ratio("risk", point) });
-  if (evaluated) rows.push({ label: "predictions changed", before: "", after: percent(table.changed[point]), left: "" });
+  if (evaluated) rows.push({ label: "predictions changed on validation rows", before: "", after: percent(table.changed[point]), left: "" });
   if (report.measured) rows.push(...measuredRows(point));
   return rows;
 }
