@@ -8,6 +8,7 @@ import pkgutil
 import re
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
@@ -213,6 +214,17 @@ def test_the_call_on_the_page_of_a_solver_runs(solver, models):
     for one in made:
         forest = one[-1].forest if isinstance(one, sc.Path) else sc.as_forest(one)
         assert forest.n_nodes < sc.as_forest(models["forest"]).n_nodes
+
+
+def test_the_calls_of_how_to_choose_run(models):
+    names = {**models, "model": models["forest"], "X": models["X_train"], "y": models["y_train"]}
+    calls = re.findall(r"`(?:\w+ = )?(sc\.[^`…]+\))`", (DOCS / "choose.md").read_text())
+    assert len(calls) > 12
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # some limits leave nothing to prune of so small a forest
+        for call in calls:
+            if not call.startswith("sc.report"):
+                assert eval(call, names) is not None, call
 
 
 @pytest.mark.parametrize("page", RUN, ids=map(name_of, RUN))
