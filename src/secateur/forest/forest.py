@@ -209,12 +209,7 @@ class Forest:
     @cached_property
     def depth(self) -> NDArray[np.int32]:
         """The number of splits above each node, (n_nodes,)."""
-        splits = np.flatnonzero(self.is_split)
-        # A node lies below the splits that begin before it and end after it.
-        n_more = np.bincount(splits + 1, minlength=self.n_nodes + 1) - np.bincount(
-            self.end[splits], minlength=self.n_nodes + 1
-        )
-        return np.cumsum(n_more[:-1], dtype=np.int32)
+        return kernels.tree_depth(self.parent)
 
     @property
     def max_depth(self) -> int:

@@ -42,18 +42,17 @@ class SmallerForest:
         The problem for the smaller forest.
     nodes : (n_nodes of the smaller forest,)
         The indices of its nodes in the given forest.
-    number : (n_nodes of the given forest,) int32
-        For each node the lowest node at or above it that the smaller forest has, as an index of that forest.
     """
 
     forest: Forest
     problem: Problem
     nodes: NDArray[np.intp]
-    number: NDArray[np.int32]
 
     def route(self, rows: LocalRows) -> LocalRows:
         """Return rows of the given forest, routed through the smaller one."""
-        return replace(rows, leaves=_routed(self.forest, self.problem.forest, self.number, rows))
+        marked = np.zeros(self.forest.n_nodes, bool)
+        marked[self.nodes] = True
+        return _routed(self.forest, self.problem.forest, marked, rows)
 
     def restored(self, point: Point) -> Point:
         """Return a pruning of the smaller forest as one of the given forest."""
@@ -83,16 +82,17 @@ def smaller_forest(problem: Problem, budget: int | None) -> SmallerForest | None
     place = len(of_splits) - n_nodes // 2
     least = float(np.partition(of_splits, place)[place])
     marked = kernels.mark_spread(forest.tree_start, forest.right, spread, least)
-    number = kernels.lift_to_kept(forest.parent, marked)
     smaller = subforest(forest, Decision(marked))
-    routed = replace(rows, leaves=_routed(forest, smaller, number, rows))
-    return SmallerForest(forest, replace(problem, forest=smaller, row_source=routed), np.flatnonzero(marked), number)
+    routed = _routed(forest, smaller, marked, rows)
+    return SmallerForest(forest, replace(problem, forest=smaller, row_source=routed), np.flatnonzero(marked))
 
 
-def _routed(forest: Forest, smaller: Forest, number: NDArray[np.int32], rows: LocalRows) -> NDArray[np.unsignedinteger]:
-    """Return the leaves that rows reach in the smaller forest, (n_trees, n_rows)."""
+def _routed(forest: Forest, smaller: Forest, marked: NDArray[np.bool_], rows: LocalRows) -> LocalRows:
+    """Return rows of a forest, routed through the smaller one that has the marked nodes."""
+    # `forest.parent` would stay in memory during the search.
+    number = kernels.lift_to_kept(kernels.tree_parent(forest.right), marked)
     leaves = np.empty(rows.leaves.shape, leaf_type(smaller))
     for tree, (start, stop) in enumerate(zip(forest.root, forest.tree_start[1:], strict=True)):
         local = (number[start:stop] - number[start]).astype(leaves.dtype)
         np.take(local, rows.leaves[tree], out=leaves[tree])
-    return leaves
+    return replace(rows, leaves=leaves)
