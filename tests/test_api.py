@@ -346,8 +346,8 @@ def test_an_ensemble_uses_a_node_budget_up(cancer):
 
 def test_a_difference_too_small_for_the_rows_is_warned_of(cancer):
     model, X_train, y_train, X, y = cancer
-    with pytest.warns(NoisyChoiceWarning, match="mostly noise"):
-        sc.prune(model, X_train, y_train, validation=(X[:40], y[:40]), max_loss_increase=0.02)
+    with pytest.warns(NothingPrunedWarning, match=r"40 rows.*cannot tell that from luck. Pass about \d\d+ validation"):
+        sc.prune(model, X_train, y_train, validation=(X[20:60], y[20:60]), max_loss_increase=0.02)
     with warnings.catch_warnings():
         warnings.simplefilter("error", NoisyChoiceWarning)
         sc.prune(model, X_train, y_train, validation=(X, y), max_loss_increase=0.5)
@@ -373,7 +373,7 @@ def test_models_that_keep_their_values_lose_whole_trees_within_a_limit_of_trees(
         {"max_trees": 8},
         {"max_bytes": 30_000},
         {"max_loss_increase": 0.2},
-        {"max_loss_increase": 0.2, "max_nodes": 200},
+        {"max_loss_increase": 0.4, "max_nodes": 200},
         {"max_changed": 0.05},
         {"scoring": "accuracy", "max_score_drop": 0.02},
         {"solver": "weakest_link"},

@@ -203,9 +203,11 @@ def prune(
         optimal size on few rows is often too small for all rows. It averages the ridges, weighted by their held-out
         losses, and uses that mean.
     max_loss_increase : float, optional
-        Select the cheapest point whose loss exceeds that of the unpruned model by at most this fraction of it. Half a
-        standard error of the difference (a whole one if clones are evaluated) is added to the measured increase, to
-        compensate for the selection bias of comparing many points. A model that has overfitted may be worse than a
+        Select the cheapest point whose loss exceeds that of the unpruned model by at most this fraction of it. The best
+        of many points was measured better than it is: 0.84 standard errors of the difference (1 if clones are
+        evaluated) are added to the measured increase, and with 3 of them the limit may be exceeded by at most a tenth
+        of the unpruned loss. If the rows are too few to tell, nothing is pruned, and a warning says how many would do.
+        A model that has overfitted may be worse than a
         constant, and the result may then be a constant. Without any limit, the cheapest point within one per cent of
         the *lowest* loss is selected, which is never above that of the unpruned model.
     max_score_drop : float, optional

@@ -6,6 +6,7 @@ from sklearn.tree import DecisionTreeRegressor
 
 from secateur import prune_path
 from secateur.path import PathInfo
+from secateur.path.guard import guard_for
 from secateur.path.rules import certificate, choose
 
 TABLE = {
@@ -30,12 +31,26 @@ def test_without_limits_the_cheapest_within_one_per_cent_of_the_lowest_loss_wins
     assert choose(NEAR, INFO, {}, "lowest") == 1
 
 
-def test_a_measured_increase_is_feared_to_be_half_a_standard_error_larger_or_a_whole_one_with_clones():
+def test_a_measured_increase_is_guarded_against_luck():
     table = {**EVALUATED, "increase_se": np.array([0.0, 0.1, 0.1, 0.1, 0.1])}
     clones = replace(INFO, clones=5)
-    for limit, guard, info in ((0.05, None, INFO), (0.10, None, clones), (0.05, 0.5, clones)):
-        assert choose(table, info, {"max_loss_increase": limit + 0.011}, guard=guard) == 3
-        assert choose(table, info, {"max_loss_increase": limit + 0.009}, guard=guard) == 2
+    # Point 3 has a loss of 1.01 and a standard error of 0.1; 3 of them may not exceed the limit by more than 0.1.
+    for margin, guard, info in ((0.2, None, INFO), (0.2, None, clones), (0.05, 0.5, INFO), (0.3, 3.0, clones)):
+        assert choose(table, info, {"max_loss_increase": margin + 0.011}, guard=guard) == 3
+        assert choose(table, info, {"max_loss_increase": margin + 0.009}, guard=guard) == 2
+    few = {**table, "increase_se": np.full(5, 0.01)}
+    for margin, info in ((0.0084, INFO), (0.01, clones)):
+        assert choose(few, info, {"max_loss_increase": margin + 0.0101}) == 3
+        assert choose(few, info, {"max_loss_increase": margin + 0.0099}) == 2
+
+
+def test_the_rows_needed_would_let_the_guard_pass():
+    guard, loss, error = guard_for(None), np.array([0.9, 1.2]), np.array([0.5, 0.5])
+    needed = guard.rows_needed(loss, error, 1.0, 1.02, 50)
+    assert guard.upper(loss, error, 1.0).min() > 1.02
+    enough = guard.upper(loss, error * np.sqrt(50 / needed), 1.0)
+    assert enough[0] <= 1.02 < enough[1]
+    assert guard.rows_needed(loss[1:], error[1:], 1.0, 1.02, 50) is None
 
 
 def test_without_evaluation_the_risk_decides_and_ties_go_to_the_smaller():

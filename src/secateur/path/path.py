@@ -291,7 +291,8 @@ class Path:
         guard : float, optional
             Number of standard errors added to a measured increase before it is compared with `max_loss_increase`, and
             to a measured drop before it is compared with `max_score_drop`. It compensates for the selection bias of
-            comparing many points. Default: a half, and 1 if clones of the model were evaluated.
+            comparing many points. Default: 0.84 (1 if clones of the model were evaluated), and 3 for the same limits
+            with a tenth of the unpruned loss, or of the score, added.
         rule : str, optional
             "lowest": the lowest loss. "one_se": the cheapest point within one standard error of the lowest loss.
             "one_percent": the cheapest within one per cent of the lowest loss. "srm": the least structural risk, error

@@ -15,18 +15,13 @@ from numpy.typing import NDArray
 
 from secateur.errors import InvalidInputError, NoPruningWithinLimitsError
 from secateur.losses import loss_named
+from secateur.path.guard import Guard, guard_for
 from secateur.path.info import PathInfo
 from secateur.path.limits import LIMITS, QUALITY_LIMITS, quality_limits, size_limits
 
 RULES = ("lowest", "one_se", "one_percent", "srm", "fullest")
 
 Table = Mapping[str, NDArray[Any]]
-
-
-def guard_for(clones: int | None) -> float:
-    """Return the default number of standard errors that are added to a measured increase or drop."""
-    # The loss of a clone only approximates the loss of the model.
-    return 1.0 if clones else 0.5
 
 
 def _default_rule(table: Table, info: PathInfo, limits: Mapping[str, Any]) -> str:
@@ -78,7 +73,7 @@ def choose(
     """Return the selected point.
 
     `guard` standard errors are added to a measured increase of the loss, and to a measured drop of the score, before it
-    is compared with its limit; None is the default of `guard_for`.
+    is compared with its limit; None is the default of `secateur.path.guard`.
 
     Raises
     ------
@@ -86,7 +81,7 @@ def choose(
         If no point qualifies, or if the criterion needs columns of an evaluated path and they are missing.
     """
     quality = quality_limits(limits)
-    guard = guard_for(info.clones) if guard is None else guard
+    margin = guard_for(info.clones, guard)
     rule = rule or (None if quality else _default_rule(table, info, limits))
     _check_criterion(table, rule, quality)
     sizes = size_limits(limits)
@@ -99,10 +94,10 @@ def choose(
     if rule == "fullest":
         return _lowest(table, fullest(table, points, info.runs), loss)
     if "max_loss_increase" in quality:
-        loss = table["loss"] + guard * table["increase_se"] if guard else table["loss"]
+        loss = margin.upper(table["loss"], table["increase_se"], loss_scale(table, info))
         points = _within_loss(table, info, points, loss, quality["max_loss_increase"])
     if "max_score_drop" in quality:
-        points = _within_score(table, points, quality["max_score_drop"], guard)
+        points = _within_score(table, points, quality["max_score_drop"], margin)
     if quality:
         return _cheapest(table, points, loss)
     if rule in ("one_se", "one_percent"):
@@ -153,13 +148,17 @@ def _slack(table: Table, points: NDArray[np.intp], best: np.intp, rule: str) -> 
     return np.nan_to_num(table["score_se"][points]) if "score" in table else float(table["loss_se"][best])
 
 
+def loss_scale(table: Table, info: PathInfo) -> float:
+    """Return the loss that a limit on its increase is a fraction of."""
+    return float(abs(table["loss"][0])) if info.loss_scale is None else info.loss_scale
+
+
 def _within_loss(
     table: Table, info: PathInfo, points: NDArray[np.intp], feared: NDArray[Any], increase: float
 ) -> NDArray[np.intp]:
     """Return the points whose loss, with the guard added, increases by at most the fraction `increase`."""
     unpruned = table["loss"][0]
-    scale = abs(unpruned) if info.loss_scale is None else info.loss_scale
-    good = points[feared[points] <= unpruned + increase * scale]
+    good = points[feared[points] <= unpruned + increase * loss_scale(table, info)]
     if len(good):
         return good
     nearest = points[feared[points].argmin()]
@@ -170,10 +169,10 @@ def _within_loss(
     )
 
 
-def _within_score(table: Table, points: NDArray[np.intp], drop: float, guard: float) -> NDArray[np.intp]:
+def _within_score(table: Table, points: NDArray[np.intp], drop: float, guard: Guard) -> NDArray[np.intp]:
     """Return the points whose score is at most `drop` below that of the unpruned model."""
     score = table["score"]
-    feared = score - guard * np.nan_to_num(table["score_se"])
+    feared = -guard.upper(-score, np.nan_to_num(table["score_se"]), float(abs(score[0])))
     good = points[feared[points] >= score[0] - drop]
     if len(good):
         return good

@@ -6,7 +6,9 @@ from typing import Unpack
 from secateur._util.user_functions import warn
 from secateur.errors import EverythingPrunedWarning, NoisyChoiceWarning, NothingPrunedWarning
 from secateur.path import Limits, Path, Pruned
+from secateur.path.guard import guard_for
 from secateur.path.limits import checked_limits
+from secateur.path.rules import loss_scale
 
 _LOG = logging.getLogger("secateur.prune")
 
@@ -17,7 +19,7 @@ def choose_point(path: Path, *, confidence: float | None = None, **given: Unpack
     chosen = path.choose(limits, confidence=confidence)
     _LOG.info("%s", _choice(chosen, limits))
     if confidence is None:
-        _warn_of_extremes(chosen)
+        _warn_of_extremes(chosen, limits)
         _warn_of_noise(chosen, limits.get("max_loss_increase"))
         _warn_of_noisy_score(chosen, limits.get("max_score_drop"))
     return chosen
@@ -31,13 +33,16 @@ def _choice(chosen: Pruned, limits: Limits) -> str:
     return f"{chosen!r} of {n_points}: {given or 'no limit'}; chosen on {chosen.info.evaluated_rows} rows: {where}."
 
 
-def _warn_of_extremes(chosen: Pruned) -> None:
+def _warn_of_extremes(chosen: Pruned, limits: Limits) -> None:
     """Warn if nothing was pruned, or if only roots are left."""
     where, n_rows = chosen.info.evaluated_on, chosen.info.evaluated_rows
     if chosen.given is None and chosen.row["n_nodes"] == chosen.source.forest.n_nodes:
+        reason = (
+            f"no smaller model on the path has {_aim(chosen)} on {where} ({n_rows} rows). Few rows make the choice "
+            f"noisy. Pass more validation rows, allow a larger {_allowance(chosen)}, or set max_nodes."
+        )
         warn(
-            f"Nothing was pruned: no smaller model on the path has {_aim(chosen)} on {where} ({n_rows} rows). Few rows "
-            f"make the choice noisy. Pass more validation rows, allow a larger {_allowance(chosen)}, or set max_nodes.",
+            f"Nothing was pruned: {_too_few_rows(chosen, limits.get('max_loss_increase')) or reason}",
             NothingPrunedWarning,
         )
     elif chosen.row["n_leaves"] == chosen.row["n_trees"]:
@@ -48,6 +53,25 @@ def _warn_of_extremes(chosen: Pruned) -> None:
             f"within the limits and better. {least}Pass more rows, or allow more loss or more cost.",
             EverythingPrunedWarning,
         )
+
+
+def _too_few_rows(chosen: Pruned, max_loss_increase: float | None) -> str | None:
+    """Return that smaller models were measured within the limit, but by too few rows to rely on it; None if not so."""
+    path, n_rows = chosen.path, chosen.info.evaluated_rows
+    if path is None or max_loss_increase is None or n_rows is None or "increase_se" not in path.table:
+        return None
+    table, scale = path.table, loss_scale(path.table, path.info)
+    smaller = table["n_nodes"] < table["n_nodes"][0]
+    loss, error = table["loss"][smaller], table["increase_se"][smaller]
+    bound = table["loss"][0] + max_loss_increase * scale
+    needed = guard_for(path.info.clones).rows_needed(loss, error, scale, bound, n_rows)
+    if needed is None:
+        return None
+    return (
+        f"on {chosen.info.evaluated_on} ({n_rows} rows), smaller models are within max_loss_increase="
+        f"{max_loss_increase:g}, but so few rows cannot tell that from luck. Pass about {max(needed, n_rows + 1):,} "
+        "validation rows, allow a larger max_loss_increase, or set max_nodes."
+    )
 
 
 def _aim(chosen: Pruned) -> str:

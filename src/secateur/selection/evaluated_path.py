@@ -19,9 +19,9 @@ from secateur.libraries.adapter import Adapter
 from secateur.losses import Loss
 from secateur.path import Limits, Path, Progress
 from secateur.path.evaluation import Fold, points_of_known_runs
+from secateur.path.guard import guard_for
 from secateur.path.limits import checked_limits, size_limits, warn_of_limits
 from secateur.path.local_evaluation import rows_to_score
-from secateur.path.rules import guard_for
 from secateur.path.score_columns import try_scoring
 from secateur.path.scoring import check_measured, measures_of
 from secateur.selection.arguments import check_arguments, checked_validation

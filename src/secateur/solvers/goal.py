@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from secateur.data.rows import LocalRows
+from secateur.path.guard import NO_GUARD, Guard
 from secateur.problem import Problem
 
 
@@ -16,8 +17,8 @@ class Goal:
         Node budget.
     max_loss_increase : float, optional
         Largest increase of the validation loss, as a fraction of the loss of the unpruned model.
-    guard : float
-        Number of standard errors added to a measured increase before it is compared with the bound.
+    guard : Guard
+        What is added to a measured loss before it is compared with the bound.
     refit : bool
         Whether the pruning is computed again on all rows, so that the search only has to find its settings.
     curve : bool
@@ -26,7 +27,7 @@ class Goal:
 
     max_nodes: int | None = None
     max_loss_increase: float | None = None
-    guard: float = 0.0
+    guard: Guard = NO_GUARD
     refit: bool = False
     curve: bool = False
 

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secateur._util.threads import in_threads
+from secateur.path.guard import NO_GUARD
 from secateur.solvers.ensemble._fold_search import KEPT, AnyDescent, Floats, FoldSearch, MakeDescent, RunSettings
 from secateur.solvers.goal import FoldProblem, Goal
 
@@ -126,7 +127,7 @@ class GoalSearch(ABC):
         self.unpruned = self._mean([float(fold.weight @ fold.unpruned) for fold in self.folds])
         self.n_unpruned = float(np.mean([fold.problem.forest.n_nodes for fold in self.folds]))
         self.n_outputs = self.folds[0].problem.forest.n_outputs
-        self.bound, self.guard = -np.inf, 0.0
+        self.bound, self.guard = -np.inf, NO_GUARD
         self.best: Visit | None = None
         self.thorough: list[Visit] = []
         self.way: list[Visit] = []
@@ -242,7 +243,7 @@ class GoalSearch(ABC):
 
     def upper(self, visit: Visit) -> float:
         """Return the loss of a visit plus the guard."""
-        return visit.loss + self.guard * visit.error
+        return float(self.guard.upper(visit.loss, visit.error, abs(self.unpruned)))
 
     def walk(
         self, visits: list[Visit], k: int, ridge: int, budget: float = np.inf, n_ridges: int | None = None
