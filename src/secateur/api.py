@@ -22,6 +22,7 @@ from secateur.selection.validation import Validation
 from secateur.solvers import Solver
 
 
+@user_function
 def as_forest(model: Any, *, trust: bool = False) -> Forest:
     """Convert a supported model or model file to a Forest; a Forest is returned unchanged.
 

@@ -202,3 +202,15 @@ def test_a_limit_is_kept_with_confidence(here, tmp_path):
     assert "With 90 % confidence, the loss" in call("prune", *args, "--out", tmp_path / "t.skops").stdout
     refused = call("prune", *args[:-4], "--confidence", 0.9, "--out", tmp_path / "u.skops", code=1)
     assert "without a limit" in refused.stderr
+
+
+def test_few_rows_to_choose_by_are_an_error_and_sizes_have_units(here, tmp_path):
+    lines = (here / "rows.csv").read_text().splitlines(keepends=True)
+    (tmp_path / "few.csv").write_text("".join(lines[:9]))
+    args = ("prune", here / "forest.skops", "--target", "y", "--out", tmp_path / "small.skops")
+    assert "chosen by 2 row(s)" in call(*args, tmp_path / "few.csv", code=1).stderr
+    assert "is not a size" in call(*args, here / "rows.csv", "--max-bytes", "5 apples", code=2).stderr
+    assert not (tmp_path / "small.skops").exists()
+    (tmp_path / "semicolons.csv").write_text("".join(line.replace(",", ";") for line in lines))
+    call(*args, tmp_path / "semicolons.csv", "--max-bytes", "30kB")
+    assert (tmp_path / "small.skops").stat().st_size <= 30_000

@@ -130,6 +130,8 @@ def test_a_misspelt_keyword_suggests_the_nearest(forest):
     ):
         with pytest.raises(TypeError, match=rf"unexpected keyword argument '{name}'. Did you mean '{nearest}'\?"):
             call(**{name: 1})
+    with pytest.raises(InvalidInputError, match=r"rule='one_sd' is unknown.*Did you mean one_se"):
+        sc.prune_path(model, X, y, solver="weakest_link").select(rule="one_sd")
     with pytest.raises(TypeError, match=r"argument 'max_nodes'. Pass it to prune or path.select"):
         sc.prune_path(model, X, y, max_nodes=10)
 

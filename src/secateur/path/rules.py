@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from secateur._util.registry import advice_on
 from secateur.errors import InvalidInputError, NoPruningWithinLimitsError
 from secateur.losses import loss_named
 from secateur.path.guard import Guard, guard_for
@@ -110,7 +111,7 @@ def choose(
 def _check_criterion(table: Table, rule: str | None, quality: Mapping[str, float]) -> None:
     """Raise InvalidInputError if the rule is unknown, or a column that the criterion needs is missing."""
     if rule is not None and rule not in RULES:
-        raise InvalidInputError(f"rule={rule!r} is unknown; known are {', '.join(RULES)}. Use one of these or None.")
+        raise InvalidInputError(f"rule={rule!r} is unknown; known are {', '.join(RULES)}. {advice_on(rule, RULES)}")
     if (quality or rule in ("one_se", "one_percent")) and "loss" not in table:
         raise InvalidInputError(
             "The path has not been evaluated, so its losses are not known. Call path.evaluate(X_val, y_val) first, "
