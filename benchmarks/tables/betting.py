@@ -36,7 +36,7 @@ _NOTES = [
 
 
 def run(quick: bool) -> Result:
-    n_draws = 2 if quick else 25
+    n_draws = 2 if quick else 60
     found, skipped = {}, []
     for name in _DATA[3:4] if quick else _DATA:
         try:
