@@ -216,6 +216,7 @@ def test_the_call_on_the_page_of_a_solver_runs(solver, models):
         assert forest.n_nodes < sc.as_forest(models["forest"]).n_nodes
 
 
+# Six seconds of processor time, for twenty prunings, some of them whole paths of exact solvers.
 def test_the_calls_of_how_to_choose_run(models):
     names = {**models, "model": models["forest"], "X": models["X_train"], "y": models["y_train"]}
     calls = re.findall(r"`(?:\w+ = )?(sc\.[^`…]+\))`", (DOCS / "choose.md").read_text())

@@ -247,6 +247,25 @@ NOT_IN_SHAP = {
     "catboost *, by leaf": "CatBoost's values of trees with branches of different lengths do not add up",
     "catboost regressor, by depth": "the same",
 }
+IN_OLD_VERSIONS = {
+    "treelite": {
+        "random forest classifier, missing values": "trees trained on missing values, before treelite 4.8",
+        "extra trees classifier": "the same",
+        "isolation forest*": "the length of paths, before treelite 4.8",
+        "hist boosting regressor, poisson": "the link, before treelite 4.8",
+        "xgboost_booster_absolute": "an objective unknown before treelite 4.8",
+        "xgboost_booster_quantile*": "an objective unknown before treelite 4.8",
+    },
+    "skl2onnx": {"gradient boosting classifier, exponential": "a loss unknown before skl2onnx 1.20"},
+    "shap": {
+        "*, missing values": "trees trained on missing values, before SHAP 0.51",
+        "extra tree regressor": "the same",
+        "extra trees classifier": "the same",
+        "lightgbm booster, from text": "a Booster without parameters, before SHAP 0.51",
+    },
+}
+"""What the versions in tests/oldest.txt do not read, or read wrongly."""
+NO_CATBOOST = ("sklearn", "xgboost", "lightgbm")
 TOOLS = {
     "pickle, joblib, cloudpickle": Tool(pickled),
     "mlflow": Tool(
@@ -257,13 +276,15 @@ TOOLS = {
             "lightgbm *, own objective": "skops needs skops_trusted_types",
         },
     ),
-    "treelite": Tool(by_treelite, 1e-6, ("sklearn", "xgboost", "lightgbm"), NOT_IN_TREELITE),
-    "m2cgen": Tool(by_m2cgen, 1e-12, ("sklearn", "xgboost", "lightgbm"), NOT_IN_M2CGEN),
-    "skl2onnx": Tool(by_skl2onnx, 1e-6, ("sklearn",), NOT_IN_GRAPH),
+    "treelite": Tool(
+        by_treelite, 1e-6, ("sklearn", "xgboost", "lightgbm"), NOT_IN_TREELITE | IN_OLD_VERSIONS["treelite"]
+    ),
+    "m2cgen": Tool(by_m2cgen, 1e-12, NO_CATBOOST, NOT_IN_M2CGEN),
+    "skl2onnx": Tool(by_skl2onnx, 1e-6, ("sklearn",), NOT_IN_GRAPH | IN_OLD_VERSIONS["skl2onnx"]),
     "shap": Tool(
         by_shap,
         1e-6,
-        exceptions=NOT_IN_SHAP,
+        exceptions=NOT_IN_SHAP | IN_OLD_VERSIONS["shap"],
         once_pruned={"catboost *, by depth": "pruned trees have branches of different lengths: see by leaf"},
     ),
 }
