@@ -26,8 +26,8 @@ from secateur.path.guard import Guard
 from secateur.selection.evaluated_path import evaluated_path
 
 _DATA = (
-    *("ann_thyroid", "bank32nh", "covertype", "houses", "parkinsons_updrs_total", "pendigits", "planes_2d", "pol"),
-    *("puma32h", "satimage", "wine_quality"),
+    *("ann_thyroid", "bank32nh", "covertype", "houses", "parkinsons_updrs_total", "pendigits", "2dplanes", "pol"),
+    *("puma32H", "satimage", "wine_quality"),
 )
 _ROWS = {"100 to 300": (100, 300), "300 to 1,000": (300, 1000), "1,000 to 1,500": (1000, 1500)}
 _LIMITS = (0.01, 0.02, 0.05)
