@@ -23,7 +23,15 @@ from secateur.libraries.fork_safety import one_thread_in_a_fork
 from secateur.libraries.input_columns import InputColumns
 from secateur.libraries.xgboost import columns
 from secateur.libraries.xgboost.objectives import XGBoostObjective, objective_of
-from secateur.libraries.xgboost.saved_model import Saved, booster_part, count, dart_weight_table, n_outputs
+from secateur.libraries.xgboost.saved_model import (
+    Saved,
+    booster_part,
+    count,
+    dart_weight_table,
+    entry,
+    integers,
+    n_outputs,
+)
 from secateur.libraries.xgboost.trees import XGBoostTrees, read_trees
 from secateur.libraries.xgboost.ubjson import decode, encode
 from secateur.libraries.xgboost.write import check_one_kind, forest_arrays, prune_model, without_trees
@@ -150,7 +158,8 @@ class XGBoostBoosterAdapter(Adapter):
 
     @cached_property
     def _known(self) -> list[columns.Names | None]:
-        return columns.known_categories(booster_part(self.saved)["model"], self.n_features)
+        version = integers(entry(self.saved, "version"), "version", 3, 1 << 20).tolist()
+        return columns.known_categories(booster_part(self.saved)["model"], self.n_features, version)
 
     @cached_property
     def _categorical(self) -> NDArray[np.int32]:

@@ -1,5 +1,6 @@
 """Encode tables and matrices as XGBoost does: float32, missing values as NaN, categories as codes."""
 
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -13,17 +14,29 @@ from secateur.libraries.numeric_columns import column_as_numbers, refuse_other_k
 from secateur.libraries.xgboost.saved_model import LARGEST_CATEGORY, Saved, damaged, integers
 
 Names = list[Any]
+_WHOLE_NAMES = (3, 4)
+"""The version of XGBoost known to save names beyond ASCII whole; 3.2 saves them in pieces."""
 
 
-def known_categories(model: Saved, n_features: int) -> list[Names | None]:
-    """Return the training categories of each feature, None for features of codes or numbers."""
+def known_categories(model: Saved, n_features: int, version: Sequence[int] = _WHOLE_NAMES) -> list[Names | None]:
+    """Return the training categories of each feature, None for features of codes or numbers.
+
+    Names are texts if the `version` that saved the model stores whole names, otherwise pieces of their bytes.
+    """
     encodings = model.get("cats", {}).get("enc", [])
     if not len(encodings):
         # Trained on plain numbers, or saved by a version that does not store category names.
         return [None] * n_features
     if len(encodings) != n_features:
         raise damaged(f"it has category names for {len(encodings)} features, but {n_features} features")
-    return [_names(encoding) for encoding in encodings]
+    names = [_names(encoding) for encoding in encodings]
+    if tuple(version) < _WHOLE_NAMES:
+        return names
+    return [None if known is None else [_as_text(name) for name in known] for known in names]
+
+
+def _as_text(name: Any) -> Any:
+    return name.decode("utf-8", "surrogateescape") if isinstance(name, bytes) else name
 
 
 def _names(encoding: Any) -> Names | None:
@@ -103,7 +116,8 @@ def _matrix(frame: Any, known: list[Names | None]) -> NDArray[np.float32]:
 
 def _codes(categories: Any, codes: NDArray[Any], known: Names | None, column: Any) -> NDArray[np.float32]:
     """Return the model's code for each row of a categorical column, NaN for missing values."""
-    names = _native_names(categories)
+    in_pieces = known is None or any(isinstance(name, bytes) for name in known)
+    names = _native_names(categories, in_pieces)
     new_codes = np.arange(len(names), dtype=np.float32)
     if known is not None and names != known:
         code_of = {name: code for code, name in enumerate(known)}
@@ -132,16 +146,18 @@ def _matches(names: Names, i: int, known: Names, code: int) -> bool:
     return all(not isinstance(name, bytes) or name.isascii() for name in before)
 
 
-def _native_names(categories: Any) -> Names:
+def _native_names(categories: Any, in_pieces: bool) -> Names:
     """Return category names as XGBoost saves them.
 
-    XGBoost splits the joined UTF-8 text at offsets that count characters but are applied to bytes. Non-ASCII names are
-    therefore saved in pieces.
+    XGBoost before 3.4 splits the joined UTF-8 text at offsets that count characters but are applied to bytes. Non-ASCII
+    names are therefore saved in pieces.
     """
     values = categories.tolist()
     if all(isinstance(value, int) and not isinstance(value, bool) for value in values):
         return values
     texts = [str(value) for value in values]
+    if not in_pieces:
+        return texts
     text = "".join(texts).encode("utf-8")
     ends = np.cumsum([0, *(len(value) for value in texts)])
     return [text[a:b] for a, b in pairwise(ends)]

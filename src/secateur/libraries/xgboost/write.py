@@ -217,7 +217,10 @@ def without_trees(model: Saved, trees: XGBoostTrees) -> tuple[Saved, Ints]:
         tree["tree_param"] = {**tree["tree_param"], "num_nodes": "1", "num_deleted": "0"}
     rounds = {"iteration_indptr": [0, len(first)] if len(first) else [0]} if "iteration_indptr" in model else {}
     counted = {**model["gbtree_model_param"], "num_trees": str(len(first)), "num_parallel_tree": "1"}
-    return {**model, **rounds, "gbtree_model_param": counted, "tree_info": outputs.tolist(), "trees": blank}, first
+    found = {**model, **rounds, "gbtree_model_param": counted, "tree_info": outputs.tolist(), "trees": blank}
+    # XGBoost 3.3 and later keep the weights of DART here, one for each tree.
+    found.pop("weight_drop", None)
+    return found, first
 
 
 def _zero_leaf() -> Saved:
