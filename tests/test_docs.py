@@ -281,9 +281,25 @@ def test_the_site_has_every_page(site):
     built = {p.relative_to(folder).as_posix() for p in folder.rglob("*.html")}
     assert expected <= built, expected - built
     gallery = (folder / "gallery" / "index.html").read_text()
+    thumbnails = gallery.partition('<div class="thumbnails">')[2].partition("</div>")[0]
     for script in (EXAMPLES).glob("plot_*.py"):
+        assert re.search(rf'<a href="#{script.stem}"><img ', thumbnails), script
         section = gallery.partition(f'<h2 id="{script.stem}">')[2].partition("<h2")[0]
         assert "<img" in section, f"run docs/site/pictures.py {script.stem.removeprefix('plot_')}"
+
+
+@pytest.mark.xdist_group("site")
+def test_reference_method_and_example_of_a_solver_name_each_other(site):
+    folder, _ = site
+    pages = {name: (folder / f"{name}.html").read_text() for name in ("api/solvers", "gallery/index")}
+    for solver, kind in sc.solvers.SOLVERS.items():
+        example = (EXAMPLES / f"plot_{solver}.py").exists()
+        method = (folder / "methods" / f"{solver}.html").read_text()
+        assert f"api/solvers.html#secateur.solvers.{kind.__name__}" in method
+        assert f"methods/{solver}.html" in pages["api/solvers"]
+        for page in [method, pages["api/solvers"]] if example else []:
+            assert f"gallery/index.html#plot_{solver}" in page
+        assert not example or f"methods/{solver}.html" in pages["gallery/index"]
 
 
 @pytest.mark.xdist_group("site")
