@@ -21,7 +21,7 @@ _SPLITS = 3
 _MOST_ROWS = 600
 _LIMIT = 20.0
 _NOTES = [
-    "Random forests, every feature at price 1. half of at most 600 rows train, a quarter prunes and one tests. "
+    "Random forests, every feature at price 1. Half of at most 600 rows train, a quarter prunes and one tests. "
     f"Means over {_SPLITS} splits. budget: a fraction of the average price of the unpruned forest.",
     "Problem (IP3), the mean error of the trees on the pruning rows: cut, the best point of MinCut within the budget; "
     f"exact, LinearProgram(max_cost=…), stopped after {_LIMIT:g} s; least, the Lagrangian bound, MinCut's certificate. "
