@@ -15,7 +15,6 @@ from sklearn.ensemble import (
     IsolationForest,
     RandomForestClassifier,
     RandomForestRegressor,
-    VotingClassifier,
 )
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
@@ -260,9 +259,7 @@ def test_models_that_are_not_fitted_are_refused():
             sc.as_forest(model)
 
 
-@pytest.mark.parametrize(
-    "model", [LogisticRegression(), KNeighborsClassifier(), VotingClassifier([]), DummyClassifier()]
-)
+@pytest.mark.parametrize("model", [LogisticRegression(), KNeighborsClassifier(), DummyClassifier()])
 def test_other_models_are_refused_with_a_list_of_supported_ones(model):
     with pytest.raises(UnsupportedModelError, match="RandomForestClassifier"):
         sc.as_forest(model)
