@@ -114,8 +114,8 @@ _NOTES = [
     "test rows. budget_%: in % of the cost of the unpruned forest, both on training rows; within the budget the point "
     "with the lowest validation error is selected, and ties go to the cheapest. cost %: on test rows, which may be "
     "slightly above the budget. prune: "
-    "prune(model, X_train, y_train, cost=FeatureCost(...), max_cost=budget, validation=(X_val, y_val)), which is "
-    "MinCut(scope='both'). ensemble, individual: the same with these solvers.",
+    "prune(model, X_train, y_train, cost=FeatureCost(...), max_cost=budget, validation=(X_val, y_val)), whose default "
+    "joins the points of MinCut and CostDescent. ensemble, individual: the same with these solvers.",
     "top_k: a forest retrained on the most important features, added in decreasing order while the budget allows; "
     "per_price: the same in the order of importance / additional price. Each is the best on validation rows among the "
     "forests for 5, 10, ... % up to the budget, a constant and, at 100 %, the unpruned forest. Every row pays for "
