@@ -79,7 +79,7 @@ def measure_projection(n_nodes: int, repeats: int) -> Row:
     """Return the times for one random tree, with quadratic programs unless it is large."""
     rng = np.random.default_rng(0)
     parent, u = random_tree(n_nodes, rng), np.abs(rng.standard_normal(n_nodes)) - 0.5
-    ways: dict[str, Callable[[], Floats]] = {"secateur": partial(kernels.project_max_heap, u, parent)}
+    ways: dict[str, Callable[[], Floats]] = {"secateur": partial(kernels.project_max_heap, u, parent, np.ones(n_nodes))}
     if n_nodes <= _PROGRAM_NODES:
         program = as_program(u, parent)
         ways |= {name: partial(solve, program) for name, solve in _RIVALS.items() if find_spec(name)}
@@ -183,7 +183,8 @@ def descend(block: Block, penalties: Floats) -> None:
     options = (settings.tolerance, settings.growth, settings.memory, settings.max_iterations)
     w = np.zeros(len(block.parent))
     for penalty in penalties:
-        w = kernels.fit_max_heap(block.parent, block.leaves, block.weight, block.targets[0], penalty, w, *options)[0]
+        rows = (block.parent, block.leaves, block.weight, block.targets[0])
+        w = kernels.fit_max_heap(*rows, penalty, block.prior, w, *options)[0]
 
 
 def make_path(problem: Problem, solver: MaxHeap) -> None:
