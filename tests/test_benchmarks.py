@@ -152,7 +152,7 @@ def test_a_quick_run_does_not_replace_real_results():
 def test_an_unknown_table_is_refused(capsys):
     with pytest.raises(SystemExit):
         command.main(["no_such_table"])
-    assert "known are block_descent_speed" in capsys.readouterr().err
+    assert "known are betting, block_descent_speed" in capsys.readouterr().err
 
 
 def test_jobs_take_turns():

@@ -250,12 +250,13 @@ def prune(
     >>> from sklearn.tree import DecisionTreeClassifier
     >>> X, y = load_wine(return_X_y=True)
     >>> tree = DecisionTreeClassifier(random_state=0).fit(X[::2], y[::2])
-    >>> small = sc.prune(tree, X[1::2], y[1::2], max_leaves=3)
+    >>> small = sc.prune(tree, X[::2], y[::2], validation=(X[1::2], y[1::2]), max_leaves=3)
     >>> sc.as_forest(tree).n_leaves, sc.as_forest(small).n_leaves
     (7, 3)
     >>> small
     DecisionTreeClassifier(random_state=0)
-    >>> pruned = sc.prune(tree, X[1::2], y[1::2], max_leaves=3, return_pruned=True)
+    >>> rows = {"validation": (X[1::2], y[1::2]), "return_pruned": True}
+    >>> pruned = sc.prune(tree, X[::2], y[::2], max_leaves=3, **rows)
     >>> pruned.path.table["n_leaves"].tolist(), pruned.summary()["loss"]["name"]
     ([7, 3, 2, 1], 'brier')
     """

@@ -245,11 +245,11 @@ class PrunedClassifier(ClassifierMixin, _PrunedEstimator):
     Examples
     --------
     >>> from secateur.estimators import PrunedClassifier
-    >>> from sklearn.datasets import load_wine
-    >>> X, y = load_wine(return_X_y=True)
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> X, y = load_breast_cancer(return_X_y=True)
     >>> model = PrunedClassifier(max_leaves=4, random_state=0).fit(X, y)
     >>> model.estimator_.tree_.node_count
-    7
+    5
     """
 
     _default = DecisionTreeClassifier

@@ -49,7 +49,7 @@ def _solver_reason(solver: Solver, forest: Forest) -> str | None:
         by_squares = solver.name in WEIGHS_TREES or getattr(solver, "engine", None) == "gram"
         reasons = [(not additive, "needs a sum or mean of trees"), (by_squares and not squares, "needs squared error")]
     elif solver.name in LEARNS_NODE_WEIGHTS:
-        reasons = [(not (squares and additive), "least squares"), (several, "one target")]
+        reasons = [(not (squares and additive), "targets or labels"), (several, "one target")]
         reasons += [(solver.name == "max_heap" and not getattr(solver, "joint", False) and not bagged, "joint=True")]
     reasons += [(forest.symmetric and not solver.supports_symmetric, "only whole levels can be cut")]
     return next((pattern for applies, pattern in reasons if applies), None)

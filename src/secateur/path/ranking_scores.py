@@ -49,7 +49,7 @@ def ndcg(y: ArrayLike, score: ArrayLike, groups: ArrayLike, k: int | None = None
     --------
     >>> y, score = [3, 0, 1, 0, 1], [0.9, 0.8, 0.1, 0.5, 0.4]
     >>> round(ndcg(y, score, groups=[0, 0, 0, 1, 1]), 4)
-    0.7971
+    0.7974
     """
     y, score = np.asarray(y, np.float64), np.asarray(score, np.float64).reshape(len(np.asarray(y)))
     if (y < 0).any():

@@ -75,7 +75,7 @@ def benchmark(
     >>> from sklearn.ensemble import RandomForestClassifier
     >>> X, y = load_iris(return_X_y=True)
     >>> forest = RandomForestClassifier(20, random_state=0).fit(X[::2], y[::2])
-    >>> small = sc.prune(forest, X[1::2], y[1::2], max_trees=5)
+    >>> small = sc.prune(forest, X[::2], y[::2], validation=(X[1::2], y[1::2]), max_trees=5)
     >>> result = sc.benchmark({"before": forest, "after": small}, X, seconds=0.1)
     >>> [(model.name, model.engine, model.batch.rows) for model in result.models]
     [('before', 'sklearn', 150), ('after', 'sklearn', 150)]

@@ -183,6 +183,7 @@ def _judge_csv(table: Table, file: Path, sound: Table) -> str:
     """Return how the columns compare with the cells csv finds, and the numbers with those pandas finds."""
     data = file.read_bytes()
     text = (gzip.decompress(data) if file.suffix == ".gz" else data).decode("utf-8-sig")
+    text = _with_commas(text)
     names, *rows = [row for row in csv.reader(io.StringIO(text, newline="")) if row]
     if names != list(table.columns) or any(len(row) != len(names) for row in rows) or len(rows) != len(table):
         return f"csv finds {len(rows)} rows of {len(names)} columns, secateur {len(table)} of {len(table.columns)}"
@@ -191,6 +192,17 @@ def _judge_csv(table: Table, file: Path, sound: Table) -> str:
         if wrong:
             return f"column {name[:40]!r}: {wrong}"
     return _compared(table, sound) if "\x00" in text else _as_pandas(table, text) or _compared(table, sound)
+
+
+def _with_commas(text: str) -> str:
+    """Return the text with commas as delimiters, if its first line has one column by commas and more by others."""
+    columns = {d: len(next(csv.reader(io.StringIO(text, newline=""), delimiter=d), [])) for d in ",;\t"}
+    delimiter = max(columns, key=lambda one: columns[one])
+    if columns[","] > 1 or delimiter == ",":
+        return text
+    stream = io.StringIO(newline="")
+    csv.writer(stream).writerows(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter))
+    return stream.getvalue()
 
 
 def _differs(column: NDArray[Any], cells: list[str]) -> str | None:

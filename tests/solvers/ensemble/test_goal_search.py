@@ -19,6 +19,7 @@ from secateur.data.rows import read_sample
 from secateur.forest.subforest import kept_decision
 from secateur.libraries import adapt
 from secateur.losses import default_loss
+from secateur.path.guard import NO_GUARD
 from secateur.problem import Problem
 from secateur.selection.choice import choose_point
 from secateur.selection.evaluated_path import evaluated_path
@@ -227,7 +228,7 @@ def walk_of(losses, visits=(), **attributes):
     """Return what a walk along penalties with these losses returns, without any descent."""
     search, found = object.__new__(LossSearch), iter(losses)
     settings = {"folds": [], "ridges": [5.0], "runs": [RunSettings(5.0)], "n_outputs": 1, "unpruned": 100.0}
-    settings |= {"bound": 10.0, "guard": 0.0, "penalties": np.geomspace(1, 1e-3, len(losses)), "n_regular": 6}
+    settings |= {"bound": 10.0, "guard": NO_GUARD, "penalties": np.geomspace(1, 1e-3, len(losses)), "n_regular": 6}
     settings |= {"visit": lambda penalty, run: Visit(penalty, run, 1000, next(found), 0.0, [object()])}
     for name, value in (settings | attributes).items():
         setattr(search, name, value)
