@@ -180,13 +180,13 @@ def draw(rows: list[Row], depths: list[Row], limits: tuple[float, ...]) -> bytes
     for kind, colour in (("nodes", "tab:blue"), ("depth", "tab:orange")):
         every = np.concatenate([row["depths"] for row in depths if row["weights"] == kind])
         shapes.hist(every, np.arange(22) - 0.5, density=True, alpha=0.6, color=colour, label=f"priced by {kind}")
-    shapes.set_title("Figure 2: depths at equal size", fontsize=11)
+    shapes.set_title("Figure 2: depths, equal size", fontsize=11)
     shapes.set_xlabel("depth of a tree")
     shapes.legend()
     before = [row["depth_before"] for row in rows if row["limit"] == limits[0]]
     after = [[row["depth"] for row in rows if row["limit"] == limit] for limit in limits]
     left.boxplot([before, *after], tick_labels=["before", *(f"{100 * limit:g} %" for limit in limits)])
-    left.set_title("Figure 4, bottom left: mean depth of trees", fontsize=11)
+    left.set_title("Figure 4, left: mean depth", fontsize=11)
     for index, limit in enumerate(limits):
         values = [[row[name] for row in rows if row["limit"] == limit] for name in _RIVALS]
         places = np.arange(len(_RIVALS)) * (len(limits) + 1) + index
@@ -194,9 +194,7 @@ def draw(rows: list[Row], depths: list[Row], limits: tuple[float, ...]) -> bytes
     right.set_xticks(np.arange(len(_RIVALS)) * (len(limits) + 1) + (len(limits) - 1) / 2, list(_RIVALS))
     right.axhline(0, color="black", linewidth=0.8)
     right.set_yscale("symlog", linthresh=10)
-    right.set_title(
-        "Figure 4, bottom right: error above ForestPrune's at equal size, % (limits left to right)", fontsize=11
-    )
+    right.set_title("Figure 4, right: error above ForestPrune's at equal size, %", fontsize=11)
     file = BytesIO()
     figure.savefig(file, format="png", dpi=110)
     return file.getvalue()
