@@ -214,3 +214,12 @@ def test_few_rows_to_choose_by_are_an_error_and_sizes_have_units(here, tmp_path)
     (tmp_path / "semicolons.csv").write_text("".join(line.replace(",", ";") for line in lines))
     call(*args, tmp_path / "semicolons.csv", "--max-bytes", "30kB")
     assert (tmp_path / "small.skops").stat().st_size <= 30_000
+
+
+def test_long_settings_of_a_solver_are_left_to_json(here):
+    args = ("prune", here / "forest.skops", here / "rows.csv", "--target", "y", "--max-loss-increase", 0.9, "--force")
+    printed = " ".join(call(*args, "-o", here / "s.skops").output.split())
+    assert "Pruned by BlockDescent on" in printed
+    assert json.loads(call(*args, "-o", here / "s.skops", "--json").stdout)["solver"].startswith(
+        "BlockDescent(penalties=("
+    )

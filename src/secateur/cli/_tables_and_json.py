@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from secateur.path import Path as PruningPath
 
 _SHOWN_POINTS = 20
+_LONGEST_SOLVER = 100
+"""Longest description of a solver, in characters, that is printed with its settings."""
 _COLUMNS = {
     "n_nodes": "nodes",
     "n_leaves": "leaves",
@@ -132,7 +134,12 @@ def print_summary(summary: Mapping[str, Any]) -> None:
             console.print(f"{text[0].upper()}{text[1:]}.")
     if summary["clone"]:
         console.print("The result is a pruned clone of the model, trained on the given rows with fewer features.")
-    console.print(f"Pruned by {summary['solver']} on {_number(rows['made_on'])} rows.")
+    console.print(f"Pruned by {_short(summary['solver'])} on {_number(rows['made_on'])} rows.")
+
+
+def _short(solver: str) -> str:
+    """Return a solver without its settings if they are long, as after a search; `--json` has all of them."""
+    return solver if len(solver) <= _LONGEST_SOLVER else solver.partition("(")[0]
 
 
 def before_after(facts: Mapping[str, Any]) -> "Table":
@@ -170,7 +177,9 @@ def print_path(path: "PruningPath", file: Path) -> None:
     console.print(table)
     console.print(_legend(path))
     limit = "--max-nodes" if path.info.cost == "nodes" else "--max-cost"
-    console.print(f"Pruned by {path.solver}. Choose a point with: secateur select {file} {limit} …", soft_wrap=True)
+    console.print(
+        f"Pruned by {_short(path.solver)}. Choose a point with: secateur select {file} {limit} …", soft_wrap=True
+    )
 
 
 def print_written(file: Path) -> None:
