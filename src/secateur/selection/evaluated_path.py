@@ -91,15 +91,8 @@ def evaluated_path(
     if isinstance(solver, str) and isinstance(validation, str) and (solver, validation) == ("auto", "oob"):
         # Out-of-bag evaluation needs predictions of single trees, which jointly fitted trees do not have.
         solver = "weakest_link"
-    max_nodes, max_cost = node_budget(adapter, limits, saved_as), limits.get("max_cost")
-    chosen = solver_for(solver, adapter, cost, limits.get("max_trees")).with_budget(
-        max_nodes=max_nodes, max_trees=limits.get("max_trees"), max_cost=max_cost
-    )
-    if max_cost is not None and cost is None and chosen.default_cost() is None:
-        raise InvalidInputError(
-            f"max_cost={max_cost:g} limits a cost, but no cost was given. Pass cost= as well, such as "
-            "cost=FeatureCost(prices) or cost='depth', or limit the number of nodes with max_nodes."
-        )
+    max_nodes = node_budget(adapter, limits, saved_as)
+    chosen = _with_limits(solver, adapter, cost, max_nodes, limits)
     settings = FitSettings(chosen, cost, loss, progress, n_jobs, rows if regrow else None, measures=measures)
 
     sample = rows.sample(adapter)
@@ -129,6 +122,21 @@ def evaluated_path(
         (fold,) = fit_folds(settings, split.folds)
         path = _scored(settings, fold, split, limits)
     return path if saved_as is None else path.saved_as(saved_as)
+
+
+def _with_limits(
+    solver: Solver | str, adapter: Adapter, cost: Cost | None, max_nodes: int | None, limits: Limits
+) -> Solver:
+    """Return the solver, which computes points for the limits if it can."""
+    max_trees, max_cost = limits.get("max_trees"), limits.get("max_cost")
+    chosen = solver_for(solver, adapter, cost, max_trees)
+    chosen = chosen.with_budget(max_nodes=max_nodes, max_trees=max_trees, max_cost=max_cost)
+    if max_cost is not None and cost is None and chosen.default_cost() is None:
+        raise InvalidInputError(
+            f"max_cost={max_cost:g} limits a cost, but no cost was given. Pass cost= as well, such as "
+            "cost=FeatureCost(prices) or cost='depth', or limit the number of nodes with max_nodes."
+        )
+    return chosen
 
 
 def _announced(folds: Iterable[FoldRows], n_clones: int, progress: Progress) -> Iterator[FoldRows]:
